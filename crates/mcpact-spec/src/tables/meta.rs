@@ -1,0 +1,16 @@
+//! The reserved keys of `_meta`.
+
+/// The revision that a modern request speaks; its presence marks a request as modern.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The capabilities that the client declares for this one request.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Who the client is; recommended, never required.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The lowest level of log messages wanted for this one request.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// Who the server is, on a modern result.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The listen request that a modern notification belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The token under which the sender of a request wants progress.
+pub const PROGRESS_TOKEN: &str = "progressToken";

@@ -1,0 +1,5 @@
+//! stub
+#![no_std]
+extern crate alloc;
+pub mod frame;
+pub mod header_value;
