@@ -1,0 +1,157 @@
+//! Where the members stand that the protocol itself reads.
+
+use mcpact_spec::tables::meta;
+
+use crate::scan::{Cursor, ScanError, ScanFault};
+
+/// A part of a message text; the empty span means that the member is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub(crate) fn of(self, text: &str) -> Option<&str> {
+        (self.end > 0)
+            .then(|| text.get(self.start as usize..self.end as usize))
+            .flatten()
+    }
+}
+
+/// The places of the reserved members of `_meta`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MetaSpans {
+    pub(crate) whole: Span,
+    pub(crate) protocol_version: Span,
+    pub(crate) client_capabilities: Span,
+    pub(crate) client_info: Span,
+    pub(crate) log_level: Span,
+    pub(crate) progress_token: Span,
+    pub(crate) server_info: Span,
+    pub(crate) subscription_id: Span,
+}
+
+/// The result of one scan: plain offsets, so that a message can be kept beside its bytes and
+/// looked at again without a second scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    pub(crate) whole: Span,
+    pub(crate) jsonrpc: Span,
+    pub(crate) id: Span,
+    pub(crate) method: Span,
+    pub(crate) params: Span,
+    pub(crate) result: Span,
+    pub(crate) error: Span,
+    pub(crate) name: Span,
+    pub(crate) uri: Span,
+    pub(crate) task_id: Span,
+    pub(crate) result_type: Span,
+    pub(crate) meta: MetaSpans,
+}
+
+fn span(start: usize, end: usize) -> Result<Span, ScanError> {
+    match (u32::try_from(start), u32::try_from(end)) {
+        (Ok(start), Ok(end)) => Ok(Span { start, end }),
+        _ => Err(ScanError {
+            at: start,
+            fault: ScanFault::Length,
+        }),
+    }
+}
+
+/// Notes where a member stands; a second one of the same name is refused.
+fn note(
+    cursor: &mut Cursor<'_>,
+    slot: &mut Span,
+    name: &'static str,
+    step: impl FnOnce(&mut Cursor<'_>) -> Result<(), ScanError>,
+) -> Result<(), ScanError> {
+    if *slot != Span::default() {
+        return cursor.fail(ScanFault::Duplicate(name));
+    }
+    cursor.skip_space();
+    let start = cursor.at();
+    step(cursor)?;
+    *slot = span(start, cursor.at())?;
+    Ok(())
+}
+
+/// Steps over a value of which nothing is noted.
+fn pass(depth: u32) -> impl Fn(&mut Cursor<'_>) -> Result<(), ScanError> {
+    move |cursor| cursor.value(depth).map(drop)
+}
+
+impl Layout {
+    /// Scans one message object, leaving the cursor behind it.
+    pub(crate) fn scan(cursor: &mut Cursor<'_>) -> Result<Self, ScanError> {
+        let mut found = Self::default();
+        cursor.skip_space();
+        let start = cursor.at();
+        cursor.members(0, |cursor, key| match &*key {
+            "jsonrpc" => note(cursor, &mut found.jsonrpc, "jsonrpc", pass(1)),
+            "id" => note(cursor, &mut found.id, "id", pass(1)),
+            "method" => note(cursor, &mut found.method, "method", pass(1)),
+            "params" => {
+                let mut slot = found.params;
+                note(cursor, &mut slot, "params", |c| found.scan_body(c))?;
+                found.params = slot;
+                Ok(())
+            }
+            "result" => {
+                let mut slot = found.result;
+                note(cursor, &mut slot, "result", |c| found.scan_body(c))?;
+                found.result = slot;
+                Ok(())
+            }
+            "error" => note(cursor, &mut found.error, "error", pass(1)),
+            _ => cursor.value(1).map(drop),
+        })?;
+        found.whole = span(start, cursor.at())?;
+        Ok(found)
+    }
+
+    /// Scans `params` or `result`.
+    fn scan_body(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ScanError> {
+        if cursor.next_byte()? != b'{' {
+            return cursor.value(1).map(drop);
+        }
+        let found = self;
+        cursor.members(1, |cursor, key| match &*key {
+            "_meta" => {
+                let mut slot = found.meta.whole;
+                note(cursor, &mut slot, "_meta", |c| found.meta.scan(c))?;
+                found.meta.whole = slot;
+                Ok(())
+            }
+            "name" => note(cursor, &mut found.name, "name", pass(2)),
+            "uri" => note(cursor, &mut found.uri, "uri", pass(2)),
+            "taskId" => note(cursor, &mut found.task_id, "taskId", pass(2)),
+            "resultType" => note(cursor, &mut found.result_type, "resultType", pass(2)),
+            _ => cursor.value(2).map(drop),
+        })
+    }
+}
+
+impl MetaSpans {
+    fn scan(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ScanError> {
+        if cursor.next_byte()? != b'{' {
+            return cursor.value(2).map(drop);
+        }
+        cursor.members(2, |cursor, key| {
+            let (slot, name) = match &*key {
+                meta::PROTOCOL_VERSION => (&mut self.protocol_version, meta::PROTOCOL_VERSION),
+                meta::CLIENT_CAPABILITIES => {
+                    (&mut self.client_capabilities, meta::CLIENT_CAPABILITIES)
+                }
+                meta::CLIENT_INFO => (&mut self.client_info, meta::CLIENT_INFO),
+                meta::LOG_LEVEL => (&mut self.log_level, meta::LOG_LEVEL),
+                meta::PROGRESS_TOKEN => (&mut self.progress_token, meta::PROGRESS_TOKEN),
+                meta::SERVER_INFO => (&mut self.server_info, meta::SERVER_INFO),
+                meta::SUBSCRIPTION_ID => (&mut self.subscription_id, meta::SUBSCRIPTION_ID),
+                _ => return cursor.value(3).map(drop),
+            };
+            note(cursor, slot, name, pass(3))
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! Raw JSON values that are looked into, and edited, without a tree.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::scan::{Cursor, ScanError, ScanFault, push_quoted, text};
+
+/// What kind of JSON value a raw text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum JsonKind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// `null`
+    Null,
+}
+
+impl JsonKind {
+    /// The kind of a well-formed value, told by its first byte.
+    #[must_use]
+    pub fn of(raw: &str) -> Self {
+        match raw.trim_start().bytes().next() {
+            Some(b'{') => Self::Object,
+            Some(b'[') => Self::Array,
+            Some(b'"') => Self::String,
+            Some(b't' | b'f') => Self::Boolean,
+            Some(b'-' | b'0'..=b'9') => Self::Number,
+            _ => Self::Null,
+        }
+    }
+
+    /// The word that JSON Schema uses.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::Null => "null",
+        }
+    }
+}
+
+impl core::fmt::Display for JsonKind {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The members of a JSON object in their order, values raw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object<'a> {
+    members: Vec<(Cow<'a, str>, &'a str)>,
+}
+
+impl<'a> Object<'a> {
+    /// Splits an object into its members.
+    ///
+    /// # Errors
+    /// The text is not one well-formed object, or it has the same member twice.
+    pub fn parse(raw: &'a str) -> Result<Self, ScanError> {
+        let mut members: Vec<(Cow<'a, str>, &'a str)> = Vec::new();
+        let mut cursor = Cursor::new(raw);
+        cursor.skip_space();
+        cursor.members(0, |cursor, key| {
+            members.push((key, cursor.value(1)?));
+            Ok(())
+        })?;
+        cursor.end()?;
+        let mut keys: Vec<&str> = members.iter().map(|(key, _)| key.as_ref()).collect();
+        keys.sort_unstable();
+        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+            return cursor.fail(ScanFault::Duplicate("object member"));
+        }
+        Ok(Self { members })
+    }
+
+    /// The raw value of a member.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&'a str> {
+        self.members.iter().find(|(k, _)| k == key).map(|(_, v)| *v)
+    }
+
+    /// The raw value of a member, where `null` counts as absent.
+    #[must_use]
+    pub fn get_present(&self, key: &str) -> Option<&'a str> {
+        self.get(key).filter(|v| JsonKind::of(v) != JsonKind::Null)
+    }
+
+    /// The text of a member that is a string.
+    #[must_use]
+    pub fn get_str(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(text)
+    }
+
+    /// The members in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.members.iter().map(|(k, v)| (k.as_ref(), *v))
+    }
+
+    /// How many members there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are no members.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+}
+
+/// The elements of a raw array.
+///
+/// # Errors
+/// The text is not one well-formed array.
+pub fn elements(raw: &str) -> Result<Vec<&str>, ScanError> {
+    let mut found = Vec::new();
+    let mut cursor = Cursor::new(raw);
+    cursor.skip_space();
+    cursor.elements(|cursor| {
+        found.push(cursor.value(1)?);
+        Ok(())
+    })?;
+    cursor.end()?;
+    Ok(found)
+}
+
+/// Writes an object member by member.
+#[derive(Clone, Debug)]
+pub struct ObjectWriter {
+    out: String,
+}
+
+impl Default for ObjectWriter {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ObjectWriter {
+    /// An object without members yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            out: String::from("{"),
+        }
+    }
+
+    fn key(&mut self, key: &str) {
+        if self.out.len() > 1 {
+            self.out.push(',');
+        }
+        push_quoted(&mut self.out, key);
+        self.out.push(':');
+    }
+
+    /// Adds a member whose value is already JSON.
+    #[must_use]
+    pub fn raw(mut self, key: &str, value: &str) -> Self {
+        self.key(key);
+        self.out.push_str(value);
+        self
+    }
+
+    /// Adds a string member.
+    #[must_use]
+    pub fn text(mut self, key: &str, value: &str) -> Self {
+        self.key(key);
+        push_quoted(&mut self.out, value);
+        self
+    }
+
+    /// Adds a member if there is a value.
+    #[must_use]
+    pub fn maybe_raw(self, key: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.raw(key, value),
+            None => self,
+        }
+    }
+
+    /// Adds an array of strings.
+    #[must_use]
+    pub fn texts<'t>(mut self, key: &str, values: impl IntoIterator<Item = &'t str>) -> Self {
+        self.key(key);
+        self.out.push('[');
+        for (at, value) in values.into_iter().enumerate() {
+            if at > 0 {
+                self.out.push(',');
+            }
+            push_quoted(&mut self.out, value);
+        }
+        self.out.push(']');
+        self
+    }
+
+    /// The finished object.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        self.out.push('}');
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_keep_their_order_and_bytes() {
+        let raw = r#"{"b": 1e400 , "a":{"x":[1, 2]},"c\u0041":"\u00e9"}"#;
+        let object = Object::parse(raw).unwrap();
+        let members: Vec<_> = object.iter().collect();
+        assert_eq!(
+            members,
+            [
+                ("b", "1e400"),
+                ("a", r#"{"x":[1, 2]}"#),
+                ("cA", r#""\u00e9""#)
+            ]
+        );
+        assert_eq!(object.get_str("cA").as_deref(), Some("é"));
+    }
+
+    #[test]
+    fn the_same_member_twice_is_refused_even_in_disguise() {
+        let error = Object::parse(r#"{"a":1,"\u0061":2}"#).unwrap_err();
+        assert_eq!(error.fault, ScanFault::Duplicate("object member"));
+    }
+
+    #[test]
+    fn writer_and_reader_agree() {
+        let written = ObjectWriter::new()
+            .text("a", "quote \" and \u{1}")
+            .raw("b", "[1]")
+            .maybe_raw("c", None)
+            .texts("d", ["x", "y"])
+            .finish();
+        let object = Object::parse(&written).unwrap();
+        assert_eq!(object.get_str("a").as_deref(), Some("quote \" and \u{1}"));
+        assert_eq!(object.get("d"), Some(r#"["x","y"]"#));
+        assert_eq!(object.len(), 3);
+    }
+}

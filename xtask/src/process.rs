@@ -1,0 +1,68 @@
+//! Running other programs from the root of the checkout.
+
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
+use crate::checkout::Checkout;
+use crate::failure::Failure;
+
+/// The cargo that runs this command, or the one on the path.
+pub(crate) fn cargo(checkout: &Checkout) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    program_at(checkout, program)
+}
+
+/// A program that starts at the root of the checkout.
+pub(crate) fn program_at(checkout: &Checkout, program: impl Into<OsString>) -> Command {
+    let mut command = Command::new(program.into());
+    command.current_dir(checkout.root());
+    command
+}
+
+/// Run to the end with the terminal of the caller.
+pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
+    let status = command.status().map_err(not_started(command))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::Program { command: spelled(command), status })
+}
+
+/// Run to the end and take what the program wrote to standard output.
+pub(crate) fn capture(command: &mut Command) -> Result<String, Failure> {
+    command.stdout(Stdio::piped());
+    let child = command.spawn().map_err(not_started(command))?;
+    let output = child.wait_with_output().map_err(not_started(command))?;
+    if !output.status.success() {
+        return Err(Failure::Program { command: spelled(command), status: output.status });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Whether the program starts and ends well; its words are not shown.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Install a cargo command unless `cargo <name> --version` answers.
+pub(crate) fn ensure_installed(checkout: &Checkout, name: &str) -> Result<(), Failure> {
+    if succeeds(cargo(checkout).args([name, "--version"])) {
+        return Ok(());
+    }
+    run(cargo(checkout).args(["install", "--locked", &format!("cargo-{name}")]))
+}
+
+fn not_started(command: &Command) -> impl FnOnce(std::io::Error) -> Failure + use<> {
+    let command = spelled(command);
+    move |source| Failure::NotStarted { command, source }
+}
+
+/// The command as a person would type it: no path of the toolchain, no quotes.
+fn spelled(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let name = program.file_stem().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
