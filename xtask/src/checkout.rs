@@ -14,6 +14,20 @@ pub(crate) struct SourceFile {
     pub(crate) text: String,
 }
 
+impl SourceFile {
+    /// Whether it is a test module in a file of its own: `foo/tests.rs`, or anything below a
+    /// `tests` folder of `src`.
+    pub(crate) fn is_test_module(&self) -> bool {
+        let inside = self
+            .path
+            .split_once("/src/")
+            .map_or("", |(_, inside)| inside);
+        inside
+            .split('/')
+            .any(|part| part == "tests" || part == "tests.rs")
+    }
+}
+
 impl Checkout {
     /// The checkout around the current folder.
     ///
@@ -78,7 +92,10 @@ impl Checkout {
                 }
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).map_err(Failure::file(&path))?;
-                found.push(SourceFile { path: self.name(&path), text });
+                found.push(SourceFile {
+                    path: self.name(&path),
+                    text,
+                });
             }
         }
         Ok(())
@@ -97,4 +114,21 @@ fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut paths = paths.map_err(Failure::file(folder))?;
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourceFile;
+
+    #[test]
+    fn test_modules_are_told_from_sources() {
+        let is_test = |path: &str| {
+            let (path, text) = (path.to_owned(), String::new());
+            SourceFile { path, text }.is_test_module()
+        };
+        assert!(is_test("crates/a/src/foo/tests.rs"));
+        assert!(is_test("crates/a/src/foo/tests/cells.rs"));
+        assert!(!is_test("crates/a/src/foo.rs"));
+        assert!(!is_test("crates/tests/src/foo.rs"));
+    }
 }

@@ -46,20 +46,28 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
 
 fn targets(checkout: &Checkout) -> Result<Vec<String>, Failure> {
     let text = checkout.read(MANIFEST)?;
-    let manifest: Manifest = toml::from_str(&text)
-        .map_err(|source| Failure::Toml { path: checkout.path(MANIFEST), source })?;
+    let manifest: Manifest = toml::from_str(&text).map_err(|source| Failure::Toml {
+        path: checkout.path(MANIFEST),
+        source,
+    })?;
     Ok(manifest.bin.into_iter().map(|target| target.name).collect())
 }
 
 fn choose(targets: Vec<String>, only: Option<&str>) -> Result<Vec<String>, Failure> {
-    let chosen: Vec<String> =
-        targets.iter().filter(|name| only.is_none_or(|only| only == *name)).cloned().collect();
+    let chosen: Vec<String> = targets
+        .iter()
+        .filter(|name| only.is_none_or(|only| only == *name))
+        .cloned()
+        .collect();
     if !chosen.is_empty() {
         return Ok(chosen);
     }
     Err(Failure::Findings {
         check: "fuzz",
-        lines: vec![format!("no such target; `{MANIFEST}` has: {}", targets.join(", "))],
+        lines: vec![format!(
+            "no such target; `{MANIFEST}` has: {}",
+            targets.join(", ")
+        )],
         hint: "name one of these, or none to run them all",
     })
 }
@@ -70,8 +78,13 @@ fn nightly(checkout: &Checkout) -> Option<String> {
 }
 
 fn nightly_of(list: &str) -> Option<String> {
-    let names = list.lines().filter_map(|line| line.split_whitespace().next());
-    names.into_iter().find(|name| name.starts_with("nightly")).map(str::to_owned)
+    let names = list
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    names
+        .into_iter()
+        .find(|name| name.starts_with("nightly"))
+        .map(str::to_owned)
 }
 
 /// Sanitizers and coverage are unstable flags: they need a nightly, or the pinned compiler told to
@@ -102,8 +115,12 @@ mod tests {
 
     #[test]
     fn the_nightly_is_found_among_the_toolchains() {
-        let list = "stable-x86_64-unknown-linux-gnu (active, default)\nnightly-x86_64-unknown-linux-gnu\n";
-        assert_eq!(nightly_of(list).unwrap(), "nightly-x86_64-unknown-linux-gnu");
+        let list =
+            "stable-x86_64-unknown-linux-gnu (active, default)\nnightly-x86_64-unknown-linux-gnu\n";
+        assert_eq!(
+            nightly_of(list).unwrap(),
+            "nightly-x86_64-unknown-linux-gnu"
+        );
         assert_eq!(nightly_of("stable-x86_64-unknown-linux-gnu\n"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The project's own commands, run as `cargo xtask <command>`.
 //!
 //! Everything that a contributor or the continuous integration runs beside plain cargo lives here.
-//! A command is a file of the same name; nothing here ships to users. Read [`test`] first: it shows
+//! A command is a file of the same name; nothing here ships to users. Read `test.rs` first: it shows
 //! in which order the others are used.
 
 mod checkout;

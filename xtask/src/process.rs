@@ -25,7 +25,10 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     if status.success() {
         return Ok(());
     }
-    Err(Failure::Program { command: spelled(command), status })
+    Err(Failure::Program {
+        command: spelled(command),
+        status,
+    })
 }
 
 /// Run to the end and take what the program wrote to standard output.
@@ -34,7 +37,10 @@ pub(crate) fn capture(command: &mut Command) -> Result<String, Failure> {
     let child = command.spawn().map_err(not_started(command))?;
     let output = child.wait_with_output().map_err(not_started(command))?;
     if !output.status.success() {
-        return Err(Failure::Program { command: spelled(command), status: output.status });
+        return Err(Failure::Program {
+            command: spelled(command),
+            status: output.status,
+        });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

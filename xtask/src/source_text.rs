@@ -13,11 +13,15 @@ const TEST_ATTRIBUTE: &str = "#[cfg(test)]";
 impl SourceText {
     /// Split a source file.
     pub(crate) fn split(text: &str) -> Self {
-        let mut halves = Self { code: String::new(), comments: String::new() };
+        let mut halves = Self {
+            code: String::new(),
+            comments: String::new(),
+        };
         let mut rest = text;
         let mut before = ' ';
         while let Some(next) = rest.chars().next() {
-            let (piece, after) = rest.split_at(piece_length(rest, before).unwrap_or(next.len_utf8()));
+            let (piece, after) =
+                rest.split_at(piece_length(rest, before).unwrap_or(next.len_utf8()));
             halves.push(piece);
             before = piece.chars().last().unwrap_or(' ');
             rest = after;
@@ -28,8 +32,16 @@ impl SourceText {
     fn push(&mut self, piece: &str) {
         let is_comment = piece.starts_with("//") || piece.starts_with("/*");
         let is_literal = piece.chars().nth(1).is_some();
-        self.code.push_str(&if is_comment || is_literal { blank(piece) } else { piece.to_owned() });
-        self.comments.push_str(&if is_comment { piece.to_owned() } else { blank(piece) });
+        self.code.push_str(&if is_comment || is_literal {
+            blank(piece)
+        } else {
+            piece.to_owned()
+        });
+        self.comments.push_str(&if is_comment {
+            piece.to_owned()
+        } else {
+            blank(piece)
+        });
     }
 
     /// The code with every item under `#[cfg(test)]` blanked.
@@ -54,7 +66,11 @@ impl SourceText {
                 .trim_start()
                 .starts_with("mod ")
         };
-        let end = self.code.match_indices(TEST_ATTRIBUTE).map(|(at, _)| at).find(is_module);
+        let end = self
+            .code
+            .match_indices(TEST_ATTRIBUTE)
+            .map(|(at, _)| at)
+            .find(is_module);
         self.code[..end.unwrap_or(self.code.len())].lines().count()
     }
 }
@@ -74,7 +90,11 @@ fn piece_length(rest: &str, before: char) -> Option<usize> {
         return char_length(rest);
     }
     // `for"x"` cannot occur in formatted code, but `br"x"` must not be seen as `b` and `r"x"`.
-    if is_word(before) { None } else { raw_string_length(rest) }
+    if is_word(before) {
+        None
+    } else {
+        raw_string_length(rest)
+    }
 }
 
 fn block_comment_length(rest: &str) -> usize {
@@ -124,7 +144,9 @@ fn char_length(rest: &str) -> Option<usize> {
 }
 
 fn raw_string_length(rest: &str) -> Option<usize> {
-    let after_prefix = ["r", "br", "cr"].iter().find_map(|prefix| rest.strip_prefix(prefix))?;
+    let after_prefix = ["r", "br", "cr"]
+        .iter()
+        .find_map(|prefix| rest.strip_prefix(prefix))?;
     let body = after_prefix.trim_start_matches('#');
     if !body.starts_with('"') {
         return None;
@@ -153,7 +175,10 @@ fn item_length(from_attribute: &str) -> usize {
 }
 
 fn blank(piece: &str) -> String {
-    piece.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect()
+    piece
+        .chars()
+        .map(|c| if c == '\n' { '\n' } else { ' ' })
+        .collect()
 }
 
 /// Whether a character may stand inside an identifier.
@@ -179,7 +204,8 @@ mod tests {
 
     #[test]
     fn comments_and_literals_leave_the_code() {
-        let source = "let a = \"std::x // no\"; // std::y\nlet b = r#\"\"std::z\"#; /* a /* b */ c */ d";
+        let source =
+            "let a = \"std::x // no\"; // std::y\nlet b = r#\"\"std::z\"#; /* a /* b */ c */ d";
         let halves = SourceText::split(source);
         assert!(!halves.code.contains("std::"), "{}", halves.code);
         assert!(halves.code.ends_with(" d"), "{}", halves.code);
@@ -198,10 +224,14 @@ mod tests {
 
     #[test]
     fn test_items_are_blanked_whole() {
-        let source = "use a;\n#[cfg(test)]\nmod tests {\n  fn f() -> [u8; 2] { std::x() }\n}\nuse b;";
+        let source =
+            "use a;\n#[cfg(test)]\nmod tests {\n  fn f() -> [u8; 2] { std::x() }\n}\nuse b;";
         let code = SourceText::split(source).code_without_tests();
         assert!(!code.contains("std::"), "{code}");
-        assert!(code.starts_with("use a;") && code.ends_with("use b;"), "{code}");
+        assert!(
+            code.starts_with("use a;") && code.ends_with("use b;"),
+            "{code}"
+        );
     }
 
     #[test]

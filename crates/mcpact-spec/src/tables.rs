@@ -9,3 +9,4 @@ pub mod headers;
 pub mod levels;
 pub mod meta;
 pub mod methods;
+pub mod pages;

@@ -11,6 +11,10 @@ pub const DEFAULT_BATCH_LIMIT: usize = 100;
 
 /// What a line or body holds.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variant is the common one; a box would cost an allocation per message"
+)]
 pub enum Frame<'a> {
     /// One message.
     Single(Envelope<'a>),

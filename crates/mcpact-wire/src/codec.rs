@@ -58,3 +58,14 @@ pub fn error(id: Option<IdRef<'_>>, error: &str) -> String {
     out.push('}');
     out
 }
+
+/// A failed answer to a request whose id could not be read, for revisions in which an answer must
+/// have an id: JSON-RPC writes `null` there.
+#[must_use]
+pub fn error_with_null_id(error: &str) -> String {
+    let mut out = message(None, error.len());
+    member(&mut out, "id", Some("null"));
+    member(&mut out, "error", Some(error));
+    out.push('}');
+    out
+}

@@ -171,13 +171,16 @@ impl<'a> Envelope<'a> {
                 id: id.filter(|_| !is_answer).map(IdRef::to_id),
             }
         };
-        if layout.jsonrpc.of(text).and_then(crate::scan::text).as_deref() != Some("2.0") {
+        if layout
+            .jsonrpc
+            .of(text)
+            .and_then(crate::scan::text)
+            .as_deref()
+            != Some("2.0")
+        {
             return Err(shape(ShapeFault::Version));
         }
-        let id = match layout.id.of(text) {
-            Some(token) => Some(IdRef::from_token(token)),
-            None => None,
-        };
+        let id = layout.id.of(text).map(IdRef::from_token);
         let parts = (has(layout.method), has(layout.result), has(layout.error));
         match parts {
             (true, false, false) => {

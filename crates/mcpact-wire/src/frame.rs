@@ -1,4 +1,5 @@
 //! Where one message ends and the next begins.
 
+mod backlog;
 pub mod ndjson;
 pub mod sse;

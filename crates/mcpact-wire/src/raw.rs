@@ -121,6 +121,20 @@ impl<'a> Object<'a> {
     }
 }
 
+/// Visits the members of an object without collecting them.
+///
+/// # Errors
+/// The text is not one well-formed object.
+pub fn visit<'a>(raw: &'a str, mut each: impl FnMut(&str, &'a str)) -> Result<(), ScanError> {
+    let mut cursor = Cursor::new(raw);
+    cursor.skip_space();
+    cursor.members(0, |cursor, key| {
+        each(&key, cursor.value(1)?);
+        Ok(())
+    })?;
+    cursor.end()
+}
+
 /// The elements of a raw array.
 ///
 /// # Errors

@@ -174,7 +174,10 @@ capabilities! {
 impl Capability {
     /// The rows of one side.
     pub fn of(owner: Side) -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(move |c| c.owner() == owner)
+        Self::ALL
+            .iter()
+            .copied()
+            .filter(move |c| c.owner() == owner)
     }
 
     /// The row with this owner and path.

@@ -243,7 +243,10 @@ impl Method {
 
     /// The member of `params` that the `Mcp-Name` header mirrors, if the method has one.
     #[must_use]
-    #[expect(clippy::wildcard_enum_match_arm, reason = "every other method has no name")]
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "every other method has no name"
+    )]
     pub const fn name_param(self) -> Option<&'static str> {
         match self {
             Self::ToolsCall | Self::PromptsGet => Some("name"),
@@ -256,7 +259,10 @@ impl Method {
     /// Whether a modern server may answer with `input_required`.
     #[must_use]
     pub const fn may_ask_for_input(self) -> bool {
-        matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
+        matches!(
+            self,
+            Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead
+        )
     }
 
     /// Whether a modern result carries cache hints.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use mcpact_spec::tables::meta;
 
-use super::fault::{BodyFault, object, object_member, optional_text};
+use super::fault::{BodyFault, object, optional_text};
 use super::implementation::Implementation;
 use crate::raw::{JsonKind, ObjectWriter, elements};
 use crate::scan::unquote;
@@ -36,8 +36,8 @@ impl CacheScope {
 pub struct DiscoverResult<'a> {
     /// Every version that it serves, modern or legacy.
     pub supported_versions: Vec<Cow<'a, str>>,
-    /// The raw capability document.
-    pub capabilities: &'a str,
+    /// The raw capability document, of whatever kind it is.
+    pub capabilities: Option<&'a str>,
     /// A hint for the model.
     pub instructions: Option<Cow<'a, str>>,
     /// Who the server is, if it tells.
@@ -53,7 +53,7 @@ impl<'a> DiscoverResult<'a> {
     /// the server can do.
     ///
     /// # Errors
-    /// `supportedVersions` or `capabilities` is missing or of the wrong kind.
+    /// `supportedVersions` is missing or of the wrong kind.
     pub fn parse(result: &'a str) -> Result<Self, BodyFault> {
         let body = object("result", Some(result))?;
         let list = body.get("supportedVersions");
@@ -67,7 +67,7 @@ impl<'a> DiscoverResult<'a> {
             .and_then(|m| Implementation::parse(meta::SERVER_INFO, m.get(meta::SERVER_INFO)).ok());
         Ok(Self {
             supported_versions: versions.into_iter().map(unquote).collect(),
-            capabilities: object_member(&body, "capabilities")?,
+            capabilities: body.get("capabilities"),
             instructions: optional_text(&body, "instructions")?,
             server_info,
             ttl_ms: body.get("ttlMs").and_then(|raw| raw.parse().ok()),

@@ -36,16 +36,6 @@ pub(crate) fn object<'a>(path: &str, raw: Option<&'a str>) -> Result<Object<'a>,
         .ok_or_else(|| BodyFault::at(path, "an object", raw))
 }
 
-/// A member that must be an object; its raw text.
-pub(crate) fn object_member<'a>(
-    body: &Object<'a>,
-    key: &'static str,
-) -> Result<&'a str, BodyFault> {
-    let raw = body.get(key);
-    raw.filter(|raw| JsonKind::of(raw) == JsonKind::Object)
-        .ok_or_else(|| BodyFault::at(key, "an object", raw))
-}
-
 /// A member that may be absent or null and must otherwise be a string.
 pub(crate) fn optional_text<'a>(
     body: &Object<'a>,

@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-use super::fault::{BodyFault, object, object_member, optional_text};
+use super::fault::{BodyFault, object, optional_text};
 use super::implementation::Implementation;
 use crate::raw::{JsonKind, ObjectWriter};
 use crate::scan::unquote;
@@ -13,8 +13,8 @@ use crate::scan::unquote;
 pub struct InitializeParams<'a> {
     /// What the client wrote; absent only when it wrote nothing.
     pub protocol_version: Option<Cow<'a, str>>,
-    /// The raw capability document.
-    pub capabilities: &'a str,
+    /// The raw capability document, of whatever kind it is.
+    pub capabilities: Option<&'a str>,
     /// Who the client is.
     pub client_info: Implementation,
 }
@@ -37,12 +37,13 @@ impl<'a> InitializeParams<'a> {
     /// Reads the parameters of an `initialize` request.
     ///
     /// # Errors
-    /// The first member that is missing or of the wrong kind; the version alone may be absent.
+    /// The version is not a string, or the client does not say who it is. Whether a missing version
+    /// or a strange capability document is acceptable is for the engine to decide.
     pub fn parse(params: Option<&'a str>) -> Result<Self, BodyFault> {
         let body = object("params", params)?;
         Ok(Self {
             protocol_version: requested_version(params)?,
-            capabilities: object_member(&body, "capabilities")?,
+            capabilities: body.get("capabilities"),
             client_info: Implementation::parse("clientInfo", body.get("clientInfo"))?,
         })
     }
@@ -63,8 +64,8 @@ pub fn encode_params(version: &str, capabilities: &str, client_info: &str) -> St
 pub struct InitializeResult<'a> {
     /// What the server wrote.
     pub protocol_version: Cow<'a, str>,
-    /// The raw capability document.
-    pub capabilities: &'a str,
+    /// The raw capability document, of whatever kind it is.
+    pub capabilities: Option<&'a str>,
     /// Who the server is.
     pub server_info: Implementation,
     /// A hint for the model.
@@ -83,7 +84,7 @@ impl<'a> InitializeResult<'a> {
         })?;
         Ok(Self {
             protocol_version: version,
-            capabilities: object_member(&body, "capabilities")?,
+            capabilities: body.get("capabilities"),
             server_info: Implementation::parse("serverInfo", body.get("serverInfo"))?,
             instructions: optional_text(&body, "instructions")?,
         })

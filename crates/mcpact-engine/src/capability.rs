@@ -1,0 +1,16 @@
+//! What a peer declared: the document as it came, and what it means.
+
+mod bits;
+mod encode;
+mod extension;
+mod parse;
+mod set;
+mod vendor;
+
+pub use bits::CapabilityBits;
+pub use encode::Trimmed;
+pub use extension::{Agreement, SharedExtension, agree};
+pub(crate) use extension::{agree_experimental, share, share_experimental};
+pub use parse::Finding;
+pub use set::{CapabilitySet, State};
+pub use vendor::VendorExtras;

@@ -1,0 +1,135 @@
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcpact_spec::{Capability, Revision, Side};
+use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+
+use super::set::CapabilitySet;
+use super::vendor::VendorExtras;
+use crate::policy::{Extras, Policy, Trim};
+
+/// A path that was left out of what we sent, and why.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Trimmed {
+    /// The dotted path.
+    pub path: String,
+    /// The reason, for people.
+    pub why: &'static str,
+}
+
+const NOT_IN_REVISION: &str = "the negotiated revision does not define it";
+const ONLY_URL: &str = "it would promise forms to a revision that knows no other mode";
+const NOT_AN_OBJECT: &str = "experimental values must be objects on the wire";
+const VENDOR: &str = "vendor extras are announced only when configured";
+
+impl CapabilitySet {
+    /// The document for a peer that speaks `revision`: only what that revision defines, and every
+    /// unknown key as it came.
+    #[must_use]
+    pub fn encode(&self, revision: Revision, policy: &Policy) -> (String, Vec<Trimmed>) {
+        let mut walk = Walk {
+            owner: self.owner(),
+            revision,
+            trim: policy.trim,
+            extras: policy.extras,
+            offers_form: self
+                .declared()
+                .under(Revision::LATEST)
+                .has(Capability::ElicitationForm),
+            trimmed: Vec::new(),
+        };
+        let out = walk.object("", self.raw());
+        (out, walk.trimmed)
+    }
+}
+
+struct Walk {
+    owner: Side,
+    revision: Revision,
+    trim: Trim,
+    extras: Extras,
+    offers_form: bool,
+    trimmed: Vec<Trimmed>,
+}
+
+impl Walk {
+    fn object(&mut self, prefix: &str, raw: &str) -> String {
+        let Ok(members) = Object::parse(raw) else {
+            return String::from(raw);
+        };
+        let mut out = ObjectWriter::new();
+        for (key, raw) in members.iter() {
+            let path = if prefix.is_empty() {
+                String::from(key)
+            } else {
+                alloc::format!("{prefix}.{key}")
+            };
+            if JsonKind::of(raw) == JsonKind::Null {
+                continue;
+            }
+            if let Some(why) = self.reason_to_drop(&path) {
+                self.trimmed.push(Trimmed { path, why });
+                continue;
+            }
+            if path == Capability::ServerExperimental.path() {
+                out = out.raw(key, &self.experimental(raw));
+            } else if self.has_rows_below(&path) && JsonKind::of(raw) == JsonKind::Object {
+                out = out.raw(key, &self.object(&path, raw));
+            } else {
+                out = out.raw(key, raw);
+            }
+        }
+        out.finish()
+    }
+
+    fn has_rows_below(&self, path: &str) -> bool {
+        let is_below = |row: &str| row.strip_prefix(path).is_some_and(|r| r.starts_with('.'));
+        Capability::of(self.owner).any(|row| is_below(row.path()))
+            || VendorExtras::PATHS.iter().any(|row| is_below(row))
+    }
+
+    fn reason_to_drop(&self, path: &str) -> Option<&'static str> {
+        if self.owner == Side::Server
+            && self.extras == Extras::Hide
+            && VendorExtras::PATHS.contains(&path)
+        {
+            return Some(VENDOR);
+        }
+        if self.trim == Trim::Keep {
+            return None;
+        }
+        let row = Capability::parse(self.owner, path)?;
+        if !row.presence(self.revision).may_be_sent() {
+            return Some(NOT_IN_REVISION);
+        }
+        let knows_modes = Capability::ElicitationForm
+            .presence(self.revision)
+            .may_be_sent();
+        if row == Capability::Elicitation && !knows_modes && !self.offers_form {
+            return Some(ONLY_URL);
+        }
+        None
+    }
+
+    /// `true` becomes `{}` and `false` goes: strict peers refuse whole handshakes over a boolean.
+    fn experimental(&mut self, raw: &str) -> String {
+        let Ok(members) = Object::parse(raw) else {
+            return String::from(raw);
+        };
+        let mut out = ObjectWriter::new();
+        for (key, raw) in members.iter() {
+            match (JsonKind::of(raw), raw) {
+                (JsonKind::Object, _) => out = out.raw(key, raw),
+                (JsonKind::Boolean, "true") => out = out.raw(key, "{}"),
+                (JsonKind::Boolean | JsonKind::Null, _) => {}
+                (JsonKind::Array | JsonKind::String | JsonKind::Number, _) => {
+                    self.trimmed.push(Trimmed {
+                        path: alloc::format!("experimental.{key}"),
+                        why: NOT_AN_OBJECT,
+                    });
+                }
+            }
+        }
+        out.finish()
+    }
+}

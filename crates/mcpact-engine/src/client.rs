@@ -1,0 +1,434 @@
+//! The asking side of a connection: finding out the era, shaking hands, and the conversation.
+
+mod conversation;
+mod handshake;
+pub mod probe;
+pub mod verdicts;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use mcpact_spec::{Era, Revision};
+use mcpact_wire::id::Id;
+use mcpact_wire::model::implementation::Implementation;
+
+use crate::capability::CapabilitySet;
+use crate::effect::{Effect, Effects, End, Step};
+use crate::outstanding::{Outstanding, Patience};
+use crate::pact::{Pact, Party};
+use crate::policy::Policy;
+use crate::refusal::{Refusal, WireError};
+use crate::revisions::RevisionSet;
+use crate::time::Moment;
+use crate::trail::Trail;
+
+pub use probe::ProbeFailure;
+pub use verdicts::EraVerdict;
+
+/// Which eras a client tries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EraMode {
+    /// Modern first, legacy when the server is not modern.
+    Auto,
+    /// Only the handshake.
+    Legacy,
+    /// Only per-request metadata.
+    Modern,
+    /// Only this revision.
+    Pin(Revision),
+}
+
+/// What carries the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CarrierKind {
+    /// A child process on pipes.
+    Child,
+    /// A connection that cannot be started anew: a socket, or memory.
+    Stream,
+    /// HTTP.
+    Http,
+}
+
+/// What a client brings to every conversation.
+#[derive(Clone, Debug)]
+pub struct ClientTerms {
+    /// Its choices; `policy.version.supported` is what it speaks.
+    pub policy: Policy,
+    /// Who it is and what it declares.
+    pub party: Party,
+    /// Which eras it tries.
+    pub mode: EraMode,
+    /// The oldest revision that it will fall back to.
+    pub floor: Option<Revision>,
+    /// What is known about the server from earlier connections.
+    pub prior: Option<EraVerdict>,
+    /// What carries the conversation.
+    pub carrier: CarrierKind,
+    /// How long a server that has shown life may take to answer the probe.
+    pub probe_timeout: Duration,
+    /// How long a server may show no life at all before the probe is given up.
+    pub silence_limit: Duration,
+    /// How long `initialize` may take.
+    pub init_timeout: Duration,
+    /// How many requests may be in flight, in each direction.
+    pub in_flight_limit: usize,
+}
+
+impl ClientTerms {
+    /// The usual terms for these capabilities.
+    #[must_use]
+    pub fn new(info: Implementation, capabilities: CapabilitySet, policy: Policy) -> Self {
+        Self {
+            policy,
+            party: Party {
+                info: Some(Arc::new(info)),
+                capabilities: Arc::new(capabilities),
+            },
+            mode: EraMode::Auto,
+            floor: None,
+            prior: None,
+            carrier: CarrierKind::Stream,
+            probe_timeout: Duration::from_secs(3),
+            silence_limit: Duration::from_secs(10),
+            init_timeout: Duration::from_secs(60),
+            in_flight_limit: 1024,
+        }
+    }
+
+    /// What may be spoken, given mode and floor.
+    #[must_use]
+    pub fn speakable(&self) -> RevisionSet {
+        let by_mode = match self.mode {
+            EraMode::Auto => RevisionSet::ALL,
+            EraMode::Legacy => RevisionSet::of_era(Era::Legacy),
+            EraMode::Modern => RevisionSet::of_era(Era::Modern),
+            EraMode::Pin(revision) => RevisionSet::of(&[revision]),
+        };
+        self.policy
+            .version
+            .supported
+            .and(by_mode)
+            .iter()
+            .filter(|r| self.floor.is_none_or(|floor| *r >= floor))
+            .fold(RevisionSet::NONE, RevisionSet::with)
+    }
+}
+
+/// How far a conversation has come.
+///
+/// ```text
+///                       ┌───────────── legacy: result ──────────────┐
+///  Disconnected ─▶ Connecting ─▶ Probing ─▶ Initializing ─▶ Ready ◀─┘ modern: DiscoverResult
+///                       │           │ ▲          │  │          │
+///                       └───────────┘ └─ -32022 ─┘  │          ▼
+///                        known legacy               │        Closing ─▶ Closed
+///                                                   ▼
+///                   no common version, refused, silent: Failed
+/// ```
+#[derive(Clone, Debug)]
+pub enum Phase {
+    /// Nothing was tried.
+    Disconnected,
+    /// The carrier is being opened.
+    Connecting,
+    /// The era is being found out.
+    Probing(probe::Probe),
+    /// `initialize` was sent.
+    Initializing(handshake::Handshake),
+    /// Requests may be sent.
+    Ready(Arc<Pact>),
+    /// The owner wants to end; what is in flight may finish.
+    Closing,
+    /// It has ended.
+    Closed,
+    /// It never came about.
+    Failed(Failure),
+}
+
+impl Phase {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Disconnected => "not open",
+            Self::Connecting => "being opened",
+            Self::Probing(_) => "being probed",
+            Self::Initializing(_) => "shaking hands",
+            Self::Ready(_) => "ready",
+            Self::Closing => "closing",
+            Self::Closed => "closed",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// Why a conversation never came about.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The two do not fit, or the server broke a rule.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The server could not be asked.
+    #[error(transparent)]
+    Probe(#[from] ProbeFailure),
+    /// The server answered `initialize` with an error.
+    #[error("the server refused `initialize`: {message} ({code})")]
+    Rejected {
+        /// Its code.
+        code: i64,
+        /// Its text.
+        message: String,
+    },
+    /// The server did not answer `initialize` in time.
+    #[error("the server did not answer `initialize` in time")]
+    InitTimeout,
+    /// The connection went away before there was an agreement.
+    #[error("the connection closed before there was an agreement")]
+    ConnectionClosed,
+}
+
+/// One connection, from the client's side.
+#[derive(Clone, Debug)]
+pub struct Client {
+    terms: Arc<ClientTerms>,
+    phase: Phase,
+    asked: Outstanding,
+    serving: BTreeMap<Id, Serving>,
+    last_id: Option<i64>,
+    probes: u32,
+    respawned: bool,
+    trail: Trail,
+}
+
+/// A request of the server that the owner is serving.
+#[derive(Clone, Copy, Debug, Default)]
+struct Serving {
+    cancelled: bool,
+}
+
+/// What can happen to a client.
+#[derive(Clone, Debug)]
+pub enum Input<'a> {
+    /// The owner wants to connect.
+    Open,
+    /// The carrier is open.
+    Connected,
+    /// The server process shows life: its first byte on any of its pipes.
+    FirstByte,
+    /// A line, event or body arrived.
+    Bytes {
+        /// Exactly one message or batch.
+        bytes: &'a [u8],
+        /// The status of the HTTP answer that carried it.
+        http_status: Option<u16>,
+    },
+    /// An HTTP answer without a message in it.
+    Status(u16),
+    /// The owner wants to ask the server something.
+    Ask {
+        /// An integer larger than any used before.
+        id: i64,
+        /// The method.
+        method: &'a str,
+        /// Its raw parameters, without the members that the engine adds to `_meta`.
+        params: Option<&'a str>,
+        /// How long it may wait.
+        patience: Patience,
+    },
+    /// The owner wants to tell the server something.
+    Notify {
+        /// The method.
+        method: &'a str,
+        /// Its raw parameters.
+        params: Option<&'a str>,
+    },
+    /// The owner answers a request of the server.
+    Answer {
+        /// The request.
+        id: Id,
+        /// The raw result, or an error.
+        outcome: Result<String, WireError>,
+    },
+    /// The owner gives up one of its own requests.
+    Cancel {
+        /// Its number.
+        id: i64,
+    },
+    /// Time went by.
+    Tick,
+    /// The owner wants to end.
+    Close,
+    /// The carrier is gone; for a child, it has exited.
+    Closed,
+}
+
+impl Client {
+    /// A client that has not connected.
+    #[must_use]
+    pub fn new(terms: Arc<ClientTerms>) -> Self {
+        Self {
+            asked: Outstanding::new(terms.in_flight_limit),
+            terms,
+            phase: Phase::Disconnected,
+            serving: BTreeMap::new(),
+            last_id: None,
+            probes: 0,
+            respawned: false,
+            trail: Trail::default(),
+        }
+    }
+
+    /// How far the conversation has come.
+    #[must_use]
+    pub const fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// What was agreed, once it is.
+    #[must_use]
+    pub const fn pact(&self) -> Option<&Arc<Pact>> {
+        match &self.phase {
+            Phase::Ready(pact) => Some(pact),
+            Phase::Disconnected
+            | Phase::Connecting
+            | Phase::Probing(_)
+            | Phase::Initializing(_)
+            | Phase::Closing
+            | Phase::Closed
+            | Phase::Failed(_) => None,
+        }
+    }
+
+    /// The transcript so far.
+    #[must_use]
+    pub const fn trail(&self) -> &Trail {
+        &self.trail
+    }
+
+    /// How many of our requests wait for an answer.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// When [`Input::Tick`] is next of use.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Moment> {
+        let own = match &self.phase {
+            Phase::Probing(probe) => Some(probe.deadline()),
+            Phase::Initializing(handshake) => Some(handshake.deadline()),
+            Phase::Disconnected
+            | Phase::Connecting
+            | Phase::Ready(_)
+            | Phase::Closing
+            | Phase::Closed
+            | Phase::Failed(_) => None,
+        };
+        self.asked.next_deadline().into_iter().chain(own).min()
+    }
+
+    /// Takes one input and says what is to be done.
+    pub fn handle<'a>(mut self, input: Input<'a>, now: Moment) -> Step<'a, Self> {
+        let mut effects = Effects::default();
+        let e = &mut effects;
+        match input {
+            Input::Open => self.open(),
+            Input::Connected => self.connected(now, e),
+            Input::FirstByte => self.first_byte(now),
+            Input::Bytes { bytes, http_status } => self.receive(bytes, http_status, now, e),
+            Input::Status(status) => self.status(status, now, e),
+            Input::Ask {
+                id,
+                method,
+                params,
+                patience,
+            } => {
+                self.ask(id, method, params, patience, now, e);
+            }
+            Input::Notify { method, params } => self.notify(method, params, e),
+            Input::Answer { id, outcome } => self.answer(&id, outcome, e),
+            Input::Cancel { id } => self.cancel(id, e),
+            Input::Tick => self.tick(now, e),
+            Input::Close => self.close(e),
+            Input::Closed => self.closed(now, e),
+        }
+        effects.step(self)
+    }
+
+    fn open(&mut self) {
+        if matches!(self.phase, Phase::Disconnected) {
+            self.phase = Phase::Connecting;
+        }
+    }
+
+    fn fail(&mut self, failure: Failure, effects: &mut Effects<'_>) {
+        self.phase = Phase::Failed(failure);
+        effects.push(Effect::HangUp);
+    }
+
+    fn tick(&mut self, now: Moment, effects: &mut Effects<'_>) {
+        for (id, method) in self.asked.expired(now) {
+            self.give_up(&id, effects);
+            effects.push(Effect::Settled {
+                id,
+                method,
+                end: End::TimedOut,
+            });
+        }
+        match &self.phase {
+            Phase::Probing(probe) if now >= probe.deadline() => {
+                self.observe_probe(&probe::Observation::Silence, now, effects);
+            }
+            Phase::Initializing(handshake) if now >= handshake.deadline() => {
+                self.fail(Failure::InitTimeout, effects);
+            }
+            Phase::Disconnected
+            | Phase::Connecting
+            | Phase::Probing(_)
+            | Phase::Initializing(_)
+            | Phase::Ready(_)
+            | Phase::Closing
+            | Phase::Closed
+            | Phase::Failed(_) => {}
+        }
+    }
+
+    fn close(&mut self, effects: &mut Effects<'_>) {
+        match self.phase {
+            Phase::Disconnected | Phase::Closed | Phase::Failed(_) => {}
+            Phase::Connecting
+            | Phase::Probing(_)
+            | Phase::Initializing(_)
+            | Phase::Ready(_)
+            | Phase::Closing => {
+                self.phase = Phase::Closing;
+                if self.asked.is_empty() {
+                    effects.push(Effect::HangUp);
+                }
+            }
+        }
+    }
+
+    fn closed(&mut self, now: Moment, effects: &mut Effects<'_>) {
+        for (id, method) in self.asked.drain() {
+            effects.push(Effect::Settled {
+                id,
+                method,
+                end: End::ConnectionClosed,
+            });
+        }
+        self.serving.clear();
+        match &self.phase {
+            Phase::Probing(_) => {
+                self.observe_probe(&probe::Observation::Exited, now, effects);
+            }
+            Phase::Connecting | Phase::Initializing(_) => {
+                self.phase = Phase::Failed(Failure::ConnectionClosed);
+            }
+            Phase::Disconnected | Phase::Ready(_) | Phase::Closing | Phase::Closed => {
+                self.phase = Phase::Closed;
+            }
+            Phase::Failed(_) => {}
+        }
+    }
+}

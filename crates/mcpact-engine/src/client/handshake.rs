@@ -1,0 +1,440 @@
+//! From an open carrier to an agreement.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+
+use mcpact_spec::{Era, ErrorCode, Method, Revision, Side};
+use mcpact_wire::codec;
+use mcpact_wire::codec::modern::Stamp;
+use mcpact_wire::envelope::{Outcome, Response};
+use mcpact_wire::id::Id;
+use mcpact_wire::model::discover::DiscoverResult;
+use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::model::implementation::Implementation;
+use mcpact_wire::model::initialize::{self, InitializeResult};
+
+use super::probe::{Conclusion, Observation, Probe, Question, conclude};
+use super::{CarrierKind, Client, EraVerdict, Failure, Phase};
+use crate::capability::CapabilitySet;
+use crate::effect::{DropCause, Effect, Effects};
+use crate::negotiate::require;
+use crate::pact::{Pact, Party};
+use crate::refusal::{Dialect, Incompatible, Misbehaviour};
+use crate::revisions::{RevisionId, RevisionSet};
+use crate::time::Moment;
+use crate::version::Chosen;
+
+/// How often a question may be asked before it is a loop.
+const MAX_PROBES: u32 = 4;
+
+/// An `initialize` that waits for its answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handshake {
+    pub(super) number: u32,
+    offered: Revision,
+    until: Moment,
+}
+
+impl Handshake {
+    pub(super) const fn deadline(&self) -> Moment {
+        self.until
+    }
+}
+
+/// The id of a probe or handshake: a string, so that it can never be taken for a request's number.
+fn opening_id(number: u32) -> Id {
+    Id::text(&alloc::format!("mcpact-open-{number}"))
+}
+
+impl Client {
+    pub(super) fn connected(&mut self, now: Moment, effects: &mut Effects<'_>) {
+        if !matches!(self.phase, Phase::Connecting) {
+            return effects.drop("connected", DropCause::OutOfPlace);
+        }
+        let speakable = self.terms.speakable();
+        let modern = speakable.in_era(Era::Modern).newest();
+        let is_known_legacy = self.respawned
+            || matches!(
+                self.terms.prior,
+                Some(EraVerdict::Legacy | EraVerdict::LegacyDiesOnProbe)
+            );
+        let has_legacy = !speakable.in_era(Era::Legacy).is_empty();
+        match modern {
+            Some(revision) if !(is_known_legacy && has_legacy) => {
+                self.probe(revision, now, effects)
+            }
+            Some(_) | None => self.initialize(None, now, effects),
+        }
+    }
+
+    pub(super) fn first_byte(&mut self, now: Moment) {
+        if let Phase::Probing(probe) = &mut self.phase {
+            probe.first_byte(self.terms.probe_timeout, now);
+        }
+    }
+
+    fn probe(&mut self, revision: Revision, now: Moment, effects: &mut Effects<'_>) {
+        self.probes += 1;
+        let number = self.probes;
+        let (capabilities, trimmed) = self
+            .terms
+            .party
+            .capabilities
+            .encode(revision, &self.terms.policy);
+        self.trail.trimmed(trimmed);
+        let info = self
+            .terms
+            .party
+            .info
+            .as_ref()
+            .map(|info| info.encode(revision));
+        let stamp = Stamp {
+            version: revision.as_str(),
+            capabilities: &capabilities,
+            client_info: info.as_deref(),
+            log_level: None,
+        };
+        // Nothing but the stamp is in it, so there is nothing that could fail to parse.
+        let params = stamp.apply(None).unwrap_or_default();
+        let id = opening_id(number);
+        self.phase = Phase::Probing(Probe::new(number, revision, self.terms.silence_limit, now));
+        effects.push(Effect::Write(codec::call(
+            Some(id.as_ref()),
+            Method::Discover.as_str(),
+            Some(&params),
+        )));
+    }
+
+    fn initialize(&mut self, version: Option<Revision>, now: Moment, effects: &mut Effects<'_>) {
+        let legacy = self.terms.speakable().in_era(Era::Legacy);
+        let Some(offered) = version.or_else(|| legacy.newest()) else {
+            let ours = self.terms.speakable();
+            let none = Incompatible::NoCommonVersion {
+                offered: alloc::vec::Vec::new(),
+                ours,
+            };
+            return self.fail(Failure::Refused(none.into()), effects);
+        };
+        self.probes += 1;
+        let number = self.probes;
+        let (capabilities, trimmed) = self
+            .terms
+            .party
+            .capabilities
+            .encode(offered, &self.terms.policy);
+        self.trail.trimmed(trimmed);
+        let info = self
+            .terms
+            .party
+            .info
+            .as_ref()
+            .map_or_else(|| String::from("{}"), |info| info.encode(offered));
+        let params = initialize::encode_params(offered.as_str(), &capabilities, &info);
+        let until = now.after(self.terms.init_timeout);
+        self.phase = Phase::Initializing(Handshake {
+            number,
+            offered,
+            until,
+        });
+        effects.push(Effect::Write(codec::call(
+            Some(opening_id(number).as_ref()),
+            Method::Initialize.as_str(),
+            Some(&params),
+        )));
+    }
+
+    /// An answer while there is no agreement yet. Answers to earlier questions are ignored: a slow
+    /// server may still send them.
+    pub(super) fn opening_answer(
+        &mut self,
+        response: &Response<'_>,
+        http_status: Option<u16>,
+        now: Moment,
+        effects: &mut Effects<'_>,
+    ) {
+        let number = match &self.phase {
+            Phase::Probing(probe) => probe.number,
+            Phase::Initializing(handshake) => handshake.number,
+            Phase::Disconnected
+            | Phase::Connecting
+            | Phase::Ready(_)
+            | Phase::Closing
+            | Phase::Closed
+            | Phase::Failed(_) => 0,
+        };
+        // Over HTTP an error without an id still belongs to the request that it answers.
+        let is_ours = match response.id {
+            Some(id) => id == opening_id(number).as_ref(),
+            None => self.terms.carrier == CarrierKind::Http,
+        };
+        if !is_ours {
+            let what = response.id.map_or("response", mcpact_wire::id::IdRef::raw);
+            return effects.drop(what, DropCause::UnknownAnswer);
+        }
+        if matches!(self.phase, Phase::Probing(_)) {
+            self.probe_answer(response, http_status, now, effects);
+        } else {
+            self.initialize_answer(response, now, effects);
+        }
+    }
+
+    fn probe_answer(
+        &mut self,
+        response: &Response<'_>,
+        http_status: Option<u16>,
+        now: Moment,
+        effects: &mut Effects<'_>,
+    ) {
+        let boxed = |all: alloc::vec::Vec<alloc::borrow::Cow<'_, str>>| {
+            all.into_iter().map(|v| Box::from(v.as_ref())).collect()
+        };
+        match &response.outcome {
+            Outcome::Result(body) => match DiscoverResult::parse(body.raw) {
+                Ok(found) => {
+                    let versions = boxed(found.supported_versions.clone());
+                    let saw = Observation::Discovered { versions };
+                    if let Some(revision) = self.observe_probe(&saw, now, effects) {
+                        self.modern(revision, &found, effects);
+                    }
+                }
+                Err(_) => {
+                    self.observe_probe(&Observation::Unreadable, now, effects);
+                }
+            },
+            Outcome::Error(raw) => {
+                let error = ErrorBody::parse(raw);
+                let saw = Observation::Error {
+                    code: error.as_ref().map_or(0, |e| e.code),
+                    supported: error
+                        .map_or_else(Default::default, |e| boxed(e.supported_versions())),
+                    http_status,
+                };
+                self.observe_probe(&saw, now, effects);
+            }
+        }
+    }
+
+    /// Draws a conclusion and acts on it; gives the revision when the server is modern.
+    pub(super) fn observe_probe(
+        &mut self,
+        saw: &Observation,
+        now: Moment,
+        effects: &mut Effects<'_>,
+    ) -> Option<Revision> {
+        let Phase::Probing(probe) = &self.phase else {
+            return None;
+        };
+        let question = Question {
+            carrier: self.terms.carrier,
+            speakable: self.terms.speakable(),
+            method: Method::Discover,
+            asked: probe.asked,
+        };
+        let conclusion = conclude(&question, saw);
+        self.trail
+            .probed(alloc::format!("{saw:?}"), alloc::format!("{conclusion:?}"));
+        match conclusion {
+            Conclusion::Modern(revision) => return Some(revision),
+            Conclusion::Retry(revision) if self.probes < MAX_PROBES => {
+                self.probe(revision, now, effects);
+            }
+            Conclusion::Retry(_) => self.fail(super::ProbeFailure::Silence.into(), effects),
+            Conclusion::Legacy(_) => self.initialize(None, now, effects),
+            Conclusion::Respawn if self.respawned => {
+                self.phase = Phase::Failed(Failure::ConnectionClosed);
+            }
+            Conclusion::Respawn => {
+                self.respawned = true;
+                self.phase = Phase::Connecting;
+                effects.push(Effect::Respawn);
+            }
+            Conclusion::Fail(failure) => self.fail(failure.into(), effects),
+        }
+        None
+    }
+
+    fn modern(
+        &mut self,
+        revision: Revision,
+        found: &DiscoverResult<'_>,
+        effects: &mut Effects<'_>,
+    ) {
+        let info = found.server_info.clone();
+        match self.agree(revision, found.capabilities, info) {
+            Ok(pact) => {
+                self.trail.selected(revision, Chosen::Requested);
+                self.conclude(pact, EraVerdict::Modern, effects);
+            }
+            Err(refusal) => self.refuse(refusal, revision, effects),
+        }
+    }
+
+    fn agree(
+        &self,
+        revision: Revision,
+        capabilities: Option<&str>,
+        info: Option<Implementation>,
+    ) -> Result<Pact, crate::refusal::Refusal> {
+        let policy = &self.terms.policy;
+        let capabilities = CapabilitySet::parse(Side::Server, capabilities, policy.reading)
+            .map_err(Misbehaviour::Body)?;
+        let server = Party {
+            info: info.map(Arc::new),
+            capabilities: Arc::new(capabilities),
+        };
+        let pact = Pact::new(revision, self.terms.party.clone(), server);
+        require(&pact, Side::Server, policy)?;
+        Ok(pact)
+    }
+
+    fn conclude(&mut self, pact: Pact, verdict: EraVerdict, effects: &mut Effects<'_>) {
+        self.trail
+            .declared(&pact.party(Side::Client).capabilities, None);
+        self.trail
+            .declared(&pact.party(Side::Server).capabilities, None);
+        self.trail.agreed(&pact);
+        let pact = Arc::new(pact);
+        self.phase = Phase::Ready(Arc::clone(&pact));
+        if self.terms.prior != Some(verdict) {
+            effects.push(Effect::Remember(verdict));
+        }
+        effects.push(Effect::Concluded(pact));
+    }
+
+    fn refuse(
+        &mut self,
+        refusal: crate::refusal::Refusal,
+        revision: Revision,
+        effects: &mut Effects<'_>,
+    ) {
+        let dialect = Dialect {
+            revision,
+            errors: self.terms.policy.errors,
+        };
+        self.trail.refused(&refusal, dialect);
+        self.fail(Failure::Refused(refusal), effects);
+    }
+
+    fn initialize_answer(
+        &mut self,
+        response: &Response<'_>,
+        now: Moment,
+        effects: &mut Effects<'_>,
+    ) {
+        match &response.outcome {
+            Outcome::Result(body) => self.initialized(body.raw, effects),
+            Outcome::Error(raw) => self.initialize_refused(raw, now, effects),
+        }
+    }
+
+    /// The result is stored before the server is told so; a version that we do not speak ends the
+    /// connection without another word.
+    fn initialized(&mut self, raw: &str, effects: &mut Effects<'_>) {
+        let Phase::Initializing(Handshake { offered, .. }) = self.phase else {
+            return;
+        };
+        let legacy = self.terms.speakable().in_era(Era::Legacy);
+        let parsed = InitializeResult::parse(raw);
+        let result = match parsed {
+            Ok(result) => result,
+            Err(fault) => return self.refuse(Misbehaviour::Body(fault).into(), offered, effects),
+        };
+        let answered = RevisionId::parse(&result.protocol_version);
+        let Some(revision) = answered.known().filter(|r| legacy.contains(*r)) else {
+            let ours = self.terms.speakable();
+            return self.refuse(
+                Incompatible::Answered { answered, ours }.into(),
+                offered,
+                effects,
+            );
+        };
+        match self.agree(revision, result.capabilities, Some(result.server_info)) {
+            Ok(pact) => {
+                let how = if revision == offered {
+                    Chosen::Requested
+                } else {
+                    Chosen::CounterOffered
+                };
+                self.trail.selected(revision, how);
+                let verdict = if self.respawned {
+                    EraVerdict::LegacyDiesOnProbe
+                } else {
+                    EraVerdict::Legacy
+                };
+                self.conclude(pact, verdict, effects);
+                let text = codec::call(None, Method::Initialized.as_str(), None);
+                effects.push(Effect::Write(text));
+            }
+            Err(refusal) => self.refuse(refusal, revision, effects),
+        }
+    }
+
+    /// A server that refuses our version names its own: a modern-only one is asked again, a legacy
+    /// one is offered what it listed.
+    fn initialize_refused(&mut self, raw: &str, now: Moment, effects: &mut Effects<'_>) {
+        let Phase::Initializing(Handshake { offered, .. }) = self.phase else {
+            return;
+        };
+        let error = ErrorBody::parse(raw);
+        let code = error.as_ref().map_or(0, |e| e.code);
+        let listed = error
+            .as_ref()
+            .map(ErrorBody::supported_versions)
+            .unwrap_or_default();
+        let message = error.map(|e| e.message.to_string()).unwrap_or_default();
+        let speakable = self.terms.speakable();
+        let common = RevisionSet::of_listed(listed.iter().map(AsRef::as_ref)).and(speakable);
+        let is_version_error = ErrorCode::parse(code) == Some(ErrorCode::UnsupportedVersion);
+        let modern = if is_version_error || self.terms.prior == Some(EraVerdict::Legacy) {
+            speakable.in_era(Era::Modern).newest()
+        } else {
+            common.in_era(Era::Modern).newest()
+        };
+        let other = common.in_era(Era::Legacy).iter().find(|r| *r != offered);
+        match (modern, other) {
+            _ if self.probes >= MAX_PROBES => self.reject(code, message, effects),
+            (Some(revision), _) => self.probe(revision, now, effects),
+            (None, Some(revision)) => self.initialize(Some(revision), now, effects),
+            (None, None) => self.reject(code, message, effects),
+        }
+    }
+
+    fn reject(&mut self, code: i64, message: String, effects: &mut Effects<'_>) {
+        self.fail(Failure::Rejected { code, message }, effects);
+    }
+
+    /// An HTTP answer without a message.
+    pub(super) fn status(&mut self, status: u16, now: Moment, effects: &mut Effects<'_>) {
+        match &self.phase {
+            Phase::Probing(_) => {
+                self.observe_probe(&Observation::Status(status), now, effects);
+            }
+            Phase::Initializing(_) => self.initialize_status(status, effects),
+            Phase::Disconnected
+            | Phase::Connecting
+            | Phase::Ready(_)
+            | Phase::Closing
+            | Phase::Closed
+            | Phase::Failed(_) => effects.drop("status", DropCause::OutOfPlace),
+        }
+    }
+
+    /// `2025-11-25 basic/transports#backwards-compatibility`: a POST that is refused with 400, 404
+    /// or 405 may be to a server of the first revision, whose transport begins with a GET.
+    fn initialize_status(&mut self, status: u16, effects: &mut Effects<'_>) {
+        let speaks_first = self.terms.speakable().contains(Revision::V2024_11_05);
+        if matches!(status, 400 | 404 | 405) && speaks_first && !self.respawned {
+            self.respawned = true;
+            self.phase = Phase::Connecting;
+            return effects.push(Effect::TryHttpSse);
+        }
+        let failure = match status {
+            401 | 403 => super::ProbeFailure::Authentication(status),
+            429 => super::ProbeFailure::TooManyRequests,
+            500..=599 => super::ProbeFailure::ServerTrouble(status),
+            _ => super::ProbeFailure::NotMcp(status),
+        };
+        self.fail(failure.into(), effects);
+    }
+}

@@ -1,0 +1,161 @@
+//! What a machine wants done. Effects are returned, never performed.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::sync::Arc;
+
+use mcpact_spec::{LogLevel, Method};
+use mcpact_wire::envelope::{Outcome, Params};
+use mcpact_wire::id::Id;
+use smallvec::SmallVec;
+
+use crate::client::EraVerdict;
+use crate::pact::Pact;
+use crate::refusal::{ApiMisuse, Refusal};
+
+/// A machine after one input, and what is to be done.
+#[must_use]
+#[derive(Debug)]
+pub struct Step<'a, M> {
+    /// The machine in its new state.
+    pub next: M,
+    /// What to do, in this order.
+    pub effects: SmallVec<[Effect<'a>; 2]>,
+}
+
+/// One thing to do.
+#[derive(Debug)]
+pub enum Effect<'a> {
+    /// Send this message.
+    Write(String),
+    /// Send this answer; over HTTP, with this status.
+    Reply {
+        /// The whole message.
+        text: String,
+        /// The request that it answers, where it could be read.
+        id: Option<Id>,
+        /// The status of the HTTP answer.
+        http_status: u16,
+    },
+    /// Serve this request and answer it later.
+    Serve(Call<'a>),
+    /// Take note of this notification.
+    Observe(Note<'a>),
+    /// One of our own requests has ended.
+    Settled {
+        /// Its id.
+        id: Id,
+        /// Its method.
+        method: Box<str>,
+        /// How it ended.
+        end: End<'a>,
+    },
+    /// The peers have agreed.
+    Concluded(Arc<Pact>),
+    /// What the owner wanted to send was not sent.
+    Withheld(ApiMisuse),
+    /// What came was not passed on.
+    Dropped(Drop),
+    /// The peer broke a rule and the policy wants it told.
+    Report(Refusal),
+    /// Remember this about the peer for the next connection.
+    Remember(EraVerdict),
+    /// Give up a request on its own stream (modern HTTP: close it).
+    Abandon(Id),
+    /// Start the server process anew, then say [`crate::client::Input::Connected`].
+    Respawn,
+    /// Try the HTTP+SSE transport of 2024-11-05 instead, then say
+    /// [`crate::client::Input::Connected`].
+    TryHttpSse,
+    /// Close the connection.
+    HangUp,
+}
+
+/// A request that may be served.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// To be used in the answer.
+    pub id: Id,
+    /// The method, if any revision defines it.
+    pub method: Option<Method>,
+    /// Its name as it came.
+    pub name: Box<str>,
+    /// Its parameters, unread.
+    pub params: Params<'a>,
+    /// What holds for this request.
+    pub pact: Arc<Pact>,
+    /// Which log messages it wants, where the request itself says so.
+    pub log_level: Option<LogLevel>,
+}
+
+/// A notification that may be heeded.
+#[derive(Debug)]
+pub struct Note<'a> {
+    /// The method, if any revision defines it.
+    pub method: Option<Method>,
+    /// Its name as it came.
+    pub name: Box<str>,
+    /// Its parameters, unread.
+    pub params: Params<'a>,
+}
+
+/// How one of our own requests ended.
+#[derive(Debug)]
+pub enum End<'a> {
+    /// The peer answered.
+    Answered(Outcome<'a>),
+    /// The peer did not answer in time.
+    TimedOut,
+    /// We gave it up.
+    Cancelled,
+    /// The connection is gone.
+    ConnectionClosed,
+}
+
+/// Something that came and was not passed on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drop {
+    /// Its method, or the id of an answer.
+    pub what: Box<str>,
+    /// Why.
+    pub why: DropCause,
+}
+
+/// Why something was not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// A notification that was not negotiated.
+    Undeclared,
+    /// An answer that nobody waits for: late, duplicate or unknown.
+    UnknownAnswer,
+    /// It came at a time when it has no meaning.
+    OutOfPlace,
+    /// An answer of ours to a request that the peer has cancelled.
+    Cancelled,
+}
+
+/// Gathers the effects of one input.
+#[derive(Debug, Default)]
+pub(crate) struct Effects<'a> {
+    all: SmallVec<[Effect<'a>; 2]>,
+}
+
+impl<'a> Effects<'a> {
+    pub(crate) fn push(&mut self, effect: Effect<'a>) {
+        self.all.push(effect);
+    }
+
+    pub(crate) fn drop(&mut self, what: &str, why: DropCause) {
+        self.push(Effect::Dropped(Drop {
+            what: Box::from(what),
+            why,
+        }));
+    }
+
+    pub(crate) fn step<M>(self, next: M) -> Step<'a, M> {
+        Step {
+            next,
+            effects: self.all,
+        }
+    }
+}

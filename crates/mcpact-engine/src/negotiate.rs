@@ -1,0 +1,145 @@
+//! The whole negotiation of two documents, without messages.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use mcpact_spec::{Era, Revision, Side};
+use mcpact_wire::model::implementation::Implementation;
+
+use crate::capability::CapabilitySet;
+use crate::pact::{Pact, Party};
+use crate::policy::Policy;
+use crate::refusal::{Dialect, Incompatible, Misbehaviour, Refusal};
+use crate::revisions::{RevisionId, RevisionSet};
+use crate::trail::Trail;
+use crate::version::{self, Chosen, Selection};
+
+/// What one side brings.
+#[derive(Clone, Debug)]
+pub struct Offer<'a> {
+    /// The versions that it speaks; the client asks for the newest.
+    pub versions: Vec<RevisionId>,
+    /// Its raw capability document.
+    pub capabilities: Option<&'a str>,
+    /// Who it is.
+    pub info: Option<Implementation>,
+}
+
+/// How a negotiation ended, with its transcript.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was agreed, or why nothing was.
+    pub pact: Result<Pact, Refusal>,
+    /// How it came about.
+    pub trail: Trail,
+}
+
+/// Negotiates two offers under the server's policy.
+///
+/// The outcome is that of the specification's compatibility matrix: a modern version that both
+/// speak wins; otherwise the handshake decides; otherwise there is no pact.
+#[must_use]
+pub fn negotiate(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Outcome {
+    let mut trail = Trail::default();
+    let pact = conclude(client, server, policy, &mut trail);
+    match &pact {
+        Ok(pact) => trail.agreed(pact),
+        Err(refusal) => trail.refused(refusal, dialect(client, policy)),
+    }
+    Outcome { pact, trail }
+}
+
+fn dialect(client: &Offer<'_>, policy: &Policy) -> Dialect {
+    let revision = known(&client.versions)
+        .newest()
+        .unwrap_or(Revision::LATEST_LEGACY);
+    Dialect {
+        revision,
+        errors: policy.errors,
+    }
+}
+
+fn conclude(
+    client: &Offer<'_>,
+    server: &Offer<'_>,
+    policy: &Policy,
+    trail: &mut Trail,
+) -> Result<Pact, Refusal> {
+    // The version comes first: nothing else matters when it does not fit.
+    let selection = select(client, server, policy)?;
+    let client_party = party(Side::Client, client, policy)?;
+    let server_party = party(Side::Server, server, policy)?;
+    trail.declared(
+        &client_party.capabilities,
+        client.versions.first().map(RevisionId::as_str),
+    );
+    trail.declared(&server_party.capabilities, None);
+    trail.selected(selection.revision, selection.how);
+    let pact = Pact::new(selection.revision, client_party, server_party);
+    require(&pact, Side::Client, policy)?;
+    Ok(pact)
+}
+
+fn known(versions: &[RevisionId]) -> RevisionSet {
+    versions
+        .iter()
+        .filter_map(RevisionId::known)
+        .fold(RevisionSet::NONE, RevisionSet::with)
+}
+
+fn select(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Result<Selection, Refusal> {
+    let mut served = policy.version.clone();
+    served.supported = served.supported.and(known(&server.versions));
+    let ours = known(&client.versions);
+    if let Some(revision) = version::served_per_request(&served).and(ours).newest() {
+        return Ok(Selection {
+            revision,
+            how: Chosen::Requested,
+        });
+    }
+    let requested = client
+        .versions
+        .iter()
+        .find(|v| v.known().is_none_or(|r| r.era() == Era::Legacy));
+    let Some(requested) = requested.or(client.versions.first()) else {
+        return version::select(&served, None);
+    };
+    let selection = version::select(&served, Some(requested))?;
+    // 2025-11-25 basic/lifecycle#version-negotiation: a client that cannot speak the answer leaves.
+    if selection.how == Chosen::CounterOffered && !ours.contains(selection.revision) {
+        let answered = RevisionId::Known(selection.revision);
+        return Err(Incompatible::Answered { answered, ours }.into());
+    }
+    Ok(selection)
+}
+
+fn party(owner: Side, offer: &Offer<'_>, policy: &Policy) -> Result<Party, Refusal> {
+    let capabilities = CapabilitySet::parse(owner, offer.capabilities, policy.reading)
+        .map_err(Misbehaviour::Body)?;
+    Ok(Party {
+        info: offer.info.clone().map(Arc::new),
+        capabilities: Arc::new(capabilities),
+    })
+}
+
+/// Checks the capabilities that a policy will not do without.
+///
+/// # Errors
+/// The paths that `side` lacks.
+pub fn require(pact: &Pact, side: Side, policy: &Policy) -> Result<(), Refusal> {
+    let paths: Vec<Box<str>> = policy
+        .required
+        .iter()
+        .filter(|path| !pact.has(side, path))
+        .map(|path| Box::from(path.as_ref()))
+        .collect();
+    if paths.is_empty() {
+        return Ok(());
+    }
+    Err(Incompatible::Capabilities {
+        lacking: side,
+        paths,
+    }
+    .into())
+}

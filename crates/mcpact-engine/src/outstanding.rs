@@ -1,0 +1,171 @@
+//! Requests that wait for an answer: matched by id, bounded in number and in time.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use mcpact_wire::id::{Id, IdRef};
+
+use crate::time::Moment;
+
+/// How long a request may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Without any sign of life.
+    pub timeout: Duration,
+    /// In all, whatever progress comes.
+    pub maximum: Duration,
+    /// Whether progress starts the timeout anew.
+    pub on_progress: OnProgress,
+}
+
+/// What progress does to a timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnProgress {
+    /// Nothing.
+    Ignore,
+    /// It starts anew.
+    Extend,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(60),
+            maximum: Duration::from_secs(600),
+            on_progress: OnProgress::Extend,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    method: Box<str>,
+    progress_token: Option<Box<str>>,
+    patience: Patience,
+    until: Moment,
+    at_most: Moment,
+}
+
+/// Why a request could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// The id is waiting already.
+    Taken,
+    /// There are too many.
+    Limit,
+}
+
+/// The requests of one side that have no answer yet.
+#[derive(Clone, Debug)]
+pub struct Outstanding {
+    waiting: BTreeMap<Id, Waiting>,
+    limit: usize,
+}
+
+impl Outstanding {
+    /// Room for this many.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            limit,
+        }
+    }
+
+    /// How many may wait.
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether this id waits.
+    #[must_use]
+    pub fn contains(&self, id: &Id) -> bool {
+        self.waiting.contains_key(id)
+    }
+
+    /// Adds a request.
+    ///
+    /// # Errors
+    /// The id is taken, or there is no room.
+    pub fn add(
+        &mut self,
+        id: Id,
+        method: &str,
+        progress_token: Option<&str>,
+        patience: Patience,
+        now: Moment,
+    ) -> Result<(), Full> {
+        if self.waiting.contains_key(&id) {
+            return Err(Full::Taken);
+        }
+        if self.waiting.len() >= self.limit {
+            return Err(Full::Limit);
+        }
+        let at_most = now.after(patience.maximum);
+        let entry = Waiting {
+            method: Box::from(method),
+            progress_token: progress_token.map(Box::from),
+            patience,
+            until: now.after(patience.timeout).min(at_most),
+            at_most,
+        };
+        self.waiting.insert(id, entry);
+        Ok(())
+    }
+
+    /// Takes the request that an answer belongs to; none for answers that nobody waits for.
+    pub fn settle(&mut self, id: IdRef<'_>) -> Option<(Id, Box<str>)> {
+        let (id, waiting) = self.waiting.remove_entry(&id.to_id())?;
+        Some((id, waiting.method))
+    }
+
+    /// Notes progress under a raw token.
+    pub fn progress(&mut self, token: &str, now: Moment) {
+        let owner = self
+            .waiting
+            .values_mut()
+            .find(|w| w.progress_token.as_deref() == Some(token));
+        if let Some(waiting) = owner
+            && waiting.patience.on_progress == OnProgress::Extend
+        {
+            waiting.until = now.after(waiting.patience.timeout).min(waiting.at_most);
+        }
+    }
+
+    /// Takes every request whose time is up.
+    pub fn expired(&mut self, now: Moment) -> Vec<(Id, Box<str>)> {
+        self.waiting
+            .extract_if(.., |_, waiting| waiting.until <= now)
+            .map(|(id, waiting)| (id, waiting.method))
+            .collect()
+    }
+
+    /// Takes every request: the connection is gone.
+    pub fn drain(&mut self) -> Vec<(Id, Box<str>)> {
+        core::mem::take(&mut self.waiting)
+            .into_iter()
+            .map(|(id, waiting)| (id, waiting.method))
+            .collect()
+    }
+
+    /// When the next one will have waited too long.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Moment> {
+        self.waiting.values().map(|w| w.until).min()
+    }
+}

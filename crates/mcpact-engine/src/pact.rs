@@ -1,0 +1,236 @@
+//! What two peers have agreed on.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use mcpact_spec::{Capability, Era, Extension, Revision, Side};
+use mcpact_wire::model::implementation::Implementation;
+
+use crate::capability::{
+    Agreement, CapabilityBits, CapabilitySet, SharedExtension, agree, agree_experimental, share,
+    share_experimental,
+};
+
+/// One side of a pact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// Who it says it is; a modern client may not say.
+    pub info: Option<Arc<Implementation>>,
+    /// What it declared.
+    pub capabilities: Arc<CapabilitySet>,
+}
+
+/// A declaration that came to nothing, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// Who declared it.
+    pub owner: Side,
+    /// The dotted path.
+    pub path: Box<str>,
+    /// Why it has no effect.
+    pub why: DropReason,
+}
+
+/// Why a declaration has no effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// The revision does not define it.
+    NotInRevision,
+    /// The value is not of the kind that the path needs.
+    Malformed,
+    /// The other side does not have it, and it takes two.
+    NotShared,
+    /// Both have it, with no version in common.
+    NoCommonVersion,
+    /// It has effect only under other revisions.
+    NotInForce,
+    /// Its identifier has no prefix.
+    BadIdentifier,
+}
+
+impl DropReason {
+    /// The reason as a sentence.
+    #[must_use]
+    pub const fn explain(self) -> &'static str {
+        match self {
+            Self::NotInRevision => "the negotiated revision does not define it",
+            Self::Malformed => "its value is of the wrong type",
+            Self::NotShared => "the other side did not declare it",
+            Self::NoCommonVersion => "no version of it is common to both",
+            Self::NotInForce => "it has no effect under the negotiated revision",
+            Self::BadIdentifier => "an extension identifier needs a prefix",
+        }
+    }
+}
+
+/// What two peers have agreed on: one revision, and what each may use.
+///
+/// Built once and never edited; a legacy session has one, a modern request has its own. Client-owned
+/// and server-owned capabilities follow their owner; `experimental` and `extensions` need both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pact {
+    revision: Revision,
+    client: Party,
+    server: Party,
+    effective: CapabilityBits,
+    extensions: Vec<SharedExtension>,
+    experimental: Vec<SharedExtension>,
+}
+
+impl Pact {
+    /// Puts two declarations together under a revision.
+    #[must_use]
+    pub fn new(revision: Revision, client: Party, server: Party) -> Self {
+        let effective = client
+            .capabilities
+            .declared()
+            .under(revision)
+            .or(server.capabilities.declared().under(revision));
+        let extensions = share(&client.capabilities, &server.capabilities, revision);
+        let experimental = share_experimental(&client.capabilities, &server.capabilities);
+        Self {
+            revision,
+            client,
+            server,
+            effective,
+            extensions,
+            experimental,
+        }
+    }
+
+    /// The revision that both speak.
+    #[must_use]
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The era of that revision.
+    #[must_use]
+    pub const fn era(&self) -> Era {
+        self.revision.era()
+    }
+
+    /// One of the two sides.
+    #[must_use]
+    pub const fn party(&self, side: Side) -> &Party {
+        match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        }
+    }
+
+    /// Whether the owner of the capability declared it and the revision knows it.
+    #[must_use]
+    pub const fn declares(&self, capability: Capability) -> bool {
+        self.effective.has(capability)
+    }
+
+    /// Everything that is in effect.
+    #[must_use]
+    pub const fn effective(&self) -> CapabilityBits {
+        self.effective
+    }
+
+    /// The extensions that both sides declared.
+    #[must_use]
+    pub fn extensions(&self) -> &[SharedExtension] {
+        &self.extensions
+    }
+
+    /// The experimental features that both sides declared.
+    #[must_use]
+    pub fn experimental(&self) -> &[SharedExtension] {
+        &self.experimental
+    }
+
+    /// The side that stands in the way of an extension, if one does.
+    #[must_use]
+    pub fn lacking(&self, extension: Extension) -> Option<Side> {
+        if self
+            .extensions
+            .iter()
+            .any(|shared| &*shared.id == extension.id())
+        {
+            return None;
+        }
+        let declared = |party: &Party| {
+            party
+                .capabilities
+                .extensions()
+                .any(|(id, _)| id == extension.id())
+        };
+        Some(if declared(&self.server) {
+            Side::Client
+        } else {
+            Side::Server
+        })
+    }
+
+    /// Whether a dotted path of one side is in effect; what the tables do not know counts as
+    /// declared or not.
+    #[must_use]
+    pub fn has(&self, owner: Side, path: &str) -> bool {
+        match Capability::parse(owner, path) {
+            Some(capability) => self.declares(capability),
+            None => self.party(owner).capabilities.has(path),
+        }
+    }
+
+    /// Every declaration that has no effect, with the reason.
+    #[must_use]
+    pub fn dropped(&self) -> Vec<Dropped> {
+        let mut all = Vec::new();
+        for party in [&self.client, &self.server] {
+            let set = &party.capabilities;
+            let owner = set.owner();
+            all.extend(set.findings().iter().map(|finding| {
+                Dropped {
+                    owner,
+                    path: finding
+                        .fault
+                        .path
+                        .trim_start_matches("capabilities.")
+                        .into(),
+                    why: DropReason::Malformed,
+                }
+            }));
+            let idle = set.declared().iter().filter(|c| !self.declares(*c));
+            all.extend(idle.map(|c| Dropped {
+                owner,
+                path: c.path().into(),
+                why: DropReason::NotInRevision,
+            }));
+        }
+        let (client, server) = (&self.client.capabilities, &self.server.capabilities);
+        let extensions = agree(client, server, self.revision);
+        all.extend(
+            extensions
+                .into_iter()
+                .filter_map(|a| unshared("extensions", a)),
+        );
+        let experimental = agree_experimental(client, server);
+        all.extend(
+            experimental
+                .into_iter()
+                .filter_map(|a| unshared("experimental", a)),
+        );
+        all
+    }
+}
+
+fn unshared(map: &str, agreement: Agreement) -> Option<Dropped> {
+    let (owner, id, why) = match agreement {
+        Agreement::Shared(_) => return None,
+        Agreement::ClientOnly(id) => (Side::Client, id, DropReason::NotShared),
+        Agreement::ServerOnly(id) => (Side::Server, id, DropReason::NotShared),
+        Agreement::NoCommonVersion(id) => (Side::Client, id, DropReason::NoCommonVersion),
+        Agreement::NotInForce(id) => (Side::Client, id, DropReason::NotInForce),
+        Agreement::BadIdentifier(id) => (Side::Client, id, DropReason::BadIdentifier),
+    };
+    Some(Dropped {
+        owner,
+        path: alloc::format!("{map}.{id}").into(),
+        why,
+    })
+}

@@ -1,0 +1,210 @@
+//! Why a message may or may not be said: data first, sentences from it.
+
+use alloc::string::String;
+
+use mcpact_spec::{Capability, Extension, Kind, Method, Revision, Role, Side};
+
+/// Whether a message may be said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It may.
+    Open,
+    /// It may not.
+    Closed,
+}
+
+/// Why. Small and copyable, so that ruling on a message allocates nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The method needs no capability.
+    Ungated,
+    /// The capability was declared.
+    Declared(Capability),
+    /// Both sides declared the extension.
+    Shared(Extension),
+    /// No revision defines the method and the policy lets such methods pass.
+    PassedUnknown,
+    /// The owner of the capability did not declare it.
+    Undeclared(Capability),
+    /// None of these was declared.
+    NoneDeclared(&'static [Capability]),
+    /// This side did not declare the extension.
+    NotShared(Extension, Side),
+    /// The revision does not have the method.
+    NotInRevision,
+    /// The revision has the method, but this side does not send it.
+    WrongSender,
+    /// The revision has the method, but as a request where this is a notification, or the reverse.
+    WrongKind,
+    /// The revision has the method only as a question inside a result.
+    OnlyEmbedded,
+    /// No revision defines the method.
+    Unknown,
+}
+
+/// A verdict on one message, with everything that explains it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ruling {
+    /// The method, if any revision defines it.
+    pub method: Option<Method>,
+    /// Who would send it.
+    pub sender: Side,
+    /// As what.
+    pub kind: Kind,
+    /// The revision that the peers agreed on.
+    pub revision: Revision,
+    /// May it be sent?
+    pub verdict: Verdict,
+    /// Why?
+    pub reason: Reason,
+}
+
+impl Ruling {
+    /// Whether the message may be said.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.verdict, Verdict::Open)
+    }
+
+    /// The reason as a sentence.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let revision = self.revision;
+        match self.reason {
+            Reason::Ungated => String::from("needs no capability"),
+            Reason::Declared(c) => alloc::format!("the {} declared `{c}`", c.owner()),
+            Reason::Shared(e) => alloc::format!("both sides declared `{}`", e.id()),
+            Reason::PassedUnknown => {
+                String::from("no revision defines it; unknown methods may pass")
+            }
+            Reason::Undeclared(c) => alloc::format!("the {} did not declare `{c}`", c.owner()),
+            Reason::NoneDeclared(all) => {
+                let mut text = String::from("the server declared none of");
+                for c in all {
+                    text.push_str(&alloc::format!(" `{c}`"));
+                }
+                text
+            }
+            Reason::NotShared(e, lacking) => {
+                alloc::format!("the {lacking} did not declare the extension `{}`", e.id())
+            }
+            Reason::NotInRevision => match self.method.and_then(neighbours) {
+                Some(other) => alloc::format!("{revision} does not have it ({other})"),
+                None => alloc::format!("{revision} does not have it"),
+            },
+            Reason::WrongSender => {
+                alloc::format!("in {revision} only the {} sends it", self.sender.peer())
+            }
+            Reason::WrongKind => match self.kind {
+                Kind::Request => alloc::format!("in {revision} it is a notification"),
+                Kind::Notification => alloc::format!("in {revision} it is a request"),
+            },
+            Reason::OnlyEmbedded => alloc::format!(
+                "in {revision} it is a question inside an `input_required` result, not a message"
+            ),
+            Reason::Unknown => String::from("no revision defines it"),
+        }
+    }
+
+    /// What to do about a closed verdict.
+    #[must_use]
+    pub fn remedy(&self) -> Option<String> {
+        match self.reason {
+            Reason::Ungated | Reason::Declared(_) | Reason::Shared(_) | Reason::PassedUnknown => {
+                None
+            }
+            Reason::Undeclared(c) => Some(alloc::format!(
+                "declare `{c}` in the {}'s capabilities, or do without",
+                c.owner()
+            )),
+            Reason::NoneDeclared(all) => all.first().map(|c| {
+                alloc::format!(
+                    "declare `{c}` in the {}'s capabilities, or do without",
+                    c.owner()
+                )
+            }),
+            Reason::NotShared(e, lacking) => Some(alloc::format!(
+                "declare `{}` under `extensions` in the {lacking}'s capabilities",
+                e.id()
+            )),
+            Reason::NotInRevision => self
+                .method
+                .and_then(neighbours)
+                .map(|other| alloc::format!("{other}; a bridge can translate")),
+            Reason::WrongSender | Reason::WrongKind => Some(String::from(
+                "correct the sender; no setting makes this valid",
+            )),
+            Reason::OnlyEmbedded => Some(String::from(
+                "answer the client's request with `input_required` and put the question in it",
+            )),
+            Reason::Unknown => Some(String::from(
+                "check the spelling, or let unknown methods pass if it is an extension",
+            )),
+        }
+    }
+
+    /// Where the specification says so.
+    #[must_use]
+    pub fn page(&self) -> Option<String> {
+        self.method
+            .map(|m| alloc::format!("{} {}", self.revision, m.page(self.revision)))
+    }
+}
+
+/// Which revisions have a method that another lacks, or what took its place.
+fn neighbours(method: Method) -> Option<String> {
+    let successor = match method {
+        Method::LoggingSetLevel => {
+            Some("`_meta` `io.modelcontextprotocol/logLevel` took its place")
+        }
+        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+            Some("`subscriptions/listen` took its place")
+        }
+        Method::Initialize | Method::Initialized => Some("`server/discover` took its place"),
+        Method::TasksResult => Some("`tasks/get` took its place"),
+        Method::ElicitationComplete
+        | Method::RootsListChanged
+        | Method::Ping
+        | Method::Discover
+        | Method::ToolsList
+        | Method::ToolsCall
+        | Method::ToolsListChanged
+        | Method::PromptsList
+        | Method::PromptsGet
+        | Method::PromptsListChanged
+        | Method::ResourcesList
+        | Method::ResourceTemplatesList
+        | Method::ResourcesRead
+        | Method::ResourcesListChanged
+        | Method::ResourcesUpdated
+        | Method::CompletionComplete
+        | Method::LoggingMessage
+        | Method::SubscriptionsListen
+        | Method::SubscriptionsAcknowledged
+        | Method::RootsList
+        | Method::SamplingCreateMessage
+        | Method::ElicitationCreate
+        | Method::Progress
+        | Method::Cancelled
+        | Method::TasksGet
+        | Method::TasksCancel
+        | Method::TasksList
+        | Method::TasksUpdate
+        | Method::TasksStatus
+        | Method::TasksChanged => None,
+    };
+    if let Some(text) = successor {
+        return Some(String::from(text));
+    }
+    let having = |r: &Revision| method.role(*r) != Role::Absent;
+    let first = Revision::ALL.into_iter().find(having)?;
+    let last = Revision::ALL.into_iter().rev().find(having)?;
+    Some(if first == last {
+        alloc::format!("only {first} has it")
+    } else if last == Revision::LATEST {
+        alloc::format!("it came with {first}")
+    } else {
+        alloc::format!("it went after {last}")
+    })
+}

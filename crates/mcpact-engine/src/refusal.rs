@@ -1,0 +1,298 @@
+//! Why a peer is refused: by blame, with a code, a public text, a log text and a reason.
+
+mod wire;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcpact_spec::{Capability, Method, Side};
+use mcpact_wire::envelope::{EnvelopeError, ShapeFault};
+use mcpact_wire::model::fault::BodyFault;
+use mcpact_wire::scan::ScanError;
+
+use crate::reason::Ruling;
+use crate::revisions::{RevisionId, RevisionSet};
+
+pub use wire::{Dialect, WireError};
+
+/// A refusal that goes to the peer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody did anything wrong; the two do not fit.
+    #[error(transparent)]
+    PeerIncompatible(#[from] Incompatible),
+    /// The peer broke a rule.
+    #[error(transparent)]
+    PeerMisbehaved(#[from] Misbehaviour),
+}
+
+/// Two peers that do not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incompatible {
+    /// The version is not served.
+    #[error("{} (requested `{requested}`, supported {supported})", why.text())]
+    Version {
+        /// What the peer asked for.
+        requested: RevisionId,
+        /// What could be had.
+        supported: RevisionSet,
+        /// In which way it does not fit.
+        why: VersionFault,
+    },
+    /// A capability is missing that we will not do without.
+    #[error("the {lacking} does not declare {}", quoted(paths))]
+    Capabilities {
+        /// Who does not declare it.
+        lacking: Side,
+        /// The dotted paths.
+        paths: Vec<Box<str>>,
+    },
+    /// The server answered with a version that we do not speak.
+    #[error("the server answered with version `{answered}`, we speak {ours}")]
+    Answered {
+        /// What the server wrote.
+        answered: RevisionId,
+        /// What we speak.
+        ours: RevisionSet,
+    },
+    /// Nothing in the server's list is spoken here.
+    #[error(
+        "no common version: the server offers {}, we speak {ours}",
+        quoted(offered)
+    )]
+    NoCommonVersion {
+        /// What the server listed.
+        offered: Vec<Box<str>>,
+        /// What we speak.
+        ours: RevisionSet,
+    },
+}
+
+/// In which way a version does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionFault {
+    /// It is not among the supported ones.
+    NotSupported,
+    /// It is older than the oldest acceptable one.
+    TooOld,
+    /// It is newer than the newest acceptable one.
+    TooNew,
+}
+
+impl VersionFault {
+    /// The stable text.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::NotSupported => "Unsupported protocol version",
+            Self::TooOld => "Protocol version too old",
+            Self::TooNew => "Protocol version not yet supported",
+        }
+    }
+}
+
+/// In which way the version member is malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionForm {
+    /// It is not there.
+    Missing,
+    /// It is not a string.
+    NotText,
+    /// It is a string, but not a date where dates are demanded.
+    NotADate,
+}
+
+/// What is wrong with a mirrored header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderFault {
+    /// It is required and not there.
+    Missing,
+    /// It stands there twice.
+    Repeated,
+    /// It cannot be decoded.
+    Malformed,
+    /// It says something else than the body.
+    Differs,
+}
+
+/// A rule that the peer broke.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misbehaviour {
+    /// Not JSON.
+    #[error("the message is not JSON: {0}")]
+    Json(ScanError),
+    /// Not a message.
+    #[error("not a JSON-RPC message: {0}")]
+    Shape(ShapeFault),
+    /// An array where the revision has no batches.
+    #[error("batches are not part of this revision")]
+    Batch,
+    /// More messages in a batch than we take.
+    #[error("a batch may hold at most {limit} messages")]
+    BatchTooLarge {
+        /// How many we take.
+        limit: usize,
+    },
+    /// A request came before `initialize`.
+    #[error("`{method}` came before `initialize`")]
+    NotInitialized {
+        /// The request's method.
+        method: Box<str>,
+    },
+    /// A request came before anything told the era, where both are served.
+    #[error("`{method}` came without `initialize` before it and without `_meta` in it")]
+    NotOpened {
+        /// The request's method.
+        method: Box<str>,
+    },
+    /// `initialize` came again.
+    #[error("`initialize` came a second time")]
+    AlreadyInitialized,
+    /// The version member is malformed.
+    #[error("`protocolVersion` is {}", match .0 { VersionForm::Missing => "missing", VersionForm::NotText => "not a string", VersionForm::NotADate => "not a date" })]
+    Version(VersionForm),
+    /// A member of a body is missing or of the wrong kind.
+    #[error("{0}")]
+    Body(BodyFault),
+    /// A required member of `_meta` is missing or of the wrong kind.
+    #[error("`_meta` must carry `{key}` as {expected}")]
+    Meta {
+        /// The reserved key.
+        key: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A header does not mirror the body.
+    #[error("header `{name}` {}", match fault { HeaderFault::Missing => "is missing", HeaderFault::Repeated => "stands twice", HeaderFault::Malformed => "cannot be decoded", HeaderFault::Differs => "does not match the body" })]
+    Header {
+        /// The header's name.
+        name: Box<str>,
+        /// What is wrong with it.
+        fault: HeaderFault,
+    },
+    /// The method may not be used.
+    #[error("`{method}`: {}", ruling.explain())]
+    Method {
+        /// The name as it came.
+        method: Box<str>,
+        /// Why.
+        ruling: Ruling,
+    },
+    /// A parameter uses a capability that was not declared.
+    #[error("`{method}` with `{member}` needs `{capability}`, which the {} did not declare", capability.owner())]
+    Param {
+        /// The method.
+        method: Method,
+        /// The parameter.
+        member: &'static str,
+        /// What it needs.
+        capability: Capability,
+    },
+    /// Our own rule asks the client for a capability.
+    #[error("`{method}` is served only to clients that declare `{path}`")]
+    ClientRequirement {
+        /// The method.
+        method: Box<str>,
+        /// The dotted path.
+        path: Box<str>,
+    },
+    /// A log level that does not exist.
+    #[error("`{0}` is not a log level")]
+    LogLevel(Box<str>),
+    /// The id of a request that is still being served.
+    #[error("id {0} is already in use by a request in flight")]
+    DuplicateId(Box<str>),
+    /// More requests in flight than we take.
+    #[error("more than {limit} requests in flight")]
+    TooMany {
+        /// How many we take.
+        limit: usize,
+    },
+    /// A session header that nobody handed out.
+    #[error("unknown or ended session")]
+    UnknownSession,
+    /// A session header is needed.
+    #[error("the `Mcp-Session-Id` header is missing")]
+    MissingSession,
+    /// The version header names another version than the session's.
+    #[error("header version `{found}` is not the session's")]
+    SessionVersion {
+        /// What the header says.
+        found: Box<str>,
+    },
+}
+
+impl From<EnvelopeError> for Misbehaviour {
+    fn from(error: EnvelopeError) -> Self {
+        match error {
+            EnvelopeError::Json(error) => Self::Json(error),
+            EnvelopeError::Shape { fault, .. } => Self::Shape(fault),
+        }
+    }
+}
+
+/// What our own caller did wrong: the message was not written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiMisuse {
+    /// The pact does not allow the message.
+    #[error("`{method}` was not sent: {}", ruling.explain())]
+    NotNegotiated {
+        /// The method.
+        method: Box<str>,
+        /// Why.
+        ruling: Ruling,
+    },
+    /// The pact does not allow a parameter.
+    #[error("`{method}` was not sent: `{member}` needs `{capability}`, which the {} did not declare", capability.owner())]
+    ParamNotNegotiated {
+        /// The method.
+        method: Method,
+        /// The parameter.
+        member: &'static str,
+        /// What it needs.
+        capability: Capability,
+    },
+    /// There is no pact yet, or no longer.
+    #[error("`{method}` was not sent: the connection is {state}")]
+    NotReady {
+        /// The method.
+        method: Box<str>,
+        /// What the connection is instead.
+        state: &'static str,
+    },
+    /// The id was used before.
+    #[error("id {0} was used before in this session")]
+    IdReused(Box<str>),
+    /// Too many requests wait for an answer.
+    #[error("more than {limit} requests wait for an answer")]
+    TooMany {
+        /// How many may wait.
+        limit: usize,
+    },
+    /// The client did not ask for it.
+    #[error("`{method}` was not sent: the client did not ask for it")]
+    Unwanted {
+        /// The method.
+        method: Box<str>,
+    },
+    /// `params` is not a JSON object.
+    #[error("`params` must be a JSON object")]
+    Params,
+    /// `initialize` cannot be cancelled.
+    #[error("`initialize` cannot be cancelled")]
+    CancelInitialize,
+}
+
+fn quoted(paths: &[Box<str>]) -> String {
+    let mut out = String::new();
+    for path in paths {
+        if !out.is_empty() {
+            out.push_str(", ");
+        }
+        out.push('`');
+        out.push_str(path);
+        out.push('`');
+    }
+    out
+}

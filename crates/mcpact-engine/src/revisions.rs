@@ -1,0 +1,144 @@
+//! What a peer calls a version, and sets of the versions that we know.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use mcpact_spec::{Era, Revision};
+
+/// What a peer wrote where a version belongs: any text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RevisionId {
+    /// A revision that this build speaks.
+    Known(Revision),
+    /// Anything else; it has no order and no era.
+    Unknown(Box<str>),
+}
+
+impl RevisionId {
+    /// Recognises a text.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Revision::parse(text).map_or_else(|| Self::Unknown(Box::from(text)), Self::Known)
+    }
+
+    /// The text as the peer wrote it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(revision) => revision.as_str(),
+            Self::Unknown(text) => text,
+        }
+    }
+
+    /// The revision, if we know it.
+    #[must_use]
+    pub const fn known(&self) -> Option<Revision> {
+        match self {
+            Self::Known(revision) => Some(*revision),
+            Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl core::fmt::Display for RevisionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A set of known revisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct RevisionSet(u8);
+
+impl RevisionSet {
+    /// No revision.
+    pub const NONE: Self = Self(0);
+    /// Every revision that this build speaks.
+    pub const ALL: Self = Self((1 << Revision::COUNT) - 1);
+
+    /// The set of these revisions.
+    #[must_use]
+    pub fn of(revisions: &[Revision]) -> Self {
+        revisions.iter().fold(Self::NONE, |set, r| set.with(*r))
+    }
+
+    /// Every revision of an era.
+    #[must_use]
+    pub fn of_era(era: Era) -> Self {
+        Revision::ALL
+            .into_iter()
+            .filter(|r| r.era() == era)
+            .fold(Self::NONE, Self::with)
+    }
+
+    /// The known ones among what a peer listed.
+    #[must_use]
+    pub fn of_listed<'a>(listed: impl IntoIterator<Item = &'a str>) -> Self {
+        listed
+            .into_iter()
+            .filter_map(Revision::parse)
+            .fold(Self::NONE, Self::with)
+    }
+
+    /// This set and one more.
+    #[must_use]
+    pub const fn with(self, revision: Revision) -> Self {
+        Self(self.0 | 1 << revision.index())
+    }
+
+    /// What both sets hold.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The part that belongs to an era.
+    #[must_use]
+    pub fn in_era(self, era: Era) -> Self {
+        self.and(Self::of_era(era))
+    }
+
+    /// Whether the revision is in the set.
+    #[must_use]
+    pub const fn contains(self, revision: Revision) -> bool {
+        self.0 >> revision.index() & 1 == 1
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The newest member.
+    #[must_use]
+    pub fn newest(self) -> Option<Revision> {
+        self.iter().next()
+    }
+
+    /// The members, newest first.
+    pub fn iter(self) -> impl Iterator<Item = Revision> {
+        Revision::ALL
+            .into_iter()
+            .rev()
+            .filter(move |r| self.contains(*r))
+    }
+
+    /// The names of the members, newest first.
+    #[must_use]
+    pub fn names(self) -> Vec<&'static str> {
+        self.iter().map(Revision::as_str).collect()
+    }
+}
+
+impl core::fmt::Display for RevisionSet {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        for (at, revision) in self.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            f.write_str(revision.as_str())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! The serving side of a connection, in both eras at once.
+
+mod handshake;
+mod incoming;
+pub mod listen;
+mod outgoing;
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use mcpact_spec::{Capability, LogLevel, Method, Revision, Side};
+use mcpact_wire::id::Id;
+use mcpact_wire::model::discover::CacheScope;
+use mcpact_wire::model::implementation::Implementation;
+
+use crate::capability::CapabilitySet;
+use crate::classify::{CarrierFacts, Endpoint, LegacySessions};
+use crate::effect::{Effect, Effects, End, Step};
+use crate::outstanding::{Outstanding, Patience};
+use crate::pact::{Pact, Party};
+use crate::policy::Policy;
+use crate::refusal::{Dialect, WireError};
+use crate::time::Moment;
+use crate::trail::Trail;
+use listen::ListenFilter;
+
+pub(crate) use incoming::{check_params, undeclared};
+pub(crate) use outgoing::{cancelled as cancelled_message, may_send, progress_token};
+
+/// What a server brings to every conversation.
+#[derive(Clone, Debug)]
+pub struct ServerTerms {
+    /// Its choices.
+    pub policy: Policy,
+    /// Who it is and what it declares.
+    pub party: Party,
+    /// A hint for the model.
+    pub instructions: Option<String>,
+    /// Whether legacy HTTP clients need sessions.
+    pub sessions: LegacySessions,
+    /// How long a discover answer holds.
+    pub discover_ttl: Duration,
+    /// Who may keep it.
+    pub discover_scope: CacheScope,
+    /// How long a connection may stay without a first request.
+    pub open_timeout: Duration,
+    /// How many requests may be in flight, in each direction.
+    pub in_flight_limit: usize,
+}
+
+impl ServerTerms {
+    /// The usual terms for these capabilities.
+    #[must_use]
+    pub fn new(info: Implementation, capabilities: CapabilitySet, policy: Policy) -> Self {
+        Self {
+            policy,
+            party: Party {
+                info: Some(Arc::new(info)),
+                capabilities: Arc::new(capabilities),
+            },
+            instructions: None,
+            sessions: LegacySessions::Required,
+            discover_ttl: Duration::ZERO,
+            discover_scope: CacheScope::Private,
+            open_timeout: Duration::from_secs(30),
+            in_flight_limit: 1024,
+        }
+    }
+}
+
+/// How far a legacy conversation has come.
+///
+/// ```text
+///              initialize accepted            notifications/initialized
+///  AwaitInit ────────────────────▶ AwaitInitialized ─────────────────▶ Ready
+///   │  ▲ └── refused: no trace ──┐       │                              │
+///   │  └──────────────────────────┘      │                              │
+///   └───────────────────────── closed ───┴────────── closed ────────────┴──▶ Closed
+/// ```
+///
+/// Modern requests are served beside it in every state but the last, and never change it.
+#[derive(Clone, Debug)]
+pub enum Phase {
+    /// Nothing was agreed.
+    AwaitInit,
+    /// The result was sent; the client has not confirmed.
+    AwaitInitialized(Arc<Pact>),
+    /// Both may use what was agreed.
+    Ready(Arc<Pact>),
+    /// Nothing more happens.
+    Closed,
+}
+
+impl Phase {
+    /// What the handshake agreed on.
+    #[must_use]
+    pub const fn pact(&self) -> Option<&Arc<Pact>> {
+        match self {
+            Self::AwaitInit | Self::Closed => None,
+            Self::AwaitInitialized(pact) | Self::Ready(pact) => Some(pact),
+        }
+    }
+}
+
+/// A request that the owner is serving.
+#[derive(Clone, Debug)]
+struct InFlight {
+    revision: Revision,
+    log_level: Option<LogLevel>,
+    listen: Option<ListenFilter>,
+    cancelled: bool,
+}
+
+/// One connection or session, from the server's side.
+#[derive(Clone, Debug)]
+pub struct Server {
+    terms: Arc<ServerTerms>,
+    endpoint: Endpoint,
+    phase: Phase,
+    serving: BTreeMap<Id, InFlight>,
+    asked: Outstanding,
+    last_id: Option<i64>,
+    log_threshold: Option<LogLevel>,
+    subscribed: bool,
+    heard: bool,
+    opened: Moment,
+    trail: Trail,
+}
+
+/// What can happen to a server.
+#[derive(Clone, Debug)]
+pub enum Input<'a> {
+    /// A line, event or body arrived.
+    Bytes {
+        /// Exactly one message or batch.
+        bytes: &'a [u8],
+        /// How it arrived.
+        facts: CarrierFacts<'a>,
+    },
+    /// The owner answers a request that it was told to serve.
+    Answer {
+        /// The request.
+        id: Id,
+        /// The raw result, or an error.
+        outcome: Result<String, WireError>,
+    },
+    /// The owner wants to ask the client something (legacy only).
+    Ask {
+        /// An integer larger than any used before.
+        id: i64,
+        /// The method.
+        method: &'a str,
+        /// Its raw parameters.
+        params: Option<&'a str>,
+        /// How long it may wait.
+        patience: Patience,
+    },
+    /// The owner wants to tell the client something.
+    Notify {
+        /// What it belongs to.
+        scope: Scope,
+        /// The method.
+        method: &'a str,
+        /// Its raw parameters.
+        params: Option<&'a str>,
+    },
+    /// The owner gives up one of its own requests.
+    Cancel {
+        /// Its number.
+        id: i64,
+    },
+    /// Time went by.
+    Tick,
+    /// The connection is gone.
+    Closed,
+}
+
+/// What a notification belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The connection or session.
+    Connection,
+    /// A request in flight: progress and log messages.
+    Request(Id),
+}
+
+impl Server {
+    /// A server that has just been connected to.
+    #[must_use]
+    pub fn new(terms: Arc<ServerTerms>, now: Moment) -> Self {
+        Self {
+            endpoint: Endpoint::of(&terms.policy.version, terms.sessions),
+            asked: Outstanding::new(terms.in_flight_limit),
+            terms,
+            phase: Phase::AwaitInit,
+            serving: BTreeMap::new(),
+            last_id: None,
+            log_threshold: None,
+            subscribed: false,
+            heard: false,
+            opened: now,
+            trail: Trail::default(),
+        }
+    }
+
+    /// How far the legacy conversation has come.
+    #[must_use]
+    pub const fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The transcript so far.
+    #[must_use]
+    pub const fn trail(&self) -> &Trail {
+        &self.trail
+    }
+
+    /// How many requests the owner is serving.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.serving.len()
+    }
+
+    /// When [`Input::Tick`] is next of use.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Moment> {
+        let opening = (!self.heard).then(|| self.opened.after(self.terms.open_timeout));
+        self.asked.next_deadline().into_iter().chain(opening).min()
+    }
+
+    /// Takes one input and says what is to be done.
+    pub fn handle<'a>(mut self, input: Input<'a>, now: Moment) -> Step<'a, Self> {
+        let mut effects = Effects::default();
+        if matches!(self.phase, Phase::Closed) {
+            if let Input::Bytes { .. } = input {
+                effects.drop("message", crate::effect::DropCause::OutOfPlace);
+            }
+            return effects.step(self);
+        }
+        match input {
+            Input::Bytes { bytes, facts } => self.receive(bytes, &facts, now, &mut effects),
+            Input::Answer { id, outcome } => self.answer(&id, outcome, &mut effects),
+            Input::Ask {
+                id,
+                method,
+                params,
+                patience,
+            } => {
+                self.ask(id, method, params, patience, now, &mut effects);
+            }
+            Input::Notify {
+                scope,
+                method,
+                params,
+            } => {
+                self.notify(&scope, method, params, &mut effects);
+            }
+            Input::Cancel { id } => self.cancel(id, &mut effects),
+            Input::Tick => self.tick(now, &mut effects),
+            Input::Closed => self.close(&mut effects),
+        }
+        effects.step(self)
+    }
+
+    fn tick(&mut self, now: Moment, effects: &mut Effects<'_>) {
+        for (id, method) in self.asked.expired(now) {
+            effects.push(Effect::Write(outgoing::cancelled(&id)));
+            effects.push(Effect::Settled {
+                id,
+                method,
+                end: End::TimedOut,
+            });
+        }
+        if !self.heard && now >= self.opened.after(self.terms.open_timeout) {
+            self.phase = Phase::Closed;
+            effects.push(Effect::HangUp);
+        }
+    }
+
+    fn close(&mut self, effects: &mut Effects<'_>) {
+        self.phase = Phase::Closed;
+        self.serving.clear();
+        for (id, method) in self.asked.drain() {
+            effects.push(Effect::Settled {
+                id,
+                method,
+                end: End::ConnectionClosed,
+            });
+        }
+    }
+
+    /// The words for a peer whose revision is not settled: those of the handshake if there was one,
+    /// else of the era that the endpoint offers.
+    fn dialect(&self, is_modern: Hint) -> Dialect {
+        let revision = match (is_modern, self.phase.pact()) {
+            (Hint::Modern, _) => Revision::LATEST,
+            (Hint::None, Some(pact)) => pact.revision(),
+            (Hint::None, None) => self.endpoint.legacy.newest().unwrap_or(Revision::LATEST),
+        };
+        Dialect {
+            revision,
+            errors: self.terms.policy.errors,
+        }
+    }
+
+    fn declares(&self, capability: Capability) -> bool {
+        debug_assert_eq!(capability.owner(), Side::Server);
+        self.terms.party.capabilities.declared().has(capability)
+    }
+}
+
+/// What a message tells about its era.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hint {
+    Modern,
+    None,
+}
+
+/// A name, kept for the owner.
+fn name(method: &str) -> Box<str> {
+    Box::from(method)
+}
+
+/// Whether the method is one of these, without making a list of all others.
+fn is(method: &str, known: Method) -> bool {
+    method == known.as_str()
+}

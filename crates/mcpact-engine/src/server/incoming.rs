@@ -1,0 +1,466 @@
+//! What comes from the client.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+
+use mcpact_spec::{Feature, Kind, LogLevel, Method, Revision, Side, Violation};
+use mcpact_wire::batch::Frame;
+use mcpact_wire::codec;
+use mcpact_wire::envelope::{Envelope, EnvelopeError, Notification, Request, Response};
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::Object;
+
+use super::listen::ListenFilter;
+use super::{Hint, InFlight, Phase, Server, is, name};
+use crate::classify::{CarrierFacts, Route, admit, route};
+use crate::effect::{Call, DropCause, Effect, Effects, End, Note};
+use crate::gate::require_of_client;
+use crate::pact::Pact;
+use crate::policy::{OnEarly, OnUndeclared};
+use crate::reason::Reason;
+use crate::refusal::{Misbehaviour, Refusal};
+use crate::time::Moment;
+
+impl Server {
+    pub(super) fn receive<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        facts: &CarrierFacts<'a>,
+        now: Moment,
+        effects: &mut Effects<'a>,
+    ) {
+        self.heard = true;
+        let frame = match Frame::parse(bytes) {
+            Ok(frame) => frame,
+            Err(error) => return self.refuse_unreadable(error, effects),
+        };
+        let negotiated = self.phase.pact().map(|pact| pact.revision());
+        match (
+            route(Some(&frame), facts, negotiated, &self.endpoint),
+            frame,
+        ) {
+            (Route::Batch(_), Frame::Batch(all)) => self.batch(all, now, effects),
+            (Route::Refused(refusal), frame) => self.refuse_frame(&frame, &refusal, effects),
+            (Route::Modern, Frame::Single(envelope)) => self.modern(envelope, facts, effects),
+            (Route::LegacyOpen, Frame::Single(Envelope::Request(request))) => {
+                self.initialize(&request, effects);
+            }
+            (
+                Route::Legacy(_) | Route::Notification | Route::StrayResponse | Route::LegacyOpen,
+                Frame::Single(envelope),
+            ) => self.legacy(envelope, now, effects),
+            (Route::LegacyControl | Route::NotAllowed, _)
+            | (_, Frame::Batch(_) | Frame::Single(_)) => {
+                effects.drop("message", DropCause::OutOfPlace);
+            }
+        }
+    }
+
+    fn refuse_unreadable(&mut self, error: EnvelopeError, effects: &mut Effects<'_>) {
+        let id = match &error {
+            EnvelopeError::Shape { id, .. } => id.clone(),
+            EnvelopeError::Json(_) => None,
+        };
+        let refusal = Refusal::from(Misbehaviour::from(error));
+        self.reply_error(id.as_ref().map(Id::as_ref), &refusal, Hint::None, effects);
+    }
+
+    fn refuse_frame(&mut self, frame: &Frame<'_>, refusal: &Refusal, effects: &mut Effects<'_>) {
+        match frame {
+            Frame::Batch(_) => self.reply_error(None, refusal, Hint::None, effects),
+            Frame::Single(Envelope::Request(request)) => {
+                self.refuse_request(request, refusal, effects);
+            }
+            Frame::Single(Envelope::Notification(note)) => {
+                effects.drop(&note.method, DropCause::OutOfPlace);
+            }
+            Frame::Single(Envelope::Response(response)) => {
+                effects.drop(
+                    response.id.map_or("response", IdRef::raw),
+                    DropCause::UnknownAnswer,
+                );
+            }
+        }
+    }
+
+    pub(super) fn refuse_request(
+        &self,
+        request: &Request<'_>,
+        refusal: &Refusal,
+        effects: &mut Effects<'_>,
+    ) {
+        let is_modern = request.params.meta.protocol_version.is_some();
+        let hint = if is_modern { Hint::Modern } else { Hint::None };
+        self.reply_error(Some(request.id), refusal, hint, effects);
+    }
+
+    fn reply_error(
+        &self,
+        id: Option<IdRef<'_>>,
+        refusal: &Refusal,
+        hint: Hint,
+        effects: &mut Effects<'_>,
+    ) {
+        let dialect = self.dialect(hint);
+        let error = refusal.on_wire(dialect);
+        let text = match id {
+            None if !dialect.revision.has(Feature::ErrorWithoutId) => {
+                codec::error_with_null_id(&error.encode())
+            }
+            id => codec::error(id, &error.encode()),
+        };
+        effects.push(Effect::Reply {
+            text,
+            id: id.map(IdRef::to_id),
+            http_status: error.http_status,
+        });
+    }
+
+    /// `2025-03-26 basic#batching`: requests are answered one by one, notifications not at all, and
+    /// `initialize` has no place in it.
+    fn batch<'a>(
+        &mut self,
+        all: alloc::vec::Vec<Result<Envelope<'a>, EnvelopeError>>,
+        now: Moment,
+        effects: &mut Effects<'a>,
+    ) {
+        let limit = self.terms.policy.batch_limit;
+        if all.len() > limit {
+            let refusal = Misbehaviour::BatchTooLarge { limit }.into();
+            return self.reply_error(None, &refusal, Hint::None, effects);
+        }
+        for member in all {
+            match member {
+                Ok(Envelope::Request(request)) if is(&request.method, Method::Initialize) => {
+                    self.refuse_request(&request, &Misbehaviour::Batch.into(), effects);
+                }
+                Ok(envelope) => self.legacy(envelope, now, effects),
+                Err(error) => self.refuse_unreadable(error, effects),
+            }
+        }
+    }
+
+    fn modern<'a>(
+        &mut self,
+        envelope: Envelope<'a>,
+        facts: &CarrierFacts<'a>,
+        effects: &mut Effects<'a>,
+    ) {
+        match envelope {
+            Envelope::Request(request) => self.modern_request(request, facts, effects),
+            Envelope::Notification(note) => self.stateless_note(note, effects),
+            // 2026-07-28 basic/transports/stdio: clients write no responses.
+            Envelope::Response(_) => effects.drop("response", DropCause::OutOfPlace),
+        }
+    }
+
+    fn modern_request<'a>(
+        &mut self,
+        request: Request<'a>,
+        facts: &CarrierFacts<'a>,
+        effects: &mut Effects<'a>,
+    ) {
+        let call = match admit(&request, facts, &self.terms.party, &self.terms.policy) {
+            Ok(call) => call,
+            Err(refusal) => {
+                return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
+            }
+        };
+        let revision = call.pact.revision();
+        if call.method == Some(Method::Discover) {
+            return self.discover(&request, revision, effects);
+        }
+        let listen = (call.method == Some(Method::SubscriptionsListen)).then(|| {
+            ListenFilter::parse(request.params.raw)
+                .unwrap_or_default()
+                .granted(&call.pact)
+        });
+        let entry = InFlight {
+            revision,
+            log_level: call.log_level,
+            listen,
+            cancelled: false,
+        };
+        let acknowledgement = entry
+            .listen
+            .as_ref()
+            .map(|filter| super::outgoing::acknowledgement(request.id, filter));
+        if let Err(refusal) = self.take(request.id, entry) {
+            return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
+        }
+        // The acknowledgement must be the first message of a subscription.
+        if let Some(text) = acknowledgement {
+            effects.push(Effect::Write(text));
+        }
+        effects.push(Effect::Serve(Call {
+            id: request.id.to_id(),
+            method: call.method,
+            name: name(&request.method),
+            params: request.params,
+            pact: Arc::new(call.pact),
+            log_level: call.log_level,
+        }));
+    }
+
+    /// Remembers a request in flight; a second one with its id would make answers ambiguous.
+    fn take(&mut self, id: IdRef<'_>, entry: InFlight) -> Result<(), Refusal> {
+        let limit = self.terms.in_flight_limit;
+        if self.serving.len() >= limit {
+            return Err(Misbehaviour::TooMany { limit }.into());
+        }
+        let id = id.to_id();
+        if self.serving.contains_key(&id) {
+            return Err(Misbehaviour::DuplicateId(Box::from(id.raw())).into());
+        }
+        self.serving.insert(id, entry);
+        Ok(())
+    }
+
+    fn legacy<'a>(&mut self, envelope: Envelope<'a>, now: Moment, effects: &mut Effects<'a>) {
+        match envelope {
+            Envelope::Request(request) => self.legacy_request(request, effects),
+            Envelope::Notification(note) => self.legacy_note(note, now, effects),
+            Envelope::Response(response) => self.response(response, effects),
+        }
+    }
+
+    fn legacy_request<'a>(&mut self, request: Request<'a>, effects: &mut Effects<'a>) {
+        if is(&request.method, Method::Ping) {
+            effects.push(Effect::Reply {
+                text: codec::result(request.id, "{}"),
+                id: Some(request.id.to_id()),
+                http_status: 200,
+            });
+            return;
+        }
+        match self.admit_legacy(&request) {
+            Ok((method, pact)) => {
+                self.note_subscription(method, &request);
+                effects.push(Effect::Serve(Call {
+                    id: request.id.to_id(),
+                    method,
+                    name: name(&request.method),
+                    params: request.params,
+                    pact,
+                    log_level: None,
+                }));
+            }
+            Err(refusal) => self.refuse_request(&request, &refusal, effects),
+        }
+    }
+
+    fn admit_legacy(
+        &mut self,
+        request: &Request<'_>,
+    ) -> Result<(Option<Method>, Arc<Pact>), Refusal> {
+        let not_initialized = || Misbehaviour::NotInitialized {
+            method: name(&request.method),
+        };
+        let pact = match (&self.phase, self.terms.policy.early) {
+            (Phase::Ready(pact), _) | (Phase::AwaitInitialized(pact), OnEarly::Accept) => {
+                Arc::clone(pact)
+            }
+            (Phase::AwaitInitialized(_) | Phase::AwaitInit | Phase::Closed, _) => {
+                return Err(not_initialized().into());
+            }
+        };
+        let method = self.gate(&pact, request)?;
+        let entry = InFlight {
+            revision: pact.revision(),
+            log_level: None,
+            listen: None,
+            cancelled: false,
+        };
+        self.take(request.id, entry)?;
+        Ok((method, pact))
+    }
+
+    fn gate(&self, pact: &Pact, request: &Request<'_>) -> Result<Option<Method>, Refusal> {
+        let policy = &self.terms.policy;
+        let ruling = pact.rule_with(policy.unknown, Side::Client, Kind::Request, &request.method);
+        if !ruling.is_open() {
+            return Err(Misbehaviour::Method {
+                method: name(&request.method),
+                ruling,
+            }
+            .into());
+        }
+        require_of_client(pact, policy, &request.method)?;
+        if let Some(method) = ruling.method {
+            check_params(pact, method, request.params.raw)?;
+        }
+        Ok(ruling.method)
+    }
+
+    fn note_subscription(&mut self, method: Option<Method>, request: &Request<'_>) {
+        if method == Some(Method::ResourcesSubscribe) {
+            self.subscribed = true;
+        }
+        if method == Some(Method::LoggingSetLevel) {
+            self.log_threshold = level_of(request.params.raw).or(self.log_threshold);
+        }
+    }
+
+    fn legacy_note<'a>(&mut self, note: Notification<'a>, now: Moment, effects: &mut Effects<'a>) {
+        let method = Method::parse(&note.method).or_else(|| Method::parse_alias(&note.method));
+        match (method, &self.phase) {
+            (Some(Method::Initialized), Phase::AwaitInitialized(pact)) => {
+                self.phase = Phase::Ready(Arc::clone(pact));
+                self.observe(method, note, effects);
+            }
+            // It neither opens a connection that has no pact nor does anything twice.
+            (Some(Method::Initialized), _) => effects.drop(&note.method, DropCause::OutOfPlace),
+            (Some(Method::Cancelled), _) => self.cancelled(note, effects),
+            (_, Phase::AwaitInit | Phase::Closed) => {
+                effects.drop(&note.method, DropCause::OutOfPlace);
+            }
+            (_, Phase::AwaitInitialized(pact) | Phase::Ready(pact)) => {
+                let pact = Arc::clone(pact);
+                self.judge_note(&pact, method, note, now, effects);
+            }
+        }
+    }
+
+    fn judge_note<'a>(
+        &mut self,
+        pact: &Pact,
+        method: Option<Method>,
+        note: Notification<'a>,
+        now: Moment,
+        effects: &mut Effects<'a>,
+    ) {
+        let policy = &self.terms.policy;
+        let ruling = match method {
+            Some(method) => pact.rule_on(Side::Client, Kind::Notification, method),
+            None => pact.rule_with(
+                policy.unknown,
+                Side::Client,
+                Kind::Notification,
+                &note.method,
+            ),
+        };
+        // Some documents call `logging/setLevel` a notification; it does no harm as one.
+        let is_set_level =
+            method == Some(Method::LoggingSetLevel) && ruling.reason == Reason::WrongKind;
+        if is_set_level && self.declares(mcpact_spec::Capability::Logging) {
+            self.log_threshold = level_of(note.params.raw).or(self.log_threshold);
+            return self.observe(method, note, effects);
+        }
+        if ruling.is_open() {
+            if method == Some(Method::Progress) {
+                self.note_progress(note.params.raw, now);
+            }
+            return self.observe(method, note, effects);
+        }
+        let refusal = Misbehaviour::Method {
+            method: name(&note.method),
+            ruling,
+        };
+        undeclared(policy.undeclared, &note.method, refusal.into(), effects);
+        if policy.undeclared == OnUndeclared::Disconnect {
+            self.close(effects);
+        }
+    }
+
+    fn note_progress(&mut self, params: Option<&str>, now: Moment) {
+        let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
+        if let Some(token) = object.get("progressToken") {
+            self.asked.progress(token, now);
+        }
+    }
+
+    fn stateless_note<'a>(&mut self, note: Notification<'a>, effects: &mut Effects<'a>) {
+        if is(&note.method, Method::Cancelled) {
+            self.cancelled(note, effects);
+        } else {
+            effects.drop(&note.method, DropCause::OutOfPlace);
+        }
+    }
+
+    /// A cancelled request is not answered; cancelling what is not in flight is ignored.
+    fn cancelled<'a>(&mut self, note: Notification<'a>, effects: &mut Effects<'a>) {
+        let object = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
+        let id = object.get("requestId").and_then(IdRef::from_token);
+        match id.and_then(|id| self.serving.get_mut(&id.to_id())) {
+            Some(entry) => {
+                entry.cancelled = true;
+                self.observe(Some(Method::Cancelled), note, effects);
+            }
+            None => effects.drop(&note.method, DropCause::OutOfPlace),
+        }
+    }
+
+    fn observe<'a>(
+        &self,
+        method: Option<Method>,
+        note: Notification<'a>,
+        effects: &mut Effects<'a>,
+    ) {
+        effects.push(Effect::Observe(Note {
+            method,
+            name: name(&note.method),
+            params: note.params,
+        }));
+    }
+
+    fn response<'a>(&mut self, response: Response<'a>, effects: &mut Effects<'a>) {
+        let settled = response.id.and_then(|id| self.asked.settle(id));
+        match settled {
+            Some((id, method)) => effects.push(Effect::Settled {
+                id,
+                method,
+                end: End::Answered(response.outcome),
+            }),
+            None => {
+                effects.drop(
+                    response.id.map_or("response", IdRef::raw),
+                    DropCause::UnknownAnswer,
+                );
+            }
+        }
+    }
+}
+
+/// Refuses a parameter that uses something undeclared, unless the rule is to ignore it.
+pub(crate) fn check_params(
+    pact: &Pact,
+    method: Method,
+    params: Option<&str>,
+) -> Result<(), Refusal> {
+    match pact.rule_on_params(method, params) {
+        Some(gate) if gate.violation == Violation::Refuse => Err(Misbehaviour::Param {
+            method,
+            member: crate::gate::member(gate.probe),
+            capability: gate.capability,
+        }
+        .into()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What the policy does about a notification that was not negotiated.
+pub(crate) fn undeclared(
+    policy: OnUndeclared,
+    method: &str,
+    refusal: Refusal,
+    effects: &mut Effects<'_>,
+) {
+    effects.drop(method, DropCause::Undeclared);
+    match policy {
+        OnUndeclared::Drop => {}
+        OnUndeclared::Warn | OnUndeclared::Error => effects.push(Effect::Report(refusal)),
+        OnUndeclared::Disconnect => {
+            effects.push(Effect::Report(refusal));
+            effects.push(Effect::HangUp);
+        }
+    }
+}
+
+/// The level in the parameters of `logging/setLevel`.
+fn level_of(params: Option<&str>) -> Option<LogLevel> {
+    let object = Object::parse(params?).ok()?;
+    LogLevel::parse(&object.get_str("level")?)
+}
+
+/// A revision's word for whether batches exist; kept beside the code that relies on it.
+const _: () = assert!(Revision::ASSUMED_WITHOUT_HEADER.has(Feature::Batching));

@@ -1,0 +1,327 @@
+//! What goes to the client.
+
+use alloc::string::String;
+
+use mcpact_spec::tables::meta;
+use mcpact_spec::{Capability, Era, Kind, LogLevel, Method, Side};
+use mcpact_wire::codec;
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::listen::ListenFilter;
+use super::{Phase, Scope, Server, is, name};
+use crate::effect::{DropCause, Effect, Effects, End};
+use crate::outstanding::{Full, Patience};
+use crate::pact::Pact;
+use crate::policy::{Enforcement, Policy};
+use crate::refusal::{ApiMisuse, WireError};
+use crate::time::Moment;
+
+/// The notification that gives up one of our own requests.
+pub(crate) fn cancelled(id: &Id) -> String {
+    let params = ObjectWriter::new().raw("requestId", id.raw()).finish();
+    codec::call(None, Method::Cancelled.as_str(), Some(&params))
+}
+
+/// The first message of a subscription. Its id is the request's, in the same JSON type.
+pub(super) fn acknowledgement(id: IdRef<'_>, granted: &ListenFilter) -> String {
+    let tag = ObjectWriter::new()
+        .raw(meta::SUBSCRIPTION_ID, id.raw())
+        .finish();
+    let params = ObjectWriter::new()
+        .raw("_meta", &tag)
+        .raw("notifications", &granted.encode())
+        .finish();
+    codec::call(
+        None,
+        Method::SubscriptionsAcknowledged.as_str(),
+        Some(&params),
+    )
+}
+
+/// Adds the subscription's id to the parameters of a notification.
+fn tagged(id: &Id, params: Option<&str>) -> Option<String> {
+    let body = Object::parse(params.unwrap_or("{}")).ok()?;
+    let existing = Object::parse(body.get("_meta").unwrap_or("{}")).ok()?;
+    let tag = existing
+        .iter()
+        .filter(|(key, _)| *key != meta::SUBSCRIPTION_ID)
+        .fold(
+            ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id.raw()),
+            |out, (key, raw)| out.raw(key, raw),
+        )
+        .finish();
+    let out = body
+        .iter()
+        .filter(|(key, _)| *key != "_meta")
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+    Some(out.raw("_meta", &tag).finish())
+}
+
+impl Server {
+    pub(super) fn answer(
+        &mut self,
+        id: &Id,
+        outcome: Result<String, WireError>,
+        effects: &mut Effects<'_>,
+    ) {
+        let Some(entry) = self.serving.remove(id) else {
+            return effects.drop(id.raw(), DropCause::UnknownAnswer);
+        };
+        if entry.cancelled && entry.listen.is_none() {
+            return effects.drop(id.raw(), DropCause::Cancelled);
+        }
+        let (text, http_status) = match outcome {
+            Ok(result) => {
+                let result = match entry.revision.era() {
+                    Era::Modern => codec::modern::complete(&result).unwrap_or(result),
+                    Era::Legacy => result,
+                };
+                (codec::result(id.as_ref(), &result), 200)
+            }
+            Err(error) => (
+                codec::error(Some(id.as_ref()), &error.encode()),
+                error.http_status,
+            ),
+        };
+        effects.push(Effect::Reply {
+            text,
+            id: Some(id.clone()),
+            http_status,
+        });
+    }
+
+    /// A request to the client: only in a legacy conversation, only when it is ready, and only what
+    /// the client declared.
+    pub(super) fn ask(
+        &mut self,
+        id: i64,
+        method: &str,
+        params: Option<&str>,
+        patience: Patience,
+        now: Moment,
+        effects: &mut Effects<'_>,
+    ) {
+        if let Err(misuse) = self.may_ask(id, method, params) {
+            return effects.push(Effect::Withheld(misuse));
+        }
+        let id_number = id;
+        let id = Id::number(id);
+        let token = progress_token(params);
+        match self
+            .asked
+            .add(id.clone(), method, token.as_deref(), patience, now)
+        {
+            Ok(()) => {
+                self.last_id = Some(id_number);
+                effects.push(Effect::Write(codec::call(
+                    Some(id.as_ref()),
+                    method,
+                    params,
+                )));
+            }
+            Err(Full::Taken) => {
+                effects.push(Effect::Withheld(ApiMisuse::IdReused(id.raw().into())));
+            }
+            Err(Full::Limit) => {
+                let limit = self.asked.limit();
+                effects.push(Effect::Withheld(ApiMisuse::TooMany { limit }));
+            }
+        }
+    }
+
+    fn may_ask(&self, id: i64, method: &str, params: Option<&str>) -> Result<(), ApiMisuse> {
+        let not_ready = |state| ApiMisuse::NotReady {
+            method: name(method),
+            state,
+        };
+        let is_ping = is(method, Method::Ping);
+        let pact = match &self.phase {
+            Phase::Ready(pact) => pact,
+            Phase::AwaitInitialized(pact) if is_ping => pact,
+            Phase::AwaitInit if is_ping && !self.endpoint.legacy.is_empty() => return Ok(()),
+            Phase::AwaitInit => return Err(not_ready("without a handshake")),
+            Phase::AwaitInitialized(_) => return Err(not_ready("not confirmed by the client")),
+            Phase::Closed => return Err(not_ready("closed")),
+        };
+        if self.last_id.is_some_and(|last| id <= last) {
+            return Err(ApiMisuse::IdReused(alloc::format!("{id}").into()));
+        }
+        may_send(
+            pact,
+            &self.terms.policy,
+            Side::Server,
+            Kind::Request,
+            method,
+            params,
+        )
+    }
+
+    pub(super) fn notify(
+        &mut self,
+        scope: &Scope,
+        method: &str,
+        params: Option<&str>,
+        effects: &mut Effects<'_>,
+    ) {
+        let entry = match scope {
+            Scope::Request(id) => self.serving.get(id).map(|entry| (id, entry)),
+            Scope::Connection => None,
+        };
+        match entry {
+            Some((id, entry)) if entry.revision.era() == Era::Modern => {
+                let text = match &entry.listen {
+                    Some(filter) => listened(id, filter, method, params),
+                    None => self.scoped(entry.log_level, method, params),
+                };
+                match text {
+                    Some(text) if !entry.cancelled => effects.push(Effect::Write(text)),
+                    Some(_) | None => effects.push(Effect::Withheld(unwanted(method))),
+                }
+            }
+            Some(_) | None => self.notify_legacy(method, params, effects),
+        }
+    }
+
+    /// `2026-07-28 server/utilities/logging`: silence unless this very request asked for messages.
+    fn scoped(
+        &self,
+        level: Option<LogLevel>,
+        method: &str,
+        params: Option<&str>,
+    ) -> Option<String> {
+        let may = match Method::parse(method) {
+            Some(Method::LoggingMessage) => {
+                let threshold = level?;
+                self.declares(Capability::Logging) && level_of(params)? >= threshold
+            }
+            Some(Method::Progress) => true,
+            Some(_) | None => false,
+        };
+        may.then(|| codec::call(None, method, params))
+    }
+
+    fn notify_legacy(&mut self, method: &str, params: Option<&str>, effects: &mut Effects<'_>) {
+        match self.may_notify(method, params) {
+            Ok(()) => effects.push(Effect::Write(codec::call(None, method, params))),
+            Err(misuse) => effects.push(Effect::Withheld(misuse)),
+        }
+    }
+
+    fn may_notify(&self, method: &str, params: Option<&str>) -> Result<(), ApiMisuse> {
+        let known = Method::parse(method);
+        let pact = match &self.phase {
+            Phase::Ready(pact) => pact,
+            Phase::AwaitInitialized(pact)
+                if matches!(known, Some(Method::LoggingMessage | Method::Progress)) =>
+            {
+                pact
+            }
+            Phase::AwaitInit => {
+                return Err(ApiMisuse::NotReady {
+                    method: name(method),
+                    state: "without a handshake",
+                });
+            }
+            Phase::AwaitInitialized(_) => {
+                return Err(ApiMisuse::NotReady {
+                    method: name(method),
+                    state: "not confirmed by the client",
+                });
+            }
+            Phase::Closed => {
+                return Err(ApiMisuse::NotReady {
+                    method: name(method),
+                    state: "closed",
+                });
+            }
+        };
+        may_send(
+            pact,
+            &self.terms.policy,
+            Side::Server,
+            Kind::Notification,
+            method,
+            params,
+        )?;
+        let is_below = |threshold| level_of(params).is_some_and(|level| level < threshold);
+        match known {
+            Some(Method::LoggingMessage) if self.log_threshold.is_some_and(is_below) => {
+                Err(unwanted(method))
+            }
+            Some(Method::ResourcesUpdated) if !self.subscribed => Err(unwanted(method)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn cancel(&mut self, id: i64, effects: &mut Effects<'_>) {
+        let id = Id::number(id);
+        if let Some((id, method)) = self.asked.settle(id.as_ref()) {
+            effects.push(Effect::Write(cancelled(&id)));
+            effects.push(Effect::Settled {
+                id,
+                method,
+                end: End::Cancelled,
+            });
+        }
+    }
+}
+
+fn listened(id: &Id, filter: &ListenFilter, method: &str, params: Option<&str>) -> Option<String> {
+    let known = Method::parse(method)?;
+    let params = filter.wants(known).then(|| tagged(id, params)).flatten()?;
+    Some(codec::call(None, method, Some(&params)))
+}
+
+fn level_of(params: Option<&str>) -> Option<LogLevel> {
+    let object = Object::parse(params?).ok()?;
+    LogLevel::parse(&object.get_str("level")?)
+}
+
+fn unwanted(method: &str) -> ApiMisuse {
+    ApiMisuse::Unwanted {
+        method: name(method),
+    }
+}
+
+/// The raw progress token of a request of ours.
+pub(crate) fn progress_token(params: Option<&str>) -> Option<String> {
+    let body = Object::parse(params?).ok()?;
+    let inner = Object::parse(body.get("_meta")?).ok()?;
+    inner.get(meta::PROGRESS_TOKEN).map(String::from)
+}
+
+/// The outgoing gate: what was not negotiated is not written.
+pub(crate) fn may_send(
+    pact: &Pact,
+    policy: &Policy,
+    sender: Side,
+    kind: Kind,
+    method: &str,
+    params: Option<&str>,
+) -> Result<(), ApiMisuse> {
+    if params.is_some_and(|raw| Object::parse(raw).is_err()) {
+        return Err(ApiMisuse::Params);
+    }
+    if policy.outgoing == Enforcement::Lenient {
+        return Ok(());
+    }
+    let ruling = pact.rule_with(policy.unknown, sender, kind, method);
+    if !ruling.is_open() {
+        return Err(ApiMisuse::NotNegotiated {
+            method: name(method),
+            ruling,
+        });
+    }
+    let Some(known) = ruling.method else {
+        return Ok(());
+    };
+    match pact.rule_on_params(known, params) {
+        None => Ok(()),
+        Some(gate) => Err(ApiMisuse::ParamNotNegotiated {
+            method: known,
+            member: crate::gate::member(gate.probe),
+            capability: gate.capability,
+        }),
+    }
+}

@@ -1,0 +1,172 @@
+//! The transcript of a negotiation: what was offered, answered, decided and left out, and why.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use mcpact_spec::Revision;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::capability::{CapabilitySet, Trimmed};
+use crate::pact::Pact;
+use crate::refusal::{Dialect, Refusal};
+use crate::version::Chosen;
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(
+    tag = "event",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+#[non_exhaustive]
+pub enum TrailEvent {
+    /// A side said what it has.
+    Declared {
+        /// Which side.
+        side: &'static str,
+        /// The version that it named, if any.
+        version: Option<String>,
+        /// Its document.
+        capabilities: Box<RawValue>,
+    },
+    /// Something in a document was forgiven.
+    Forgiven {
+        /// Whose document.
+        side: &'static str,
+        /// The path.
+        path: String,
+        /// What was wrong.
+        detail: String,
+    },
+    /// The version was chosen.
+    Selected {
+        /// The version.
+        revision: &'static str,
+        /// Its era.
+        era: &'static str,
+        /// Why this one.
+        how: Chosen,
+    },
+    /// A declaration that has no effect.
+    Dropped {
+        /// Whose.
+        side: &'static str,
+        /// The path.
+        path: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A path that was left out of what we sent.
+    Trimmed {
+        /// The path.
+        path: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// A step of finding out the peer's era.
+    Probed {
+        /// What was seen.
+        saw: String,
+        /// What was concluded.
+        concluded: String,
+    },
+    /// The peers agreed.
+    Agreed {
+        /// On this version.
+        revision: &'static str,
+    },
+    /// They did not.
+    Refused {
+        /// A stable word.
+        reason: &'static str,
+        /// The code that the peer sees.
+        code: i64,
+        /// The text for the log.
+        detail: String,
+    },
+}
+
+/// The transcript of one negotiation.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Trail {
+    events: Vec<TrailEvent>,
+}
+
+impl Trail {
+    /// What happened, in order.
+    #[must_use]
+    pub fn events(&self) -> &[TrailEvent] {
+        &self.events
+    }
+
+    /// Notes a declaration and what was forgiven in it.
+    pub fn declared(&mut self, set: &CapabilitySet, version: Option<&str>) {
+        let side = set.owner().as_str();
+        // The document was scanned before; what does not serialise is told as an empty object.
+        let raw = RawValue::from_string(set.raw().to_string()).unwrap_or_default();
+        self.events.push(TrailEvent::Declared {
+            side,
+            version: version.map(String::from),
+            capabilities: raw,
+        });
+        for finding in set.findings() {
+            self.events.push(TrailEvent::Forgiven {
+                side,
+                path: finding.fault.path.clone(),
+                detail: finding.fault.to_string(),
+            });
+        }
+    }
+
+    /// Notes the choice of a version.
+    pub fn selected(&mut self, revision: Revision, how: Chosen) {
+        self.events.push(TrailEvent::Selected {
+            revision: revision.as_str(),
+            era: revision.era().as_str(),
+            how,
+        });
+    }
+
+    /// Notes what was left out of what we sent.
+    pub fn trimmed(&mut self, all: Vec<Trimmed>) {
+        self.events
+            .extend(all.into_iter().map(|t| TrailEvent::Trimmed {
+                path: t.path,
+                why: t.why,
+            }));
+    }
+
+    /// Notes a step of the probe.
+    pub fn probed(&mut self, saw: impl Into<String>, concluded: impl Into<String>) {
+        self.events.push(TrailEvent::Probed {
+            saw: saw.into(),
+            concluded: concluded.into(),
+        });
+    }
+
+    /// Notes the agreement, and every declaration that came to nothing.
+    pub fn agreed(&mut self, pact: &Pact) {
+        for dropped in pact.dropped() {
+            self.events.push(TrailEvent::Dropped {
+                side: dropped.owner.as_str(),
+                path: dropped.path.into(),
+                why: dropped.why.explain(),
+            });
+        }
+        self.events.push(TrailEvent::Agreed {
+            revision: pact.revision().as_str(),
+        });
+    }
+
+    /// Notes a refusal.
+    pub fn refused(&mut self, refusal: &Refusal, dialect: Dialect) {
+        self.events.push(TrailEvent::Refused {
+            reason: refusal.reason(),
+            code: refusal.on_wire(dialect).code,
+            detail: refusal.log_text(),
+        });
+    }
+}

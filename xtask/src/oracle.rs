@@ -1,0 +1,71 @@
+//! Comparing the tables of mcpact-spec with the schemas that the protocol's authors publish.
+//!
+//! Every fact that a schema tells is asked of both sides and compared as a word. A difference must
+//! be explained in [`exceptions`]; an explanation without a difference is stale. One file per kind
+//! of fact.
+
+mod capabilities;
+mod comparison;
+mod error_codes;
+mod exceptions;
+mod features;
+mod log_levels;
+mod meta_keys;
+mod methods;
+mod results;
+mod schema;
+mod tasks_extension;
+mod verdict;
+
+use std::path::Path;
+
+use mcpact_spec::Revision;
+
+use crate::failure::Failure;
+use crate::report;
+use comparison::Comparison;
+use exceptions::TasksSchema;
+use schema::Schema;
+use verdict::Verdict;
+
+/// Compare every revision with `dir/<revision>/schema.json`.
+pub(crate) fn run(dir: &Path) -> Result<(), Failure> {
+    let tasks = tasks_extension::read(dir)?;
+    let mut comparisons = Vec::new();
+    for revision in Revision::ALL {
+        let schema = Schema::read(&dir.join(revision.as_str()).join("schema.json"))?;
+        comparisons.push(compare(revision, &schema, tasks.as_ref()));
+    }
+    let at_hand = if tasks.is_some() {
+        TasksSchema::AtHand
+    } else {
+        TasksSchema::Missing
+    };
+    let exceptions = exceptions::in_force(at_hand);
+    Verdict::new(&comparisons, &exceptions).into_result()?;
+    report::say(summary(&comparisons, exceptions.len()));
+    Ok(())
+}
+
+fn compare(revision: Revision, schema: &Schema, tasks: Option<&Schema>) -> Comparison {
+    let mut comparison = Comparison::new(revision);
+    methods::compare(&mut comparison, schema, tasks);
+    results::compare(&mut comparison, schema);
+    capabilities::compare(&mut comparison, schema);
+    features::compare(&mut comparison, schema);
+    error_codes::compare(&mut comparison, schema);
+    log_levels::compare(&mut comparison, schema);
+    meta_keys::compare(&mut comparison, schema);
+    comparison
+}
+
+fn summary(comparisons: &[Comparison], exceptions: usize) -> String {
+    let facts: Vec<String> = comparisons
+        .iter()
+        .map(|comparison| format!("{} {}", comparison.revision(), comparison.facts()))
+        .collect();
+    format!(
+        "oracle: facts compared: {}; exceptions: {exceptions}",
+        facts.join(", ")
+    )
+}
