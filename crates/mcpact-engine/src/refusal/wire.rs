@@ -1,4 +1,5 @@
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use mcpact_spec::{Capability, Era, ErrorCode, Revision, Side, Site};
 use mcpact_wire::model::error;
@@ -150,7 +151,7 @@ impl Incompatible {
                 Parts::new(code, Site::Envelope, why.text()).with(data.finish())
             }
             Self::Capabilities { lacking, paths } => {
-                let required = nested(paths.iter().map(|p| &**p));
+                let required = nested(&paths.iter().map(|p| &**p).collect::<Vec<_>>());
                 let text = alloc::format!("Missing required {lacking} capability");
                 let data = ObjectWriter::new()
                     .raw("requiredCapabilities", &required)
@@ -267,7 +268,7 @@ impl Misbehaviour {
             Self::Param { capability, .. } => param(*capability, dialect, self.to_string()),
             Self::ClientRequirement { path, .. } => {
                 let text = alloc::format!("Client does not support {path} capability");
-                let required = nested([&**path]);
+                let required = nested(&[path]);
                 let data = ObjectWriter::new()
                     .raw("requiredCapabilities", &required)
                     .finish();
@@ -327,7 +328,7 @@ fn param(capability: Capability, dialect: Dialect, text: String) -> Parts {
         Side::Client => missing_capability(dialect.revision),
         Side::Server => ErrorCode::InvalidParams,
     };
-    let required = nested([capability.path()]);
+    let required = nested(&[capability.path()]);
     let data = ObjectWriter::new()
         .raw("requiredCapabilities", &required)
         .finish();
@@ -354,20 +355,20 @@ fn extension_document(id: &str) -> String {
 }
 
 /// Dotted paths as the capability document that would declare them.
-fn nested<'p>(paths: impl IntoIterator<Item = &'p str>) -> String {
-    let paths: alloc::vec::Vec<&str> = paths.into_iter().collect();
+fn nested(paths: &[&str]) -> String {
     let mut out = ObjectWriter::new();
-    let mut written: alloc::vec::Vec<&str> = alloc::vec::Vec::new();
-    for path in &paths {
+    let mut written: Vec<&str> = Vec::new();
+    for path in paths {
         let head = path.split('.').next().unwrap_or(path);
         if written.contains(&head) {
             continue;
         }
         written.push(head);
-        let below = paths
+        let below: Vec<&str> = paths
             .iter()
-            .filter_map(|p| p.strip_prefix(head)?.strip_prefix('.'));
-        out = out.raw(head, &nested(below));
+            .filter_map(|p| p.strip_prefix(head)?.strip_prefix('.'))
+            .collect();
+        out = out.raw(head, &nested(&below));
     }
     out.finish()
 }
