@@ -68,8 +68,8 @@ pub enum Route {
     Legacy(Revision),
     /// An answer where none was asked for: ignored and logged.
     StrayResponse,
-    /// A notification on a connection without a handshake: there is nothing to tell its era.
-    Notification,
+    /// What may come on a stream without a handshake and tells no era: a notification or a ping.
+    Unopened,
     /// Not acceptable.
     Refused(Refusal),
 }
@@ -191,8 +191,10 @@ fn no_session(http: &HttpFacts<'_>, endpoint: &Endpoint) -> Route {
 fn on_fresh_stream(envelope: &Envelope<'_>, endpoint: &Endpoint) -> Route {
     match envelope {
         Envelope::Response(_) => Route::StrayResponse,
-        Envelope::Notification(_) => Route::Notification,
+        Envelope::Notification(_) => Route::Unopened,
         Envelope::Request(_) if endpoint.legacy.is_empty() => Route::Modern,
+        // 2025-11-25 basic/lifecycle#initialization: pings are allowed before everything else.
+        Envelope::Request(request) if request.method == Method::Ping.as_str() => Route::Unopened,
         Envelope::Request(request) => {
             let method = Box::from(request.method.as_ref());
             refused(if endpoint.modern.is_empty() {

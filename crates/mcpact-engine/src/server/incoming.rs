@@ -46,7 +46,7 @@ impl Server {
                 self.initialize(&request, effects);
             }
             (
-                Route::Legacy(_) | Route::Notification | Route::StrayResponse | Route::LegacyOpen,
+                Route::Legacy(_) | Route::Unopened | Route::StrayResponse | Route::LegacyOpen,
                 Frame::Single(envelope),
             ) => self.legacy(envelope, now, effects),
             (Route::LegacyControl | Route::NotAllowed, _)
