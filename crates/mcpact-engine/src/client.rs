@@ -54,7 +54,7 @@ pub enum CarrierKind {
 /// What a client brings to every conversation.
 #[derive(Clone, Debug)]
 pub struct ClientTerms {
-    /// Its choices; `policy.version.supported` is what it speaks.
+    /// Its choices; `policy.version` is what it speaks.
     pub policy: Policy,
     /// Who it is and what it declares.
     pub party: Party,
@@ -106,9 +106,7 @@ impl ClientTerms {
             EraMode::Modern => RevisionSet::of_era(Era::Modern),
             EraMode::Pin(revision) => RevisionSet::of(&[revision]),
         };
-        self.policy
-            .version
-            .supported
+        crate::version::announced(&self.policy.version)
             .and(by_mode)
             .iter()
             .filter(|r| self.floor.is_none_or(|floor| *r >= floor))

@@ -32,6 +32,7 @@ pub mod refusal;
 pub mod revisions;
 pub mod server;
 pub mod shutdown;
+pub mod task_rule;
 pub mod time;
 pub mod trail;
 pub mod version;

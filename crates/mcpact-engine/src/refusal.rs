@@ -197,6 +197,15 @@ pub enum Misbehaviour {
         /// The dotted path.
         path: Box<str>,
     },
+    /// A tool that runs only as a task, or never as one, was called the other way.
+    #[error("the tool {} as a task", if *is_required { "runs only" } else { "does not run" })]
+    TaskSupport {
+        /// Whether it runs only as a task.
+        is_required: bool,
+    },
+    /// Every request of this kind must be a task.
+    #[error("Task augmentation required")]
+    TaskRequired,
     /// A log level that does not exist.
     #[error("`{0}` is not a log level")]
     LogLevel(Box<str>),

@@ -279,6 +279,18 @@ impl Misbehaviour {
                 )
                 .with(data)
             }
+            Self::TaskSupport { .. } => Parts::new(
+                ErrorCode::MethodNotFound,
+                Site::Application,
+                self.to_string(),
+            )
+            .with(reason_data(self.reason())),
+            Self::TaskRequired => Parts::new(
+                ErrorCode::InvalidRequest,
+                Site::Application,
+                self.to_string(),
+            )
+            .with(reason_data(self.reason())),
             Self::LogLevel(_) => Parts::new(
                 ErrorCode::InvalidParams,
                 Site::Application,
@@ -311,6 +323,8 @@ impl Misbehaviour {
             Self::Method { .. } => "method_not_available",
             Self::Param { .. } => "param_not_negotiated",
             Self::ClientRequirement { .. } => "client_capability_required",
+            Self::TaskSupport { .. } => "task_support",
+            Self::TaskRequired => "task_required",
             Self::LogLevel(_) => "invalid_log_level",
             Self::DuplicateId(_) => "duplicate_id",
             Self::TooMany { .. } => "too_many_requests",
