@@ -59,7 +59,7 @@ impl Pact {
             | Role::EitherRequest
             | Role::ClientNote
             | Role::ServerNote
-            | Role::EitherNote => Reason::WrongKind,
+            | Role::EitherNote => Reason::NeverEmbedded,
         };
         self.ruling(Side::Server, Kind::Request, Some(method), reason)
     }
@@ -112,6 +112,7 @@ impl Pact {
             | Reason::WrongSender
             | Reason::WrongKind
             | Reason::OnlyEmbedded
+            | Reason::NeverEmbedded
             | Reason::Unknown => Verdict::Closed,
         };
         Ruling {

@@ -9,7 +9,7 @@ use mcpact_wire::model::implementation::Implementation;
 
 use crate::capability::CapabilitySet;
 use crate::pact::{Pact, Party};
-use crate::policy::Policy;
+use crate::policy::{Policy, Reading};
 use crate::refusal::{Dialect, Incompatible, Misbehaviour, Refusal};
 use crate::revisions::{RevisionId, RevisionSet};
 use crate::trail::Trail;
@@ -66,17 +66,22 @@ fn conclude(
     policy: &Policy,
     trail: &mut Trail,
 ) -> Result<Pact, Refusal> {
+    for (side, offer) in [(Side::Client, client), (Side::Server, server)] {
+        // The transcript tells what was offered even when the offer is then refused.
+        if let Ok(set) = CapabilitySet::parse(side, offer.capabilities, Reading::Lenient) {
+            trail.declared(&set, offer.versions.iter().map(RevisionId::as_str));
+        }
+    }
     // The version comes first: nothing else matters when it does not fit.
     let selection = select(client, server, policy)?;
-    let client_party = party(Side::Client, client, policy)?;
-    let server_party = party(Side::Server, server, policy)?;
-    trail.declared(
-        &client_party.capabilities,
-        client.versions.first().map(RevisionId::as_str),
-    );
-    trail.declared(&server_party.capabilities, None);
     trail.selected(selection.revision, selection.how);
-    let pact = Pact::new(selection.revision, client_party, server_party);
+    let client = party(Side::Client, client, policy)?;
+    let server = party(Side::Server, server, policy)?;
+    for party in [&client, &server] {
+        let (_, trimmed) = party.capabilities.encode(selection.revision, policy);
+        trail.trimmed(party.capabilities.owner(), trimmed);
+    }
+    let pact = Pact::new(selection.revision, client, server);
     require(&pact, Side::Client, policy)?;
     Ok(pact)
 }
@@ -98,14 +103,21 @@ fn select(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Result<Sel
             how: Chosen::Requested,
         });
     }
+    let is_modern_only = !ours.is_empty() && ours.in_era(Era::Legacy).is_empty();
+    if version::announced(&served).is_empty() || is_modern_only {
+        // There is nothing to answer with, or a client that sends no `initialize` to be answered.
+        let offered = server
+            .versions
+            .iter()
+            .map(|v| Box::from(v.as_str()))
+            .collect();
+        return Err(Incompatible::NoCommonVersion { offered, ours }.into());
+    }
     let requested = client
         .versions
         .iter()
         .find(|v| v.known().is_none_or(|r| r.era() == Era::Legacy));
-    let Some(requested) = requested.or(client.versions.first()) else {
-        return version::select(&served, None);
-    };
-    let selection = version::select(&served, Some(requested))?;
+    let selection = version::select(&served, requested)?;
     // 2025-11-25 basic/lifecycle#version-negotiation: a client that cannot speak the answer leaves.
     if selection.how == Chosen::CounterOffered && !ours.contains(selection.revision) {
         let answered = RevisionId::Known(selection.revision);
@@ -116,7 +128,7 @@ fn select(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Result<Sel
 
 fn party(owner: Side, offer: &Offer<'_>, policy: &Policy) -> Result<Party, Refusal> {
     let capabilities = CapabilitySet::parse(owner, offer.capabilities, policy.reading)
-        .map_err(Misbehaviour::Body)?;
+        .map_err(|fault| Misbehaviour::Document { owner, fault })?;
     Ok(Party {
         info: offer.info.clone().map(Arc::new),
         capabilities: Arc::new(capabilities),

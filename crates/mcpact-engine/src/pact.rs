@@ -225,8 +225,8 @@ fn unshared(map: &str, agreement: Agreement) -> Option<Dropped> {
         Agreement::ClientOnly(id) => (Side::Client, id, DropReason::NotShared),
         Agreement::ServerOnly(id) => (Side::Server, id, DropReason::NotShared),
         Agreement::NoCommonVersion(id) => (Side::Client, id, DropReason::NoCommonVersion),
-        Agreement::NotInForce(id) => (Side::Client, id, DropReason::NotInForce),
-        Agreement::BadIdentifier(id) => (Side::Client, id, DropReason::BadIdentifier),
+        Agreement::NotInForce(id, side) => (side, id, DropReason::NotInForce),
+        Agreement::BadIdentifier(id, side) => (side, id, DropReason::BadIdentifier),
     };
     Some(Dropped {
         owner,

@@ -39,6 +39,8 @@ pub enum Reason {
     WrongKind,
     /// The revision has the method only as a question inside a result.
     OnlyEmbedded,
+    /// The revision has the method as a message of its own, never inside a result.
+    NeverEmbedded,
     /// No revision defines the method.
     Unknown,
 }
@@ -103,6 +105,9 @@ impl Ruling {
             Reason::OnlyEmbedded => alloc::format!(
                 "in {revision} it is a question inside an `input_required` result, not a message"
             ),
+            Reason::NeverEmbedded => alloc::format!(
+                "in {revision} it is a message of its own, not a question inside a result"
+            ),
             Reason::Unknown => String::from("no revision defines it"),
         }
     }
@@ -135,6 +140,7 @@ impl Ruling {
             Reason::WrongSender | Reason::WrongKind => Some(String::from(
                 "correct the sender; no setting makes this valid",
             )),
+            Reason::NeverEmbedded => Some(String::from("send it as a request")),
             Reason::OnlyEmbedded => Some(String::from(
                 "answer the client's request with `input_required` and put the question in it",
             )),

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use mcpact_spec::{Capability, Method, Side};
+use mcpact_spec::{Capability, Method, Revision, Side};
 use mcpact_wire::envelope::{EnvelopeError, ShapeFault};
 use mcpact_wire::model::fault::BodyFault;
 use mcpact_wire::scan::ScanError;
@@ -155,6 +155,14 @@ pub enum Misbehaviour {
     /// A member of a body is missing or of the wrong kind.
     #[error("{0}")]
     Body(BodyFault),
+    /// A capability document is not as the schema wants it.
+    #[error("{owner}: {fault}")]
+    Document {
+        /// Whose document.
+        owner: Side,
+        /// Where, and what stands there.
+        fault: BodyFault,
+    },
     /// A required member of `_meta` is missing or of the wrong kind.
     #[error("`_meta` must carry `{key}` as {expected}")]
     Meta {
@@ -180,7 +188,7 @@ pub enum Misbehaviour {
         ruling: Ruling,
     },
     /// A parameter uses a capability that was not declared.
-    #[error("`{method}` with `{member}` needs `{capability}`, which the {} did not declare", capability.owner())]
+    #[error("`{method}` with `{member}` needs `{capability}`, {}", missing(*capability, *revision))]
     Param {
         /// The method.
         method: Method,
@@ -188,6 +196,8 @@ pub enum Misbehaviour {
         member: &'static str,
         /// What it needs.
         capability: Capability,
+        /// The revision in use.
+        revision: Revision,
     },
     /// Our own rule asks the client for a capability.
     #[error("`{method}` is served only to clients that declare `{path}`")]
@@ -253,7 +263,7 @@ pub enum ApiMisuse {
         ruling: Ruling,
     },
     /// The pact does not allow a parameter.
-    #[error("`{method}` was not sent: `{member}` needs `{capability}`, which the {} did not declare", capability.owner())]
+    #[error("`{method}` was not sent: `{member}` needs `{capability}`, {}", missing(*capability, *revision))]
     ParamNotNegotiated {
         /// The method.
         method: Method,
@@ -261,6 +271,8 @@ pub enum ApiMisuse {
         member: &'static str,
         /// What it needs.
         capability: Capability,
+        /// The revision in use.
+        revision: Revision,
     },
     /// There is no pact yet, or no longer.
     #[error("`{method}` was not sent: the connection is {state}")]
@@ -291,6 +303,15 @@ pub enum ApiMisuse {
     /// `initialize` cannot be cancelled.
     #[error("`initialize` cannot be cancelled")]
     CancelInitialize,
+}
+
+/// Why a capability is not there: nobody can have declared what the revision does not have.
+fn missing(capability: Capability, revision: Revision) -> String {
+    if capability.presence(revision).counts() {
+        alloc::format!("which the {} did not declare", capability.owner())
+    } else {
+        alloc::format!("which {revision} does not have")
+    }
 }
 
 fn quoted(paths: &[Box<str>]) -> String {

@@ -133,6 +133,9 @@ impl RevisionSet {
 
 impl core::fmt::Display for RevisionSet {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        if self.is_empty() {
+            return f.write_str("none");
+        }
         for (at, revision) in self.iter().enumerate() {
             if at > 0 {
                 f.write_str(", ")?;

@@ -12,6 +12,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use mcpact_spec::{Capability, LogLevel, Method, Revision, Side};
+use mcpact_wire::batch::Frame;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::discover::CacheScope;
 use mcpact_wire::model::implementation::Implementation;
@@ -132,11 +133,22 @@ pub struct Server {
 
 /// What can happen to a server.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variant is the common one; a box would cost an allocation per message"
+)]
 pub enum Input<'a> {
     /// A line, event or body arrived.
     Bytes {
         /// Exactly one message or batch.
         bytes: &'a [u8],
+        /// How it arrived.
+        facts: CarrierFacts<'a>,
+    },
+    /// A message arrived that the owner has looked at already.
+    Frame {
+        /// The message or batch.
+        frame: Frame<'a>,
         /// How it arrived.
         facts: CarrierFacts<'a>,
     },
@@ -235,13 +247,14 @@ impl Server {
     pub fn handle<'a>(mut self, input: Input<'a>, now: Moment) -> Step<'a, Self> {
         let mut effects = Effects::default();
         if matches!(self.phase, Phase::Closed) {
-            if let Input::Bytes { .. } = input {
+            if let Input::Bytes { .. } | Input::Frame { .. } = input {
                 effects.drop("message", crate::effect::DropCause::OutOfPlace);
             }
             return effects.step(self);
         }
         match input {
             Input::Bytes { bytes, facts } => self.receive(bytes, &facts, now, &mut effects),
+            Input::Frame { frame, facts } => self.frame(frame, &facts, now, &mut effects),
             Input::Answer { id, outcome } => self.answer(&id, outcome, &mut effects),
             Input::Ask {
                 id,

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Revision, Side};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -26,8 +26,8 @@ pub enum TrailEvent {
     Declared {
         /// Which side.
         side: &'static str,
-        /// The version that it named, if any.
-        version: Option<String>,
+        /// The versions that it named.
+        versions: Vec<String>,
         /// Its document.
         capabilities: Box<RawValue>,
     },
@@ -58,8 +58,10 @@ pub enum TrailEvent {
         /// Why.
         why: &'static str,
     },
-    /// A path that was left out of what we sent.
+    /// A path that is left out of what this side sends.
     Trimmed {
+        /// Which side.
+        side: &'static str,
         /// The path.
         path: String,
         /// Why.
@@ -103,13 +105,17 @@ impl Trail {
     }
 
     /// Notes a declaration and what was forgiven in it.
-    pub fn declared(&mut self, set: &CapabilitySet, version: Option<&str>) {
+    pub fn declared<'v>(
+        &mut self,
+        set: &CapabilitySet,
+        versions: impl IntoIterator<Item = &'v str>,
+    ) {
         let side = set.owner().as_str();
         // The document was scanned before; what does not serialise is told as an empty object.
         let raw = RawValue::from_string(set.raw().to_string()).unwrap_or_default();
         self.events.push(TrailEvent::Declared {
             side,
-            version: version.map(String::from),
+            versions: versions.into_iter().map(String::from).collect(),
             capabilities: raw,
         });
         for finding in set.findings() {
@@ -130,10 +136,12 @@ impl Trail {
         });
     }
 
-    /// Notes what was left out of what we sent.
-    pub fn trimmed(&mut self, all: Vec<Trimmed>) {
+    /// Notes what a side leaves out of what it sends.
+    pub fn trimmed(&mut self, side: Side, all: Vec<Trimmed>) {
+        let side = side.as_str();
         self.events
             .extend(all.into_iter().map(|t| TrailEvent::Trimmed {
+                side,
                 path: t.path,
                 why: t.why,
             }));

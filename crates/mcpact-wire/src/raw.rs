@@ -80,7 +80,7 @@ impl<'a> Object<'a> {
         let mut keys: Vec<&str> = members.iter().map(|(key, _)| key.as_ref()).collect();
         keys.sort_unstable();
         if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-            return cursor.fail(ScanFault::Duplicate("object member"));
+            return cursor.fail(ScanFault::DuplicateMember);
         }
         Ok(Self { members })
     }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn the_same_member_twice_is_refused_even_in_disguise() {
         let error = Object::parse(r#"{"a":1,"\u0061":2}"#).unwrap_err();
-        assert_eq!(error.fault, ScanFault::Duplicate("object member"));
+        assert_eq!(error.fault, ScanFault::DuplicateMember);
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub enum ScanFault {
     /// A protocol member stands twice; readers would disagree about which one counts.
     #[error("duplicate member `{0}`")]
     Duplicate(&'static str),
+    /// Some member of an object stands twice.
+    #[error("the same member stands twice in one object")]
+    DuplicateMember,
     /// The text is longer than a span can tell.
     #[error("longer than 4 GiB")]
     Length,

@@ -1,7 +1,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use mcpact_spec::{Extension, Revision};
+use mcpact_spec::{Extension, Revision, Side};
 use mcpact_wire::raw::{JsonKind, Object, elements};
 use mcpact_wire::scan::text;
 
@@ -31,10 +31,10 @@ pub enum Agreement {
     ServerOnly(Box<str>),
     /// Both declared it, with no version in common.
     NoCommonVersion(Box<str>),
-    /// Both declared it, but it must not be used under this revision.
-    NotInForce(Box<str>),
-    /// The identifier has no prefix, which extensions must have.
-    BadIdentifier(Box<str>),
+    /// This side declared it, but it must not be used under this revision.
+    NotInForce(Box<str>, Side),
+    /// This side's identifier has no prefix, which extensions must have.
+    BadIdentifier(Box<str>, Side),
 }
 
 /// Finds what two peers share among their extensions.
@@ -44,13 +44,13 @@ pub enum Agreement {
 #[must_use]
 pub fn agree(client: &CapabilitySet, server: &CapabilitySet, revision: Revision) -> Vec<Agreement> {
     let in_force = |id: &str| Extension::parse(id).is_none_or(|e| e.in_force(revision));
-    meet(client.extensions(), server.extensions(), |id| {
+    meet(client.extensions(), server.extensions(), |id, side| {
         if !id.contains('/') {
-            Some(Agreement::BadIdentifier(Box::from(id)))
+            Some(Agreement::BadIdentifier(Box::from(id), side))
         } else if in_force(id) {
             None
         } else {
-            Some(Agreement::NotInForce(Box::from(id)))
+            Some(Agreement::NotInForce(Box::from(id), side))
         }
     })
 }
@@ -61,7 +61,7 @@ pub(crate) fn agree_experimental(client: &CapabilitySet, server: &CapabilitySet)
     meet(
         client.experimental().filter(enabled),
         server.experimental().filter(enabled),
-        |_| None,
+        |_, _| None,
     )
 }
 
@@ -95,8 +95,8 @@ fn shared(all: Vec<Agreement>) -> Vec<SharedExtension> {
             Agreement::ClientOnly(_)
             | Agreement::ServerOnly(_)
             | Agreement::NoCommonVersion(_)
-            | Agreement::NotInForce(_)
-            | Agreement::BadIdentifier(_) => None,
+            | Agreement::NotInForce(..)
+            | Agreement::BadIdentifier(..) => None,
         })
         .collect()
 }
@@ -104,7 +104,7 @@ fn shared(all: Vec<Agreement>) -> Vec<SharedExtension> {
 fn meet<'a>(
     client: impl Iterator<Item = (&'a str, &'a str)>,
     server: impl Iterator<Item = (&'a str, &'a str)>,
-    objection: impl Fn(&str) -> Option<Agreement>,
+    objection: impl Fn(&str, Side) -> Option<Agreement>,
 ) -> Vec<Agreement> {
     let theirs: Vec<_> = server.collect();
     let mut all = Vec::new();
@@ -112,14 +112,16 @@ fn meet<'a>(
     for (id, client_settings) in client {
         seen.push(id);
         let other = theirs.iter().find(|(other, _)| *other == id);
-        all.push(match (objection(id), other) {
+        all.push(match (objection(id, Side::Client), other) {
             (Some(objection), _) => objection,
             (None, None) => Agreement::ClientOnly(Box::from(id)),
             (None, Some((_, server_settings))) => pair(id, client_settings, server_settings),
         });
     }
     for (id, _) in theirs.iter().filter(|(id, _)| !seen.contains(id)) {
-        all.push(objection(id).unwrap_or_else(|| Agreement::ServerOnly(Box::from(*id))));
+        all.push(
+            objection(id, Side::Server).unwrap_or_else(|| Agreement::ServerOnly(Box::from(*id))),
+        );
     }
     all
 }

@@ -177,7 +177,10 @@ fn method_header(climb: &mut Climb<'_>) -> Result<(), Refusal> {
 fn agreement(climb: &mut Climb<'_>) -> Result<(), Refusal> {
     let capabilities =
         CapabilitySet::parse(Side::Client, Some(climb.capabilities), climb.policy.reading)
-            .map_err(Misbehaviour::Body)?;
+            .map_err(|fault| Misbehaviour::Document {
+                owner: Side::Client,
+                fault,
+            })?;
     let info = climb.request.params.meta.client_info;
     let info = info.and_then(|raw| Implementation::parse(meta::CLIENT_INFO, Some(raw)).ok());
     let client = Party {

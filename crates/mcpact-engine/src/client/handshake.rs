@@ -82,7 +82,7 @@ impl Client {
             .party
             .capabilities
             .encode(revision, &self.terms.policy);
-        self.trail.trimmed(trimmed);
+        self.trail.trimmed(Side::Client, trimmed);
         let info = self
             .terms
             .party
@@ -123,7 +123,7 @@ impl Client {
             .party
             .capabilities
             .encode(offered, &self.terms.policy);
-        self.trail.trimmed(trimmed);
+        self.trail.trimmed(Side::Client, trimmed);
         let info = self
             .terms
             .party
@@ -278,7 +278,10 @@ impl Client {
     ) -> Result<Pact, crate::refusal::Refusal> {
         let policy = &self.terms.policy;
         let capabilities = CapabilitySet::parse(Side::Server, capabilities, policy.reading)
-            .map_err(Misbehaviour::Body)?;
+            .map_err(|fault| Misbehaviour::Document {
+                owner: Side::Server,
+                fault,
+            })?;
         let server = Party {
             info: info.map(Arc::new),
             capabilities: Arc::new(capabilities),
@@ -290,9 +293,9 @@ impl Client {
 
     fn conclude(&mut self, pact: Pact, verdict: EraVerdict, effects: &mut Effects<'_>) {
         self.trail
-            .declared(&pact.party(Side::Client).capabilities, None);
+            .declared(&pact.party(Side::Client).capabilities, []);
         self.trail
-            .declared(&pact.party(Side::Server).capabilities, None);
+            .declared(&pact.party(Side::Server).capabilities, []);
         self.trail.agreed(&pact);
         let pact = Arc::new(pact);
         self.phase = Phase::Ready(Arc::clone(&pact));

@@ -221,7 +221,7 @@ impl Misbehaviour {
                 Parts::new(ErrorCode::InvalidParams, Site::Application, text)
                     .with(ObjectWriter::new().text("path", "protocolVersion").finish())
             }
-            Self::Body(fault) => Parts::new(
+            Self::Body(fault) | Self::Document { fault, .. } => Parts::new(
                 ErrorCode::InvalidParams,
                 Site::Application,
                 fault.to_string(),
@@ -258,6 +258,7 @@ impl Misbehaviour {
                 | Reason::WrongSender
                 | Reason::WrongKind
                 | Reason::OnlyEmbedded
+                | Reason::NeverEmbedded
                 | Reason::Unknown => Parts::new(
                     ErrorCode::MethodNotFound,
                     Site::Application,
@@ -318,6 +319,7 @@ impl Misbehaviour {
             Self::AlreadyInitialized => "already_initialized",
             Self::Version(_) => "invalid_version",
             Self::Body(_) => "invalid_params",
+            Self::Document { .. } => "invalid_capabilities",
             Self::Meta { .. } => "missing_meta",
             Self::Header { .. } => "header_mismatch",
             Self::Method { .. } => "method_not_available",

@@ -51,7 +51,10 @@ impl Server {
         let selection = version::select(&policy.version, requested.as_ref())?;
         let body = InitializeParams::parse(params).map_err(Misbehaviour::Body)?;
         let capabilities = CapabilitySet::parse(Side::Client, body.capabilities, policy.reading)
-            .map_err(Misbehaviour::Body)?;
+            .map_err(|fault| Misbehaviour::Document {
+                owner: Side::Client,
+                fault,
+            })?;
         let client = Party {
             info: Some(Arc::new(body.client_info)),
             capabilities: Arc::new(capabilities),
@@ -83,9 +86,9 @@ impl Server {
         self.trail
             .declared(&pact.party(Side::Client).capabilities, requested.as_deref());
         self.trail
-            .declared(&pact.party(Side::Server).capabilities, None);
+            .declared(&pact.party(Side::Server).capabilities, []);
         self.trail.selected(revision, selection.how);
-        self.trail.trimmed(trimmed);
+        self.trail.trimmed(Side::Server, trimmed);
         self.trail.agreed(&pact);
         let pact = Arc::new(pact);
         self.phase = Phase::AwaitInitialized(Arc::clone(&pact));

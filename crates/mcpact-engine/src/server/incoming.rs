@@ -29,11 +29,23 @@ impl Server {
         now: Moment,
         effects: &mut Effects<'a>,
     ) {
+        match Frame::parse(bytes) {
+            Ok(frame) => self.frame(frame, facts, now, effects),
+            Err(error) => {
+                self.heard = true;
+                self.refuse_unreadable(error, effects);
+            }
+        }
+    }
+
+    pub(super) fn frame<'a>(
+        &mut self,
+        frame: Frame<'a>,
+        facts: &CarrierFacts<'a>,
+        now: Moment,
+        effects: &mut Effects<'a>,
+    ) {
         self.heard = true;
-        let frame = match Frame::parse(bytes) {
-            Ok(frame) => frame,
-            Err(error) => return self.refuse_unreadable(error, effects),
-        };
         let negotiated = self.phase.pact().map(|pact| pact.revision());
         match (
             route(Some(&frame), facts, negotiated, &self.endpoint),
@@ -432,6 +444,7 @@ pub(crate) fn check_params(
             method,
             member: crate::gate::member(gate.probe),
             capability: gate.capability,
+            revision: pact.revision(),
         }
         .into()),
         Some(_) | None => Ok(()),

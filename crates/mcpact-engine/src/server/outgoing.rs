@@ -322,6 +322,7 @@ pub(crate) fn may_send(
             method: known,
             member: crate::gate::member(gate.probe),
             capability: gate.capability,
+            revision: pact.revision(),
         }),
     }
 }

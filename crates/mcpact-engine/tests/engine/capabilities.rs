@@ -556,7 +556,7 @@ fn extensions_are_negotiated_with_settings_and_versions() {
     assert!(all.contains(&Agreement::NoCommonVersion("a.example/apart".into())));
     assert!(all.contains(&Agreement::ClientOnly("a.example/client".into())));
     assert!(all.contains(&Agreement::ServerOnly("a.example/server".into())));
-    assert!(all.contains(&Agreement::BadIdentifier("noprefix".into())));
+    assert!(all.contains(&Agreement::BadIdentifier("noprefix".into(), Side::Client)));
 }
 
 /// N31: name and version are required; the rest is optional and cut to the revision.
@@ -630,7 +630,7 @@ fn the_trail_tells_the_whole_story() {
         events,
         ["declared", "declared", "selected", "dropped", "agreed"]
     );
-    assert_eq!(trail[0]["version"], "2099-01-01");
+    assert_eq!(trail[0]["versions"], json!(["2099-01-01"]));
     assert_eq!(
         trail[0]["capabilities"],
         json!({"experimental": {"x": {}}, "roots": {}, "tasks": {}})

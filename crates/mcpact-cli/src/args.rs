@@ -1,0 +1,93 @@
+//! The arguments, as they are typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mcpact",
+    version,
+    about = "What two MCP peers agree on: negotiated, gated, explained",
+    after_help = "Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused",
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// One verb.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Negotiate two documents without any network and explain the result
+    #[command(long_about = EXPLAIN_DETAILS, after_help = EXPLAIN_EXAMPLES)]
+    Explain(Explain),
+}
+
+const EXPLAIN_DETAILS: &str = "\
+Negotiate two documents without any network and explain the result: the revision that the two \
+sides agree on, what each of them may use, and for every method whether it is open, why, and what \
+would open it.
+
+FILE holds JSON: a bare capability object, the params of \
+`initialize` or of a modern request, the result of `initialize` or of `server/discover`, or a whole \
+JSON-RPC message with one of these. A side without a FILE is played by a bundled example.";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  mcpact explain
+      two bundled examples: a rich client meets an older server
+  mcpact explain --client client.json --server server.json
+      your own documents
+  mcpact explain --client client.json --server server.json --revision 2026-07-28
+      what if both spoke only this revision?
+  mcpact explain --server - --json < discover-result.json
+      one side from standard input, the result for machines
+
+Exit codes: 0 agreed, 2 usage or input, 6 negotiation refused";
+
+/// The arguments of `mcpact explain`.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// What the client declares; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client: Option<PathBuf>,
+
+    /// What the server declares; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server: Option<PathBuf>,
+
+    /// Let both sides speak only this revision, such as 2025-06-18
+    #[arg(long, value_name = "R")]
+    pub(crate) revision: Option<String>,
+
+    /// The server's policy: `spec`, `mcpv-strict` or `erlmcp`
+    #[arg(long, value_name = "NAME", default_value = "spec")]
+    pub(crate) profile: String,
+
+    /// Forgive nothing: a wrongly typed capability refuses the negotiation
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Print JSON for machines instead of text for people
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Show a row for every method, also for those that the revision does not have
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

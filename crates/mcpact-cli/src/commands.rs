@@ -1,0 +1,17 @@
+//! One file per verb.
+
+mod explain;
+
+use crate::args::{Cli, Command};
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Runs what was asked for.
+///
+/// # Errors
+/// The command could not do its work; a negotiation that was refused is no error.
+pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
+    match &cli.command {
+        Command::Explain(args) => explain::run(args),
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a command could not do its work.
+
+use mcpact_engine::policy::Profile;
+use mcpact_spec::Revision;
+use mcpact_wire::model::fault::BodyFault;
+
+use crate::document::{Misfit, Place, Source};
+use crate::exit::Exit;
+use crate::nearest::nearest;
+
+/// A failure, told to the person at the terminal.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// A document cannot be read at all.
+    #[error("cannot read {origin}")]
+    Unreadable {
+        origin: Source,
+        #[source]
+        cause: std::io::Error,
+    },
+    /// A document is larger than any capability document can be.
+    #[error("{origin} is larger than {} MiB", limit >> 20)]
+    TooLarge { origin: Source, limit: u64 },
+    /// A document is not JSON.
+    #[error("{origin} is not JSON: {detail} at {place}")]
+    NotJson {
+        origin: Source,
+        detail: String,
+        place: Place,
+    },
+    /// A document is JSON, but none that declares capabilities.
+    #[error("{origin} {misfit}")]
+    Misfit { origin: Source, misfit: Misfit },
+    /// A member of a document is of the wrong kind.
+    #[error("{origin} cannot be understood: {fault}")]
+    Member { origin: Source, fault: BodyFault },
+    /// Both documents are to come from standard input.
+    #[error("`--client -` and `--server -` cannot both read standard input")]
+    StdinTwice,
+    /// `--revision` names no revision.
+    #[error("unknown revision `{given}`")]
+    UnknownRevision { given: String },
+    /// `--profile` names no profile.
+    #[error("unknown profile `{given}`")]
+    UnknownProfile { given: String },
+    /// The result cannot be written.
+    #[error("cannot write the result")]
+    Output(#[source] std::io::Error),
+}
+
+impl CliError {
+    /// The exit code that the failure ends with.
+    pub(crate) const fn exit(&self) -> Exit {
+        match self {
+            Self::Unreadable { .. }
+            | Self::TooLarge { .. }
+            | Self::NotJson { .. }
+            | Self::Misfit { .. }
+            | Self::Member { .. }
+            | Self::StdinTwice
+            | Self::UnknownRevision { .. }
+            | Self::UnknownProfile { .. } => Exit::Usage,
+            Self::Output(_) => Exit::Unexpected,
+        }
+    }
+
+    /// What to do about it, one sentence each.
+    pub(crate) fn hints(&self) -> Vec<String> {
+        match self {
+            Self::Unreadable { .. } => vec![String::from(
+                "FILE is a path to a JSON document, or `-` for standard input",
+            )],
+            Self::TooLarge { .. } => vec![String::from("only the handshake is needed")],
+            Self::NotJson { .. } => vec![String::from(
+                "one JSON object is expected, without comments or trailing commas",
+            )],
+            Self::Misfit { misfit, .. } => vec![misfit.hint()],
+            Self::Member { .. } => vec![String::from("correct the member, or leave it out")],
+            Self::StdinTwice => vec![String::from("put one of the two documents into a file")],
+            Self::UnknownRevision { given } => choice(given, &Revision::ALL.map(Revision::as_str)),
+            Self::UnknownProfile { given } => choice(given, &Profile::ALL.map(Profile::as_str)),
+            Self::Output(_) => Vec::new(),
+        }
+    }
+}
+
+/// The hints for a value that is none of a few.
+fn choice(given: &str, all: &[&str]) -> Vec<String> {
+    let meant = nearest(given, all).map(|near| format!("did you mean `{near}`?"));
+    let quoted: Vec<String> = all.iter().map(|one| format!("`{one}`")).collect();
+    meant
+        .into_iter()
+        .chain([format!("one of {}", quoted.join(", "))])
+        .collect()
+}

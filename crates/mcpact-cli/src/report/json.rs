@@ -1,0 +1,268 @@
+use std::collections::BTreeMap;
+
+use mcpact_engine::capability::{SharedExtension, Trimmed};
+use mcpact_engine::pact::Pact;
+use mcpact_engine::trail::TrailEvent;
+use mcpact_engine::version::Chosen;
+use mcpact_spec::Side;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::document::Document;
+use crate::explanation::{
+    Explanation, Idle, ParamRow, Rejection, Row, Sent, effective, idle, rows, sent,
+};
+
+/// The explanation as JSON; every member is always there.
+pub(crate) fn write(explanation: &Explanation) -> String {
+    let report = match explanation.pact() {
+        Ok(pact) => agreed(explanation, pact),
+        Err(refusal) => Report {
+            outcome: "refused",
+            refusal: Some(Refused::new(&Rejection::new(explanation, refusal))),
+            ..frame(explanation)
+        },
+    };
+    // Text, numbers and raw values that were scanned before: nothing here can fail.
+    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Report<'e> {
+    outcome: &'static str,
+    revision: Option<&'static str>,
+    era: Option<&'static str>,
+    chosen: Option<Chosen>,
+    profile: &'static str,
+    client: Peer<'e>,
+    server: Peer<'e>,
+    capabilities: BySide<BTreeMap<&'static str, Effective>>,
+    dropped: Vec<Dropped>,
+    trimmed: BySide<Vec<Trimmed>>,
+    experimental: Vec<Shared<'e>>,
+    extensions: Vec<Shared<'e>>,
+    methods: Vec<Method>,
+    trail: &'e [TrailEvent],
+    refusal: Option<Refused>,
+}
+
+#[derive(Default, Serialize)]
+struct BySide<T> {
+    client: T,
+    server: T,
+}
+
+#[derive(Serialize)]
+struct Peer<'e> {
+    name: Option<&'e str>,
+    version: Option<&'e str>,
+    source: String,
+    speaks: Vec<&'e str>,
+    declared: Box<RawValue>,
+    sent: Option<Box<RawValue>>,
+}
+
+#[derive(Serialize)]
+struct Effective {
+    description: &'static str,
+    status: &'static str,
+}
+
+#[derive(Serialize)]
+struct Dropped {
+    side: &'static str,
+    path: String,
+    reason: &'static str,
+    explanation: String,
+}
+
+#[derive(Serialize)]
+struct Shared<'e> {
+    id: &'e str,
+    version: Option<&'e str>,
+    client: Box<RawValue>,
+    server: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Method {
+    method: &'static str,
+    kind: &'static str,
+    from: &'static str,
+    verdict: &'static str,
+    reason: &'static str,
+    capability: Option<String>,
+    explanation: String,
+    remedy: Option<String>,
+    page: Option<String>,
+    closed_params: Vec<Param>,
+}
+
+#[derive(Serialize)]
+struct Param {
+    param: String,
+    capability: &'static str,
+}
+
+#[derive(Serialize)]
+struct Refused {
+    reason: &'static str,
+    explanation: String,
+    remedies: Vec<String>,
+    code: i64,
+    message: String,
+    data: Option<Box<RawValue>>,
+}
+
+/// What can be said of any negotiation.
+fn frame(explanation: &Explanation) -> Report<'_> {
+    Report {
+        outcome: "agreed",
+        revision: None,
+        era: None,
+        chosen: None,
+        profile: explanation.setting().profile.as_str(),
+        client: Peer::new(explanation.document(Side::Client)),
+        server: Peer::new(explanation.document(Side::Server)),
+        capabilities: BySide::default(),
+        dropped: Vec::new(),
+        trimmed: BySide::default(),
+        experimental: Vec::new(),
+        extensions: Vec::new(),
+        methods: Vec::new(),
+        trail: explanation.trail().events(),
+        refusal: None,
+    }
+}
+
+fn agreed<'e>(explanation: &'e Explanation, pact: &'e Pact) -> Report<'e> {
+    let policy = &explanation.setting().policy;
+    let frame = frame(explanation);
+    let by_side = |side| sent(pact, side, policy);
+    let (client, server) = (by_side(Side::Client), by_side(Side::Server));
+    Report {
+        revision: Some(pact.revision().as_str()),
+        era: Some(pact.era().as_str()),
+        chosen: explanation.chosen(),
+        client: frame.client.sending(&client),
+        server: frame.server.sending(&server),
+        capabilities: BySide {
+            client: capabilities(pact, Side::Client),
+            server: capabilities(pact, Side::Server),
+        },
+        dropped: idle(pact).into_iter().map(Dropped::new).collect(),
+        trimmed: BySide {
+            client: client.trimmed,
+            server: server.trimmed,
+        },
+        experimental: pact.experimental().iter().map(Shared::new).collect(),
+        extensions: pact.extensions().iter().map(Shared::new).collect(),
+        methods: rows(pact, policy)
+            .into_iter()
+            .map(|row| Method::new(row, pact))
+            .collect(),
+        ..frame
+    }
+}
+
+fn capabilities(pact: &Pact, side: Side) -> BTreeMap<&'static str, Effective> {
+    effective(pact, side)
+        .into_iter()
+        .map(|one| {
+            let value = Effective {
+                description: one.capability.description(),
+                status: one.status,
+            };
+            (one.capability.path(), value)
+        })
+        .collect()
+}
+
+/// A text that was scanned as JSON before; anything else would be told as `null`.
+fn raw(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap_or_default()
+}
+
+impl<'e> Peer<'e> {
+    fn new(document: &'e Document) -> Self {
+        Self {
+            name: document.info().map(|info| info.name()),
+            version: document.info().map(|info| info.version()),
+            source: document.source().name(),
+            speaks: document.versions().iter().map(|v| v.as_str()).collect(),
+            declared: raw(document.capabilities().unwrap_or("null")),
+            sent: None,
+        }
+    }
+
+    fn sending(self, sent: &Sent) -> Self {
+        Self {
+            sent: Some(raw(&sent.document)),
+            ..self
+        }
+    }
+}
+
+impl Dropped {
+    fn new(idle: Idle) -> Self {
+        Self {
+            side: idle.owner.as_str(),
+            path: idle.path,
+            reason: idle.reason,
+            explanation: idle.explanation,
+        }
+    }
+}
+
+impl<'e> Shared<'e> {
+    fn new(shared: &'e SharedExtension) -> Self {
+        Self {
+            id: &shared.id,
+            version: shared.version.as_deref(),
+            client: raw(&shared.client_settings),
+            server: raw(&shared.server_settings),
+        }
+    }
+}
+
+impl Method {
+    fn new(row: Row, pact: &Pact) -> Self {
+        Self {
+            method: row.method.as_str(),
+            kind: row.carrier.as_str(),
+            from: row.from.as_str(),
+            verdict: if row.is_open { "open" } else { "closed" },
+            reason: row.reason,
+            capability: row.capability,
+            explanation: row.explanation,
+            remedy: row.remedy,
+            page: row.page.map(|page| format!("{} {page}", pact.revision())),
+            closed_params: row.params.into_iter().map(Param::new).collect(),
+        }
+    }
+}
+
+impl Param {
+    fn new(row: ParamRow) -> Self {
+        Self {
+            param: row.member,
+            capability: row.capability.path(),
+        }
+    }
+}
+
+impl Refused {
+    fn new(rejection: &Rejection) -> Self {
+        Self {
+            reason: rejection.reason,
+            explanation: rejection.why.clone(),
+            remedies: rejection.remedies.clone(),
+            code: rejection.wire.code,
+            message: rejection.wire.message.clone(),
+            data: rejection.wire.data.as_deref().map(raw),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+use std::ffi::OsStr;
+
+use anstyle::{AnsiColor, Style};
+
+/// Whether text is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    On,
+    Off,
+}
+
+/// What a piece of text is, which decides how it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Heading,
+    Name,
+    Good,
+    Bad,
+    Remedy,
+    Faint,
+}
+
+impl Tone {
+    const fn style(self) -> Style {
+        match self {
+            Self::Plain => Style::new(),
+            Self::Heading => Style::new().bold().underline(),
+            Self::Name => Style::new().bold(),
+            Self::Good => AnsiColor::Green.on_default(),
+            Self::Bad => AnsiColor::Red.on_default().bold(),
+            Self::Remedy => AnsiColor::Cyan.on_default(),
+            Self::Faint => Style::new().dimmed(),
+        }
+    }
+}
+
+impl Colour {
+    /// Colour for a terminal, unless `NO_COLOR` is set to anything.
+    pub(super) fn on_terminal(no_color: Option<&OsStr>) -> Self {
+        if no_color.is_none_or(OsStr::is_empty) {
+            Self::On
+        } else {
+            Self::Off
+        }
+    }
+
+    /// The text, dressed if colour is on.
+    pub(super) fn paint(self, tone: Tone, text: &str) -> String {
+        match self {
+            Self::On if tone != Tone::Plain && !text.is_empty() => {
+                let style = tone.style();
+                format!("{style}{text}{style:#}")
+            }
+            Self::On | Self::Off => text.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_color_switches_colour_off() {
+        let choose = |value: Option<&str>| Colour::on_terminal(value.map(OsStr::new));
+        assert_eq!(choose(None), Colour::On);
+        assert_eq!(choose(Some("")), Colour::On);
+        assert_eq!(choose(Some("1")), Colour::Off);
+    }
+
+    #[test]
+    fn plain_text_is_never_dressed() {
+        assert_eq!(Colour::On.paint(Tone::Plain, "a"), "a");
+        assert_eq!(Colour::Off.paint(Tone::Bad, "a"), "a");
+        assert_ne!(Colour::On.paint(Tone::Bad, "a"), "a");
+    }
+}
