@@ -3,7 +3,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    clippy::expect_used,
     reason = "a broken expectation is a failed test"
 )]
 

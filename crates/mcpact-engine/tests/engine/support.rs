@@ -10,7 +10,6 @@ use mcpact_engine::effect::{Effect, End};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::{Policy, Profile, Reading};
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{self, Scope, Server, ServerTerms};
 use mcpact_engine::time::Moment;
@@ -198,13 +197,6 @@ impl ServerRig {
         })
     }
 
-    pub(crate) fn answer_error(&mut self, id: i64, error: WireError) -> Vec<Out> {
-        self.input(server::Input::Answer {
-            id: Id::number(id),
-            outcome: Err(error),
-        })
-    }
-
     pub(crate) fn ask(&mut self, id: i64, method: &str, params: Value) -> Vec<Out> {
         let params = params.to_string();
         self.input(server::Input::Ask {
@@ -334,14 +326,6 @@ impl ClientRig {
         })
     }
 
-    pub(crate) fn http(&mut self, status: u16, message: Value) -> Vec<Out> {
-        let text = message.to_string();
-        self.input(client::Input::Bytes {
-            bytes: text.as_bytes(),
-            http_status: Some(status),
-        })
-    }
-
     /// Answers the request that the client has just written.
     pub(crate) fn answer_to(&mut self, out: &Out, result: Value) -> Vec<Out> {
         let id = out.reply()["id"].clone();
@@ -393,13 +377,6 @@ impl ClientRig {
         self.input(client::Input::Notify {
             method,
             params: Some(&params),
-        })
-    }
-
-    pub(crate) fn answer(&mut self, id: Id, result: Value) -> Vec<Out> {
-        self.input(client::Input::Answer {
-            id,
-            outcome: Ok(result.to_string()),
         })
     }
 
