@@ -195,6 +195,9 @@ pub struct Client {
     last_id: Option<i64>,
     probes: u32,
     respawned: bool,
+    tried_http_sse: bool,
+    guessed: bool,
+    era: Option<Era>,
     trail: Trail,
 }
 
@@ -272,6 +275,9 @@ impl Client {
             last_id: None,
             probes: 0,
             respawned: false,
+            tried_http_sse: false,
+            guessed: false,
+            era: None,
             trail: Trail::default(),
         }
     }
@@ -365,13 +371,18 @@ impl Client {
     }
 
     fn tick(&mut self, now: Moment, effects: &mut Effects<'_>) {
-        for (id, method) in self.asked.expired(now) {
+        let expired = self.asked.expired(now);
+        let has_expired = !expired.is_empty();
+        for (id, method) in expired {
             self.give_up(&id, effects);
             effects.push(Effect::Settled {
                 id,
                 method,
                 end: End::TimedOut,
             });
+        }
+        if has_expired {
+            self.hang_up_when_done(effects);
         }
         match &self.phase {
             Phase::Probing(probe) if now >= probe.deadline() => {
@@ -404,6 +415,13 @@ impl Client {
                     effects.push(Effect::HangUp);
                 }
             }
+        }
+    }
+
+    /// What was in flight has ended, in whatever way: a client that wants to end may do so.
+    fn hang_up_when_done(&self, effects: &mut Effects<'_>) {
+        if matches!(self.phase, Phase::Closing) && self.asked.is_empty() {
+            effects.push(Effect::HangUp);
         }
     }
 

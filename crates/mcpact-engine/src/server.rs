@@ -127,6 +127,7 @@ pub struct Server {
     log_threshold: Option<LogLevel>,
     subscribed: bool,
     heard: bool,
+    served_modern: bool,
     opened: Moment,
     trail: Trail,
 }
@@ -213,6 +214,7 @@ impl Server {
             log_threshold: None,
             subscribed: false,
             heard: false,
+            served_modern: false,
             opened: now,
             trail: Trail::default(),
         }
@@ -239,6 +241,9 @@ impl Server {
     /// When [`Input::Tick`] is next of use.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
+        if matches!(self.phase, Phase::Closed) {
+            return None;
+        }
         let opening = (!self.heard).then(|| self.opened.after(self.terms.open_timeout));
         self.asked.next_deadline().into_iter().chain(opening).min()
     }
@@ -288,7 +293,7 @@ impl Server {
             });
         }
         if !self.heard && now >= self.opened.after(self.terms.open_timeout) {
-            self.phase = Phase::Closed;
+            self.close(effects);
             effects.push(Effect::HangUp);
         }
     }

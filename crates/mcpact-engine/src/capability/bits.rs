@@ -79,13 +79,17 @@ impl CapabilityBits {
                 .without(Capability::ElicitationForm)
                 .without(Capability::ElicitationUrl);
         }
-        let names_no_mode = !effective.has(Capability::ElicitationForm)
-            && !effective.has(Capability::ElicitationUrl);
+        let names_no_mode =
+            !self.has(Capability::ElicitationForm) && !self.has(Capability::ElicitationUrl);
+        let offers_form = names_no_mode || self.has(Capability::ElicitationForm);
         let is_implied = Capability::ElicitationForm.presence(revision) == Presence::Implied;
-        if names_no_mode || is_implied {
-            effective.with(Capability::ElicitationForm)
-        } else {
-            effective
+        match (offers_form, is_implied) {
+            (true, _) => effective.with(Capability::ElicitationForm),
+            // A revision without modes would take it for a promise of forms.
+            (false, true) => effective
+                .without(Capability::Elicitation)
+                .without(Capability::ElicitationForm),
+            (false, false) => effective,
         }
     }
 }

@@ -67,9 +67,7 @@ impl Client {
             Some((id, method)) => {
                 let end = End::Answered(response.outcome);
                 effects.push(Effect::Settled { id, method, end });
-                if matches!(self.phase, Phase::Closing) && self.asked.is_empty() {
-                    effects.push(Effect::HangUp);
-                }
+                self.hang_up_when_done(effects);
             }
             None => {
                 effects.drop(
@@ -91,7 +89,10 @@ impl Client {
             return effects.push(Effect::Report(refusal));
         }
         if request.method == Method::Ping.as_str() {
-            if !matches!(self.phase, Phase::Probing(_)) {
+            if matches!(
+                self.phase,
+                Phase::Initializing(_) | Phase::Ready(_) | Phase::Closing
+            ) {
                 effects.push(Effect::Write(codec::result(request.id, "{}")));
             }
             return;
@@ -351,12 +352,13 @@ impl Client {
                 method,
                 end: End::Cancelled,
             });
+            self.hang_up_when_done(effects);
         }
     }
 
     /// Tells the server that a request is given up, in the way of its era.
     pub(super) fn give_up(&self, id: &Id, effects: &mut Effects<'_>) {
-        let is_modern = self.pact().is_some_and(|pact| pact.era() == Era::Modern);
+        let is_modern = self.era == Some(Era::Modern);
         if is_modern && self.terms.carrier == CarrierKind::Http {
             effects.push(Effect::Abandon(id.clone()));
         } else {

@@ -14,7 +14,7 @@ use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::{self, InitializeResult};
 
-use super::probe::{Conclusion, Observation, Probe, Question, conclude};
+use super::probe::{Conclusion, Evidence, Observation, Probe, Question, conclude};
 use super::{CarrierKind, Client, EraVerdict, Failure, Phase};
 use crate::capability::CapabilitySet;
 use crate::effect::{DropCause, Effect, Effects};
@@ -55,6 +55,7 @@ impl Client {
         let speakable = self.terms.speakable();
         let modern = speakable.in_era(Era::Modern).newest();
         let is_known_legacy = self.respawned
+            || self.tried_http_sse
             || matches!(
                 self.terms.prior,
                 Some(EraVerdict::Legacy | EraVerdict::LegacyDiesOnProbe)
@@ -240,7 +241,10 @@ impl Client {
                 self.probe(revision, now, effects);
             }
             Conclusion::Retry(_) => self.fail(super::ProbeFailure::Silence.into(), effects),
-            Conclusion::Legacy(_) => self.initialize(None, now, effects),
+            Conclusion::Legacy(evidence) => {
+                self.guessed = evidence == Evidence::Silence;
+                self.initialize(None, now, effects);
+            }
             Conclusion::Respawn if self.respawned => {
                 self.phase = Phase::Failed(Failure::ConnectionClosed);
             }
@@ -297,9 +301,11 @@ impl Client {
         self.trail
             .declared(&pact.party(Side::Server).capabilities, []);
         self.trail.agreed(&pact);
+        self.era = Some(pact.era());
         let pact = Arc::new(pact);
         self.phase = Phase::Ready(Arc::clone(&pact));
-        if self.terms.prior != Some(verdict) {
+        // Silence is a guess: a server that was only slow would be taken for legacy for ever.
+        if self.terms.prior != Some(verdict) && !self.guessed {
             effects.push(Effect::Remember(verdict));
         }
         effects.push(Effect::Concluded(pact));
@@ -360,7 +366,8 @@ impl Client {
                     Chosen::CounterOffered
                 };
                 self.trail.selected(revision, how);
-                let verdict = if self.respawned {
+                let is_fragile = self.terms.prior == Some(EraVerdict::LegacyDiesOnProbe);
+                let verdict = if self.respawned || is_fragile {
                     EraVerdict::LegacyDiesOnProbe
                 } else {
                     EraVerdict::Legacy
@@ -427,8 +434,8 @@ impl Client {
     /// or 405 may be to a server of the first revision, whose transport begins with a GET.
     fn initialize_status(&mut self, status: u16, effects: &mut Effects<'_>) {
         let speaks_first = self.terms.speakable().contains(Revision::V2024_11_05);
-        if matches!(status, 400 | 404 | 405) && speaks_first && !self.respawned {
-            self.respawned = true;
+        if matches!(status, 400 | 404 | 405) && speaks_first && !self.tried_http_sse {
+            self.tried_http_sse = true;
             self.phase = Phase::Connecting;
             return effects.push(Effect::TryHttpSse);
         }

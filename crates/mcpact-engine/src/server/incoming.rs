@@ -31,10 +31,7 @@ impl Server {
     ) {
         match Frame::parse(bytes) {
             Ok(frame) => self.frame(frame, facts, now, effects),
-            Err(error) => {
-                self.heard = true;
-                self.refuse_unreadable(error, effects);
-            }
+            Err(error) => self.refuse_unreadable(error, effects),
         }
     }
 
@@ -178,6 +175,7 @@ impl Server {
                 return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
             }
         };
+        self.served_modern = true;
         let revision = call.pact.revision();
         if call.method == Some(Method::Discover) {
             return self.discover(&request, revision, effects);

@@ -135,18 +135,22 @@ impl Server {
             method: name(method),
             state,
         };
+        if self.last_id.is_some_and(|last| id <= last) {
+            return Err(ApiMisuse::IdReused(alloc::format!("{id}").into()));
+        }
+        if params.is_some_and(|raw| Object::parse(raw).is_err()) {
+            return Err(ApiMisuse::Params);
+        }
         let is_ping = is(method, Method::Ping);
+        let may_open = !self.endpoint.legacy.is_empty() && !self.served_modern;
         let pact = match &self.phase {
             Phase::Ready(pact) => pact,
             Phase::AwaitInitialized(pact) if is_ping => pact,
-            Phase::AwaitInit if is_ping && !self.endpoint.legacy.is_empty() => return Ok(()),
+            Phase::AwaitInit if is_ping && may_open => return Ok(()),
             Phase::AwaitInit => return Err(not_ready("without a handshake")),
             Phase::AwaitInitialized(_) => return Err(not_ready("not confirmed by the client")),
             Phase::Closed => return Err(not_ready("closed")),
         };
-        if self.last_id.is_some_and(|last| id <= last) {
-            return Err(ApiMisuse::IdReused(alloc::format!("{id}").into()));
-        }
         may_send(
             pact,
             &self.terms.policy,
@@ -164,6 +168,9 @@ impl Server {
         params: Option<&str>,
         effects: &mut Effects<'_>,
     ) {
+        if params.is_some_and(|raw| Object::parse(raw).is_err()) {
+            return effects.push(Effect::Withheld(ApiMisuse::Params));
+        }
         let entry = match scope {
             Scope::Request(id) => self.serving.get(id).map(|entry| (id, entry)),
             Scope::Connection => None,

@@ -1,0 +1,70 @@
+//! The headers that a well-behaved HTTP client sends with a message.
+
+use mcpact_engine::classify::{CarrierFacts, HttpFacts, Seen, SessionFact, Verb};
+use mcpact_spec::Revision;
+use mcpact_wire::envelope::Envelope;
+use mcpact_wire::scan::text;
+
+/// Headers, owned.
+#[derive(Debug)]
+pub(super) struct Headers {
+    version: Option<String>,
+    method: Option<String>,
+    name: Option<String>,
+    session: SessionFact,
+}
+
+impl Headers {
+    /// What goes with this message, on an endpoint whose session shook hands on `negotiated`.
+    ///
+    /// `2026-07-28 basic/transports/streamable-http#request-headers`: a modern request mirrors its
+    /// version, method and name, and has no session. A legacy one names its session, but for the
+    /// `initialize` that opens it.
+    pub(super) fn of(bytes: &[u8], negotiated: Option<Revision>) -> Self {
+        let envelope = Envelope::parse(bytes).ok();
+        let params = envelope.as_ref().and_then(Envelope::params);
+        let method = envelope.as_ref().and_then(Envelope::method);
+        let stamped = params.and_then(|p| p.meta.protocol_version).and_then(text);
+        if let Some(version) = stamped {
+            let name = params.and_then(|p| p.name.or(p.uri).or(p.task_id));
+            return Self {
+                version: Some(version.into_owned()),
+                method: method.map(str::to_owned),
+                name: name.and_then(text).map(|n| n.into_owned()),
+                session: SessionFact::Absent,
+            };
+        }
+        let session = match (method, negotiated) {
+            (Some("initialize"), _) | (_, None) => SessionFact::Absent,
+            (_, Some(revision)) => SessionFact::Live(revision),
+        };
+        let version = match session {
+            SessionFact::Live(revision) => Some(revision.as_str().to_owned()),
+            SessionFact::Absent | SessionFact::Unknown => None,
+        };
+        Self {
+            version,
+            method: None,
+            name: None,
+            session,
+        }
+    }
+}
+
+fn once(value: Option<&String>) -> Seen<'_> {
+    value.map_or(Seen::Absent, |value| Seen::Once(value))
+}
+
+/// What the server's carrier knows about the message.
+pub(super) fn facts(headers: Option<&Headers>) -> CarrierFacts<'_> {
+    match headers {
+        None => CarrierFacts::Stream,
+        Some(headers) => CarrierFacts::Http(HttpFacts {
+            verb: Verb::Post,
+            version: once(headers.version.as_ref()),
+            method: once(headers.method.as_ref()),
+            name: once(headers.name.as_ref()),
+            session: headers.session,
+        }),
+    }
+}
