@@ -68,6 +68,10 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
         floor: Floor::Door,
     },
     Room {
+        name: "mcpact-everything",
+        floor: Floor::Door,
+    },
+    Room {
         name: "mcpact-gateway",
         floor: Floor::Door,
     },
@@ -81,6 +85,14 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
     },
     Room {
         name: "mcpact-sim",
+        floor: Floor::Door,
+    },
+    Room {
+        name: "mcpact-fuzzing",
+        floor: Floor::Door,
+    },
+    Room {
+        name: "mcpact-bench",
         floor: Floor::Door,
     },
 ];

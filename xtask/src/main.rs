@@ -4,6 +4,7 @@
 //! A command is a file of the same name; nothing here ships to users. Read `test.rs` first: it shows
 //! in which order the others are used.
 
+mod bench;
 mod checkout;
 mod deny;
 mod dependencies;
@@ -55,6 +56,8 @@ enum Command {
     House,
     /// Run the fuzz targets, each for a while.
     Fuzz(fuzz::Options),
+    /// Measure the hot paths and compare them with the targets.
+    Bench(bench::Options),
     /// Check licences, advisories and sources of the dependencies.
     Deny,
 }
@@ -79,6 +82,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Purity => purity::run(&checkout),
         Command::House => house::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),
+        Command::Bench(options) => bench::run(&checkout, &options),
         Command::Deny => deny::run(&checkout),
     }
 }

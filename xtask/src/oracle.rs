@@ -6,9 +6,11 @@
 
 mod capabilities;
 mod comparison;
+mod content_kinds;
 mod error_codes;
 mod exceptions;
 mod features;
+mod fields;
 mod log_levels;
 mod meta_keys;
 mod methods;
@@ -25,16 +27,24 @@ use crate::failure::Failure;
 use crate::report;
 use comparison::Comparison;
 use exceptions::TasksSchema;
+use fields::KnownFields;
 use schema::Schema;
 use verdict::Verdict;
 
 /// Compare every revision with `dir/<revision>/schema.json`.
 pub(crate) fn run(dir: &Path) -> Result<(), Failure> {
     let tasks = tasks_extension::read(dir)?;
-    let mut comparisons = Vec::new();
+    let mut schemas = Vec::new();
     for revision in Revision::ALL {
         let schema = Schema::read(&dir.join(revision.as_str()).join("schema.json"))?;
-        comparisons.push(compare(revision, &schema, tasks.as_ref()));
+        schemas.push((revision, schema));
+    }
+    let known = KnownFields::of(schemas.iter().map(|(_, schema)| schema));
+    let mut comparisons = Vec::new();
+    for (revision, schema) in &schemas {
+        let mut comparison = compare(*revision, schema, tasks.as_ref());
+        fields::compare(&mut comparison, schema, &known);
+        comparisons.push(comparison);
     }
     let at_hand = if tasks.is_some() {
         TasksSchema::AtHand
@@ -56,6 +66,7 @@ fn compare(revision: Revision, schema: &Schema, tasks: Option<&Schema>) -> Compa
     error_codes::compare(&mut comparison, schema);
     log_levels::compare(&mut comparison, schema);
     meta_keys::compare(&mut comparison, schema);
+    content_kinds::compare(&mut comparison, schema);
     comparison
 }
 

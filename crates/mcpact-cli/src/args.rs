@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand};
 #[command(
     name = "mcpact",
     version,
-    about = "What two MCP peers agree on: negotiated, gated, explained",
+    about = "Any MCP client with any MCP server: negotiated, gated, explained",
     after_help = "Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused",
     subcommand_required = true,
     arg_required_else_help = true,
@@ -26,6 +26,40 @@ pub(crate) enum Command {
     /// Negotiate two documents without any network and explain the result
     #[command(long_about = EXPLAIN_DETAILS, after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
+    /// Run the reference server: every feature of every revision
+    #[command(after_help = EVERYTHING_EXAMPLES)]
+    Everything(Everything),
+}
+
+const EVERYTHING_EXAMPLES: &str = "\
+Examples:
+  mcpact everything
+      on standard input and output, for the config of a client
+  mcpact everything --listen 127.0.0.1:0
+      on HTTP; the first line on standard output is the address
+  mcpact everything --listen 127.0.0.1:6273 --revisions 2026-07-28
+      a server without any handshake
+
+Exit codes: 0 ok, 1 unexpected, 2 usage";
+
+/// The arguments of `mcpact everything`.
+#[derive(Debug, Args)]
+pub(crate) struct Everything {
+    /// Serve one client on standard input and output (the default)
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
+
+    /// Serve HTTP clients on this address; port 0 picks a free one
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
+
+    /// Speak only these revisions, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) revisions: Vec<String>,
+
+    /// With `--listen`: also serve 2024-11-05 clients on `/sse`
+    #[arg(long, requires = "listen")]
+    pub(crate) sse: bool,
 }
 
 const EXPLAIN_DETAILS: &str = "\

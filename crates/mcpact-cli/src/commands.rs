@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod everything;
 mod explain;
 
 use crate::args::{Cli, Command};
@@ -13,5 +14,6 @@ use crate::exit::Exit;
 pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     match &cli.command {
         Command::Explain(args) => explain::run(args),
+        Command::Everything(args) => everything::run(args),
     }
 }

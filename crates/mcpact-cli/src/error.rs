@@ -43,6 +43,12 @@ pub(crate) enum CliError {
     /// `--profile` names no profile.
     #[error("unknown profile `{given}`")]
     UnknownProfile { given: String },
+    /// A server could not do its work.
+    #[error("cannot serve")]
+    Serve(#[source] mcpact::Error),
+    /// The asynchronous runtime could not be started.
+    #[error("cannot start the runtime")]
+    Runtime(#[source] std::io::Error),
     /// The result cannot be written.
     #[error("cannot write the result")]
     Output(#[source] std::io::Error),
@@ -60,7 +66,7 @@ impl CliError {
             | Self::StdinTwice
             | Self::UnknownRevision { .. }
             | Self::UnknownProfile { .. } => Exit::Usage,
-            Self::Output(_) => Exit::Unexpected,
+            Self::Output(_) | Self::Serve(_) | Self::Runtime(_) => Exit::Unexpected,
         }
     }
 
@@ -79,7 +85,7 @@ impl CliError {
             Self::StdinTwice => vec![String::from("put one of the two documents into a file")],
             Self::UnknownRevision { given } => choice(given, &Revision::ALL.map(Revision::as_str)),
             Self::UnknownProfile { given } => choice(given, &Profile::ALL.map(Profile::as_str)),
-            Self::Output(_) => Vec::new(),
+            Self::Serve(_) | Self::Runtime(_) | Self::Output(_) => Vec::new(),
         }
     }
 }

@@ -22,6 +22,7 @@ pub use tables::capabilities::{Capability, Presence, Shape};
 pub use tables::errors::{ErrorCode, Site};
 pub use tables::extensions::Extension;
 pub use tables::features::Feature;
+pub use tables::fields::{ContentKind, FieldRow, Object};
 pub use tables::gates::{Gate, ParamGate, ParamProbe, Violation};
 pub use tables::headers::{Header, HeaderRule};
 pub use tables::levels::LogLevel;

@@ -4,6 +4,7 @@ pub mod capabilities;
 pub mod errors;
 pub mod extensions;
 pub mod features;
+pub mod fields;
 pub mod gates;
 pub mod headers;
 pub mod levels;

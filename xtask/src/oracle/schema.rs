@@ -42,16 +42,20 @@ impl Schema {
         self.definitions.get(name)
     }
 
-    /// Whether `Name/pointer/into/it` leads somewhere.
-    pub(super) fn has(&self, pointer: &str) -> bool {
+    /// What stands at `Name/pointer/into/it`.
+    pub(super) fn find(&self, pointer: &str) -> Option<&Value> {
         let (name, inside) = pointer.split_once('/').unwrap_or((pointer, ""));
         let inside = if inside.is_empty() {
             String::new()
         } else {
             format!("/{inside}")
         };
-        self.definition(name)
-            .is_some_and(|value| value.pointer(&inside).is_some())
+        self.definition(name)?.pointer(&inside)
+    }
+
+    /// Whether `Name/pointer/into/it` leads somewhere.
+    pub(super) fn has(&self, pointer: &str) -> bool {
+        self.find(pointer).is_some()
     }
 
     /// What a reference refers to; anything else is itself.

@@ -1,0 +1,17 @@
+//! What differs between two revisions, one file per difference.
+//!
+//! A message that was admitted on one side may have to change before the other side understands
+//! it. This crate knows how, and touches only the members that its files name; all else leaves
+//! byte-identical.
+//!
+//! It cannot open connections, assign ids or read a clock: what it needs it takes as an argument.
+//! Read [`shape`] first: the form of results, parameters and errors.
+
+#![no_std]
+#![deny(clippy::wildcard_enum_match_arm)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod shape;

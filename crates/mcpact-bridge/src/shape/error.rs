@@ -1,0 +1,228 @@
+//! Error objects between the eras.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use mcpact_spec::{ErrorCode, Feature, Method, Revision};
+use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
+
+use super::fault::ShapeError;
+use super::members::{Members, or_same};
+
+/// The codes that 2026-07-28 reserves for itself; older revisions leave them to implementations.
+const RESERVED: core::ops::RangeInclusive<i64> = -32099..=-32020;
+
+/// A server's error for a client that speaks the older revision `to`.
+///
+/// `uri` is the resource that the client asked for, if it asked for one: only with it can "no such
+/// resource" be told from other bad parameters.
+///
+/// # Errors
+/// The error is malformed.
+pub fn lower_error<'a>(
+    method: Method,
+    raw: &'a str,
+    uri: Option<&str>,
+    to: Revision,
+) -> Result<Cow<'a, str>, ShapeError> {
+    let mut error = Members::of_body(raw)?;
+    let code = code_of(&error).and_then(ErrorCode::parse);
+    match code {
+        Some(ErrorCode::InvalidParams)
+            if method == Method::ResourcesRead
+                && ErrorCode::ResourceNotFound.emitted_in(to)
+                && is_not_found(&error, uri) =>
+        {
+            set_code(&mut error, ErrorCode::ResourceNotFound);
+        }
+        // Between gateway and server only; the client can do nothing about either.
+        Some(code @ (ErrorCode::HeaderMismatch | ErrorCode::UnsupportedVersion))
+            if !code.emitted_in(to) =>
+        {
+            set_code(&mut error, ErrorCode::InternalError);
+        }
+        Some(code @ ErrorCode::UrlElicitationRequired) if !code.emitted_in(to) => {
+            name_urls(&mut error)?;
+            set_code(&mut error, ErrorCode::InternalError);
+        }
+        Some(
+            ErrorCode::ParseError
+            | ErrorCode::InvalidRequest
+            | ErrorCode::MethodNotFound
+            | ErrorCode::InvalidParams
+            | ErrorCode::InternalError
+            | ErrorCode::ResourceNotFound
+            | ErrorCode::UrlElicitationRequired
+            | ErrorCode::UserRejected
+            | ErrorCode::HeaderMismatch
+            | ErrorCode::MissingClientCapability
+            | ErrorCode::UnsupportedVersion,
+        )
+        | None => {}
+    }
+    Ok(or_same(error.finish(), raw))
+}
+
+/// A legacy server's error for a client that speaks the newer revision `to`.
+///
+/// # Errors
+/// The error is malformed.
+pub fn raise_error(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
+    let mut error = Members::of_body(raw)?;
+    let Some(code) = code_of(&error).filter(|_| to.has(Feature::RequestMeta)) else {
+        return Ok(Cow::Borrowed(raw));
+    };
+    if code == ErrorCode::ResourceNotFound.code() {
+        // 2026-07-28 server/resources#error-handling
+        set_code(&mut error, ErrorCode::InvalidParams);
+    } else if RESERVED.contains(&code) {
+        let data = ObjectWriter::new()
+            .raw("upstreamCode", &code.to_string())
+            .maybe_raw("upstreamData", error.get("data"))
+            .finish();
+        error.set("data", data);
+        set_code(&mut error, ErrorCode::InternalError);
+    }
+    Ok(or_same(error.finish(), raw))
+}
+
+fn code_of(error: &Members<'_>) -> Option<i64> {
+    error.get("code")?.parse().ok()
+}
+
+fn set_code(error: &mut Members<'_>, code: ErrorCode) {
+    error.set("code", code.code().to_string());
+}
+
+fn is_not_found(error: &Members<'_>, uri: Option<&str>) -> bool {
+    let data = error.get("data").and_then(|raw| Object::parse(raw).ok());
+    let named = data.and_then(|data| data.get_str("uri"));
+    let is_named = named.is_some_and(|named| Some(named.as_ref()) == uri);
+    let message = error.get_str("message").unwrap_or_default();
+    is_named || message.to_ascii_lowercase().contains("not found")
+}
+
+/// A client that cannot be sent to a URL can still show it; nobody opens it for the user.
+fn name_urls(error: &mut Members<'_>) -> Result<(), ShapeError> {
+    let data = error.get("data").and_then(|raw| Object::parse(raw).ok());
+    let listed = data
+        .and_then(|data| data.get("elicitations"))
+        .filter(|raw| JsonKind::of(raw) == JsonKind::Array);
+    let mut message = String::from(error.get_str("message").unwrap_or_default());
+    for elicitation in elements(listed.unwrap_or("[]"))? {
+        let elicitation = Members::of_value(elicitation)?;
+        let url = elicitation
+            .as_ref()
+            .and_then(|members| members.get_str("url"));
+        if let Some(url) = url {
+            message = format!("{message} ({url})");
+        }
+    }
+    error.set_str("message", &message);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28};
+
+    #[test]
+    fn errors_are_lowered_by_code_and_method() {
+        let named = r#"{"code":-32602,"message":"no","data":{"uri":"a:b"}}"#;
+        let lowered = r#"{"code":-32002,"message":"no","data":{"uri":"a:b"}}"#;
+        let url = r#"{"code":-32042,"message":"go","data":{"elicitations":[{"url":"https://a"}]}}"#;
+        let read = Method::ResourcesRead;
+        let cells = [
+            ("no such resource", read, named, V2025_11_25, lowered),
+            (
+                "the same to a modern client",
+                read,
+                named,
+                V2026_07_28,
+                named,
+            ),
+            (
+                "another method",
+                Method::ToolsCall,
+                named,
+                V2025_11_25,
+                named,
+            ),
+            (
+                "another resource",
+                read,
+                r#"{"code":-32602,"message":"no","data":{"uri":"c:d"}}"#,
+                V2024_11_05,
+                r#"{"code":-32602,"message":"no","data":{"uri":"c:d"}}"#,
+            ),
+            (
+                "told in the message",
+                read,
+                r#"{"code":-32602,"message":"Resource not found"}"#,
+                V2024_11_05,
+                r#"{"code":-32002,"message":"Resource not found"}"#,
+            ),
+            (
+                "a matter of the gateway",
+                Method::ToolsCall,
+                r#"{"code":-32020,"message":"header"}"#,
+                V2025_11_25,
+                r#"{"code":-32603,"message":"header"}"#,
+            ),
+            (
+                "a missing capability is passed on",
+                Method::ToolsCall,
+                r#"{"code":-32021,"message":"m"}"#,
+                V2025_11_25,
+                r#"{"code":-32021,"message":"m"}"#,
+            ),
+            (
+                "a URL in words",
+                Method::ToolsCall,
+                url,
+                V2025_06_18,
+                r#"{"code":-32603,"message":"go (https://a)","data":{"elicitations":[{"url":"https://a"}]}}"#,
+            ),
+            ("a URL", Method::ToolsCall, url, V2025_11_25, url),
+            (
+                "no code",
+                read,
+                r#"{"code":"x"}"#,
+                V2024_11_05,
+                r#"{"code":"x"}"#,
+            ),
+        ];
+        for (name, method, raw, to, expected) in cells {
+            let lowered = lower_error(method, raw, Some("a:b"), to).unwrap();
+            assert_eq!(lowered, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn errors_are_raised_by_code() {
+        let cells = [
+            (
+                r#"{"code":-32002,"message":"m","data":{"uri":"u"}}"#,
+                r#"{"code":-32602,"message":"m","data":{"uri":"u"}}"#,
+            ),
+            (
+                r#"{"code":-32050,"message":"m","data":[1, 2]}"#,
+                r#"{"code":-32603,"message":"m","data":{"upstreamCode":-32050,"upstreamData":[1, 2]}}"#,
+            ),
+            (
+                r#"{"code":-32022,"message":"m"}"#,
+                r#"{"code":-32603,"message":"m","data":{"upstreamCode":-32022}}"#,
+            ),
+            (
+                r#"{"code":-32000, "message":"m"}"#,
+                r#"{"code":-32000, "message":"m"}"#,
+            ),
+        ];
+        for (raw, expected) in cells {
+            assert_eq!(raise_error(raw, V2026_07_28).unwrap(), expected);
+            assert_eq!(raise_error(raw, V2025_11_25).unwrap(), raw);
+        }
+    }
+}

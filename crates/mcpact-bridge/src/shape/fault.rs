@@ -1,0 +1,88 @@
+use core::error::Error;
+use core::fmt;
+
+use mcpact_spec::Revision;
+use mcpact_wire::scan::ScanError;
+
+/// Why a body cannot be rewritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShapeError {
+    /// The body is not an object, or an object in it has the same member twice.
+    Malformed(ScanError),
+    /// The result is not a complete one: its `resultType` asks for input or names a task, and only
+    /// a conversation can resolve that.
+    Unfinished,
+    /// A URL elicitation of 2025-11-25 needs an id, and the body has none.
+    ///
+    /// [`with_elicitation_id`](super::with_elicitation_id) writes one.
+    NoElicitationId,
+    /// The revision has no way to say it.
+    Unrepresentable {
+        /// What cannot be said.
+        what: Unrepresentable,
+        /// To whom.
+        to: Revision,
+    },
+}
+
+/// What some revisions have no words for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unrepresentable {
+    /// Elicitation as such.
+    Elicitation,
+    /// An elicitation that sends the user to a URL, or one of a mode that nobody knows.
+    ElicitationMode,
+    /// A form field in which several options can be chosen.
+    MultiSelect,
+    /// Tools, the choice among them, their use or their results in a sampling conversation.
+    SamplingTools,
+    /// A sampled message of several blocks that are not all text.
+    SampledBlocks,
+}
+
+impl Unrepresentable {
+    /// The thing in words.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation",
+            Self::ElicitationMode => "this mode of elicitation",
+            Self::MultiSelect => "a form field with several choices",
+            Self::SamplingTools => "tools in sampling",
+            Self::SampledBlocks => "a sampled message of several blocks",
+        }
+    }
+
+    /// The error for a peer of this revision.
+    pub(super) const fn to(self, to: Revision) -> ShapeError {
+        ShapeError::Unrepresentable { what: self, to }
+    }
+}
+
+impl fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(_) => f.write_str("the body is malformed"),
+            Self::Unfinished => f.write_str("the result is not complete"),
+            Self::NoElicitationId => f.write_str("the elicitation has no `elicitationId`"),
+            Self::Unrepresentable { what, to } => {
+                write!(f, "{} cannot be expressed in {to}", what.as_str())
+            }
+        }
+    }
+}
+
+impl Error for ShapeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Malformed(source) => Some(source),
+            Self::Unfinished | Self::NoElicitationId | Self::Unrepresentable { .. } => None,
+        }
+    }
+}
+
+impl From<ScanError> for ShapeError {
+    fn from(source: ScanError) -> Self {
+        Self::Malformed(source)
+    }
+}

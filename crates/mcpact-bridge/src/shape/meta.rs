@@ -1,0 +1,102 @@
+//! The keys of a result's `_meta` that the protocol reserves for itself.
+
+use alloc::string::String;
+
+use mcpact_spec::tables::meta;
+use mcpact_spec::{Feature, Revision};
+use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+
+use super::fault::ShapeError;
+use super::members::Members;
+
+const RESERVED: &str = "io.modelcontextprotocol/";
+/// Ties a message to a task of 2025-11-25.
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// What a model may be told while a task of 2025-11-25 runs.
+const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
+
+/// Takes away the reserved keys that the revision does not know; a `_meta` that is empty then
+/// goes too.
+pub(super) fn strip(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
+    let Some(raw) = result.get("_meta").filter(|raw| is_object(raw)) else {
+        return Ok(());
+    };
+    let keys = Object::parse(raw)?;
+    let kept = keys.iter().filter(|(key, _)| is_known(key, to)).count();
+    if kept == keys.len() {
+        return Ok(());
+    }
+    if kept == 0 {
+        result.remove("_meta");
+        return Ok(());
+    }
+    let out = keys
+        .iter()
+        .filter(|(key, _)| is_known(key, to))
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+        .finish();
+    result.set("_meta", out);
+    Ok(())
+}
+
+/// Says who the server is.
+pub(super) fn sign(result: &mut Members<'_>, server_info: &str) -> Result<(), ShapeError> {
+    Object::parse(server_info)?;
+    let raw = result.get("_meta").filter(|raw| is_object(raw));
+    let keys = Object::parse(raw.unwrap_or("{}"))?;
+    if keys.get(meta::SERVER_INFO) == Some(server_info) {
+        return Ok(());
+    }
+    let others = keys.iter().filter(|(key, _)| *key != meta::SERVER_INFO);
+    let out: String = others
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+        .raw(meta::SERVER_INFO, server_info)
+        .finish();
+    result.set("_meta", out);
+    Ok(())
+}
+
+fn is_object(raw: &str) -> bool {
+    JsonKind::of(raw) == JsonKind::Object
+}
+
+fn is_known(key: &str, to: Revision) -> bool {
+    let of_tasks = key == RELATED_TASK || key == IMMEDIATE_RESPONSE;
+    if to.has(Feature::RequestMeta) {
+        key != RELATED_TASK
+    } else {
+        !key.starts_with(RESERVED) || (of_tasks && to.has(Feature::TasksCore))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
+
+    #[test]
+    fn reserved_keys_stay_only_where_they_are_known() {
+        let task = r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"},"x/y":1}}"#;
+        let server = r#"{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}}"#;
+        let vendor = r#"{"_meta":{"x/y":1}}"#;
+        let cells = [
+            ("tasks are known", task, V2025_11_25, None),
+            ("tasks are unknown", task, V2025_06_18, Some(vendor)),
+            (
+                "tasks moved to an extension",
+                task,
+                V2026_07_28,
+                Some(vendor),
+            ),
+            ("identity is modern", server, V2026_07_28, None),
+            ("nothing else is left", server, V2025_11_25, Some("{}")),
+            ("vendors keep theirs", vendor, V2025_06_18, None),
+            ("not an object", r#"{"_meta":[1]}"#, V2025_06_18, None),
+        ];
+        for (name, raw, to, expected) in cells {
+            let mut result = Members::of_body(raw).unwrap();
+            strip(&mut result, to).unwrap();
+            assert_eq!(result.finish().as_deref(), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A prompt in a list, and a message of a prompt.
+
+use alloc::string::String;
+
+use mcpact_spec::{Object, Revision};
+
+use super::content::{self, Place};
+use super::fault::ShapeError;
+use super::members::{Members, each_element, trim};
+
+/// A prompt in a list.
+pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let Some(mut prompt) = Members::of_value(raw)? else {
+        return Ok(None);
+    };
+    prompt.trim(Object::Prompt, to);
+    prompt.rewrite("arguments", |raw| {
+        each_element(raw, |argument| trim(argument, Object::PromptArgument, to))
+    })?;
+    Ok(prompt.finish())
+}
+
+/// A message of a prompt.
+pub(super) fn lower_message(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let Some(mut message) = Members::of_value(raw)? else {
+        return Ok(None);
+    };
+    message.rewrite("content", |raw| content::lower(raw, Place::Prompt, to))?;
+    Ok(message.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25};
+
+    #[test]
+    fn members_follow_the_revision() {
+        let raw = r#"{"name":"p","title":"P","icons":[],"arguments":[{"name":"a","title":"A"},7],"_meta":{}}"#;
+        let cells = [
+            (V2024_11_05, r#"{"name":"p","arguments":[{"name":"a"},7]}"#),
+            (V2025_03_26, r#"{"name":"p","arguments":[{"name":"a"},7]}"#),
+            (
+                V2025_06_18,
+                r#"{"name":"p","title":"P","arguments":[{"name":"a","title":"A"},7],"_meta":{}}"#,
+            ),
+            (V2025_11_25, raw),
+        ];
+        for (to, expected) in cells {
+            let lowered = lower(raw, to).unwrap();
+            assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{to}");
+        }
+    }
+
+    #[test]
+    fn audio_in_a_message_becomes_a_note() {
+        let raw =
+            r#"{"role":"user","content":{"type":"audio","data":"AAAA","mimeType":"audio/wav"}}"#;
+        assert_eq!(
+            lower_message(raw, V2024_11_05).unwrap().as_deref(),
+            Some(
+                r#"{"role":"user","content":{"type":"text","text":"[audio audio/wav, 3 bytes]"}}"#
+            )
+        );
+        assert_eq!(lower_message(raw, V2025_03_26).unwrap(), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! What is asked or told, for a peer of another revision.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+
+use mcpact_spec::{Method, Object, Revision};
+
+use super::fault::ShapeError;
+use super::members::{Members, or_same, trim};
+use super::{elicitation, sampling};
+
+/// The parameters of a request or notification for a peer that speaks the revision `to`.
+///
+/// Members that `to` took away go as well as those that it does not have yet. Parameters that look
+/// alike in every revision come back as they are; the reserved keys of their `_meta` belong to the
+/// codec.
+///
+/// # Errors
+/// The parameters are malformed, or `to` has no way to ask this.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other method has the same parameters everywhere"
+)]
+pub fn lower_request(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
+    let lowered = match method {
+        Method::ElicitationCreate => elicitation::lower(raw, to)?,
+        Method::SamplingCreateMessage => sampling::lower(raw, to)?,
+        Method::CompletionComplete => lower_completion(raw, to)?,
+        Method::Progress => lower_progress(raw, to)?,
+        _ => None,
+    };
+    Ok(or_same(lowered, raw))
+}
+
+fn lower_completion(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let mut params = Members::of_body(raw)?;
+    params.trim(Object::CompleteRequestParams, to);
+    params.rewrite("ref", |raw| {
+        let reference = Members::of_value(raw)?;
+        let kind = reference
+            .as_ref()
+            .and_then(|members| members.get_str("type"));
+        match kind.as_deref() {
+            Some("ref/prompt") => trim(raw, Object::PromptReference, to),
+            Some(_) | None => Ok(None),
+        }
+    })?;
+    Ok(params.finish())
+}
+
+fn lower_progress(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let mut params = Members::of_body(raw)?;
+    params.trim(Object::ProgressNotificationParams, to);
+    Ok(params.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18};
+
+    /// XR-08, XR-09: what an older peer does not read is not sent to it.
+    #[test]
+    fn parameters_follow_the_revision() {
+        let completion = r#"{"ref":{"type":"ref/prompt","name":"p","title":"P"},"argument":{"name":"a","value":""},"context":{"arguments":{}}}"#;
+        let plain =
+            r#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":""}}"#;
+        let progress = r#"{"progressToken":1,"progress":0.5,"total": 1.0,"message":"half"}"#;
+        let silent = r#"{"progressToken":1,"progress":0.5,"total":1.0}"#;
+        let cells = [
+            (Method::CompletionComplete, completion, V2024_11_05, plain),
+            (Method::CompletionComplete, completion, V2025_03_26, plain),
+            (
+                Method::CompletionComplete,
+                completion,
+                V2025_06_18,
+                completion,
+            ),
+            (Method::Progress, progress, V2024_11_05, silent),
+            (Method::Progress, progress, V2025_03_26, progress),
+            (
+                Method::ToolsCall,
+                "not looked at",
+                V2024_11_05,
+                "not looked at",
+            ),
+        ];
+        for (method, raw, to, expected) in cells {
+            let lowered = lower_request(method, raw, to).unwrap();
+            assert_eq!(lowered, expected, "{method} to {to}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Resources, templates, their contents and their annotations.
+
+use alloc::string::String;
+
+use mcpact_spec::{Object, Revision};
+
+use super::fault::ShapeError;
+use super::members::{Members, trim};
+
+/// A resource or a template in a list.
+pub(super) fn lower(raw: &str, object: Object, to: Revision) -> Result<Option<String>, ShapeError> {
+    let Some(mut resource) = Members::of_value(raw)? else {
+        return Ok(None);
+    };
+    resource.trim(object, to);
+    resource.rewrite("annotations", |raw| trim(raw, Object::Annotations, to))?;
+    Ok(resource.finish())
+}
+
+/// What a resource holds, read or embedded.
+pub(super) fn lower_contents(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let Some(mut contents) = Members::of_value(raw)? else {
+        return Ok(None);
+    };
+    let object = match contents.get("blob") {
+        Some(_) => Object::BlobResourceContents,
+        None => Object::TextResourceContents,
+    };
+    contents.trim(object, to);
+    Ok(contents.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25};
+
+    #[test]
+    fn members_follow_the_revision() {
+        let raw = r#"{"uri":"u","name":"n","title":"t","size":1,"icons":[],"annotations":{"priority":1,"lastModified":"d"},"_meta":{},"x":1}"#;
+        let cells = [
+            (
+                V2024_11_05,
+                r#"{"uri":"u","name":"n","size":1,"annotations":{"priority":1},"x":1}"#,
+            ),
+            (
+                V2025_03_26,
+                r#"{"uri":"u","name":"n","size":1,"annotations":{"priority":1},"x":1}"#,
+            ),
+            (
+                V2025_06_18,
+                r#"{"uri":"u","name":"n","title":"t","size":1,"annotations":{"priority":1,"lastModified":"d"},"_meta":{},"x":1}"#,
+            ),
+            (V2025_11_25, raw),
+        ];
+        for (to, expected) in cells {
+            for object in [Object::Resource, Object::ResourceTemplate] {
+                let lowered = lower(raw, object, to).unwrap();
+                assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{to}");
+            }
+        }
+    }
+
+    #[test]
+    fn contents_lose_meta_where_it_is_unknown() {
+        let cells = [
+            (
+                r#"{"uri":"u","text":"a","_meta":{}}"#,
+                r#"{"uri":"u","text":"a"}"#,
+            ),
+            (
+                r#"{"uri":"u","blob":"YQ==","_meta":{}}"#,
+                r#"{"uri":"u","blob":"YQ=="}"#,
+            ),
+        ];
+        for (raw, expected) in cells {
+            assert_eq!(
+                lower_contents(raw, V2025_03_26).unwrap().as_deref(),
+                Some(expected)
+            );
+            assert_eq!(lower_contents(raw, V2025_06_18).unwrap(), None);
+        }
+    }
+}

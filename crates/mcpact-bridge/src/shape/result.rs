@@ -1,0 +1,146 @@
+//! What a server answers, for a client of another revision.
+
+use alloc::borrow::Cow;
+
+use mcpact_spec::{Feature, Method, Object, Revision, Role};
+use mcpact_wire::raw::JsonKind;
+
+use super::content::{self, Place};
+use super::fault::ShapeError;
+use super::members::{Members, each_element, or_same};
+use super::{meta, prompt, resource, structured, tool};
+
+const COMPLETE: &str = "complete";
+
+/// A server's result for a client that speaks the older revision `to`.
+///
+/// Results of methods that look alike in every revision come back as they are.
+///
+/// # Errors
+/// The result is malformed, or toward a legacy client it is not a complete one.
+pub fn lower_result(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
+    let Some(object) = result_of(method) else {
+        return Ok(Cow::Borrowed(raw));
+    };
+    let mut result = Members::of_body(raw)?;
+    if !to.has(Feature::ResultType) {
+        refuse_unfinished(&result)?;
+    }
+    lower_body(object, &mut result, to)?;
+    result.trim(object, to);
+    meta::strip(&mut result, to)?;
+    Ok(or_same(result.finish(), raw))
+}
+
+/// A legacy server's result for a client that speaks the newer revision `to`.
+///
+/// `server_info` is the raw `Implementation` that the result shall name. Answers of a client, and
+/// revisions in which results have no type, need nothing of this.
+///
+/// # Errors
+/// The result or `server_info` is malformed.
+pub fn raise_result<'a>(
+    method: Method,
+    raw: &'a str,
+    to: Revision,
+    server_info: Option<&str>,
+) -> Result<Cow<'a, str>, ShapeError> {
+    if !to.has(Feature::ResultType) || method.role(to) != Role::ClientRequest {
+        return Ok(Cow::Borrowed(raw));
+    }
+    let mut result = Members::of_body(raw)?;
+    if result_of(method) == Some(Object::ListToolsResult) {
+        result.rewrite("tools", |raw| each_element(raw, |raw| tool::raise(raw, to)))?;
+    }
+    if kind_of(&result, "resultType") != Some(JsonKind::String) {
+        result.set_str("resultType", COMPLETE);
+    }
+    if method.is_cacheable() && to.has(Feature::CacheHints) {
+        add_cache_hints(&mut result);
+    }
+    meta::strip(&mut result, to)?;
+    if let Some(server_info) = server_info {
+        meta::sign(&mut result, server_info)?;
+    }
+    Ok(or_same(result.finish(), raw))
+}
+
+/// The results that differ between revisions.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "every other result is the same everywhere, or not a server's"
+)]
+fn result_of(method: Method) -> Option<Object> {
+    match method {
+        Method::ToolsList => Some(Object::ListToolsResult),
+        Method::ToolsCall => Some(Object::CallToolResult),
+        Method::PromptsList => Some(Object::ListPromptsResult),
+        Method::PromptsGet => Some(Object::GetPromptResult),
+        Method::ResourcesList => Some(Object::ListResourcesResult),
+        Method::ResourceTemplatesList => Some(Object::ListResourceTemplatesResult),
+        Method::ResourcesRead => Some(Object::ReadResourceResult),
+        Method::CompletionComplete => Some(Object::CompleteResult),
+        _ => None,
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "only the objects that `result_of` names arrive, and the last has nothing inside"
+)]
+fn lower_body(object: Object, result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
+    match object {
+        Object::ListToolsResult => {
+            result.rewrite("tools", |raw| each_element(raw, |raw| tool::lower(raw, to)))
+        }
+        Object::CallToolResult => {
+            result.rewrite("content", |raw| {
+                each_element(raw, |raw| content::lower(raw, Place::ToolResult, to))
+            })?;
+            structured::lower(result, to)
+        }
+        Object::ListPromptsResult => result.rewrite("prompts", |raw| {
+            each_element(raw, |raw| prompt::lower(raw, to))
+        }),
+        Object::GetPromptResult => result.rewrite("messages", |raw| {
+            each_element(raw, |raw| prompt::lower_message(raw, to))
+        }),
+        Object::ListResourcesResult => result.rewrite("resources", |raw| {
+            each_element(raw, |raw| resource::lower(raw, Object::Resource, to))
+        }),
+        Object::ListResourceTemplatesResult => result.rewrite("resourceTemplates", |raw| {
+            each_element(raw, |raw| {
+                resource::lower(raw, Object::ResourceTemplate, to)
+            })
+        }),
+        Object::ReadResourceResult => result.rewrite("contents", |raw| {
+            each_element(raw, |raw| resource::lower_contents(raw, to))
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Without its type a question, or a task, would look like an empty answer.
+fn refuse_unfinished(result: &Members<'_>) -> Result<(), ShapeError> {
+    match result.get_str("resultType") {
+        Some(kind) if kind != COMPLETE => Err(ShapeError::Unfinished),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A legacy server promises nothing, so nothing may be kept or shared.
+fn add_cache_hints(result: &mut Members<'_>) {
+    if kind_of(result, "ttlMs") != Some(JsonKind::Number) {
+        result.set("ttlMs", "0".into());
+    }
+    if kind_of(result, "cacheScope") != Some(JsonKind::String) {
+        result.set_str("cacheScope", "private");
+    }
+}
+
+fn kind_of(result: &Members<'_>, key: &str) -> Option<JsonKind> {
+    result.get(key).map(JsonKind::of)
+}
+
+#[cfg(test)]
+mod tests;

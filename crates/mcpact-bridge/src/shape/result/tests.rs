@@ -1,0 +1,184 @@
+use super::*;
+use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
+
+/// XR-01, XR-02, XR-03: whole results, as an older client gets them.
+#[test]
+fn results_are_lowered_by_their_method() {
+    let cells = [
+        (
+            "tools/list",
+            Method::ToolsList,
+            r#"{"tools":[{"name":"a","inputSchema":{"type": "object"}},{"name":"b","icons":[]}],"resultType":"complete","ttlMs":5,"cacheScope":"public","nextCursor":"c","_meta":{"io.modelcontextprotocol/serverInfo":{},"v/k":1}}"#,
+            V2025_06_18,
+            r#"{"tools":[{"name":"a","inputSchema":{"type": "object"}},{"name":"b"}],"nextCursor":"c","_meta":{"v/k":1}}"#,
+        ),
+        (
+            "tools/list with the schema of an array",
+            Method::ToolsList,
+            r#"{"tools":[{"name":"a","outputSchema":{"type":"array"}}]}"#,
+            V2025_11_25,
+            r#"{"tools":[{"name":"a","outputSchema":{"type":"object","properties":{"result":{"type":"array"}},"required":["result"]}}]}"#,
+        ),
+        (
+            "tools/call with the content of that schema",
+            Method::ToolsCall,
+            r#"{"content":[],"structuredContent":[1],"resultType":"complete"}"#,
+            V2025_11_25,
+            r#"{"content":[],"structuredContent":{"result":[1]}}"#,
+        ),
+        (
+            "tools/call",
+            Method::ToolsCall,
+            r#"{"content":[{"type":"resource_link","uri":"u","name":"n"}],"structuredContent":{"a":1},"isError":false}"#,
+            V2025_03_26,
+            r#"{"content":[{"type":"text","text":"[n](u)"},{"type":"text","text":"{\"a\":1}"}],"isError":false}"#,
+        ),
+        (
+            "prompts/list",
+            Method::PromptsList,
+            r#"{"prompts":[{"name":"p","title":"P"}]}"#,
+            V2025_03_26,
+            r#"{"prompts":[{"name":"p"}]}"#,
+        ),
+        (
+            "prompts/get",
+            Method::PromptsGet,
+            r#"{"messages":[{"role":"user","content":{"type":"text","text":"t","_meta":{}}}]}"#,
+            V2024_11_05,
+            r#"{"messages":[{"role":"user","content":{"type":"text","text":"t"}}]}"#,
+        ),
+        (
+            "resources/list",
+            Method::ResourcesList,
+            r#"{"resources":[{"uri":"u","name":"n","title":"t"}]}"#,
+            V2024_11_05,
+            r#"{"resources":[{"uri":"u","name":"n"}]}"#,
+        ),
+        (
+            "resources/templates/list",
+            Method::ResourceTemplatesList,
+            r#"{"resourceTemplates":[{"uriTemplate":"u","name":"n","icons":[]}]}"#,
+            V2025_06_18,
+            r#"{"resourceTemplates":[{"uriTemplate":"u","name":"n"}]}"#,
+        ),
+        (
+            "resources/read",
+            Method::ResourcesRead,
+            r#"{"contents":[{"uri":"u","text":"t","_meta":{}}],"ttlMs":0,"cacheScope":"private"}"#,
+            V2025_03_26,
+            r#"{"contents":[{"uri":"u","text":"t"}]}"#,
+        ),
+        (
+            "completion/complete",
+            Method::CompletionComplete,
+            r#"{"completion":{"values":[]},"resultType":"complete"}"#,
+            V2025_11_25,
+            r#"{"completion":{"values":[]}}"#,
+        ),
+        (
+            "others keep even their white space",
+            Method::TasksGet,
+            r#"{ "resultType":"complete" }"#,
+            V2025_11_25,
+            r#"{ "resultType":"complete" }"#,
+        ),
+    ];
+    for (name, method, raw, to, expected) in cells {
+        assert_eq!(lower_result(method, raw, to).unwrap(), expected, "{name}");
+    }
+}
+
+#[test]
+fn what_fits_is_borrowed() {
+    let raw = "{ \"content\" : [ {\"type\":\"text\",\"text\":\"\\u00e9\"} ] }";
+    for to in Revision::ALL {
+        let lowered = lower_result(Method::ToolsCall, raw, to).unwrap();
+        assert!(
+            matches!(lowered, Cow::Borrowed(same) if same == raw),
+            "{to}"
+        );
+    }
+}
+
+#[test]
+fn a_question_is_no_answer() {
+    for kind in ["input_required", "task", "vendor"] {
+        let raw = alloc::format!(r#"{{"resultType":"{kind}"}}"#);
+        let lowered = lower_result(Method::ToolsCall, &raw, V2025_11_25);
+        assert_eq!(lowered, Err(ShapeError::Unfinished), "{kind}");
+        assert!(lower_result(Method::ToolsCall, &raw, V2026_07_28).is_ok());
+    }
+    let faulty = lower_result(Method::ToolsCall, "[]", V2025_11_25);
+    assert!(matches!(faulty, Err(ShapeError::Malformed(_))));
+}
+
+/// XR-10, XR-12: a modern client gets every member that its revision requires.
+#[test]
+fn results_are_raised_by_their_method() {
+    let info = Some(r#"{"name":"s","version":"1"}"#);
+    let cells = [
+        (
+            "cacheable",
+            Method::ToolsList,
+            r#"{"tools":[{"name":"a","execution":{}}]}"#,
+            V2026_07_28,
+            None,
+            r#"{"tools":[{"name":"a"}],"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+        ),
+        (
+            "not cacheable, with identity",
+            Method::ToolsCall,
+            r#"{"content":[],"_meta":{"v/k":1}}"#,
+            V2026_07_28,
+            info,
+            r#"{"content":[],"_meta":{"v/k":1,"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"resultType":"complete"}"#,
+        ),
+        (
+            "what is there stays",
+            Method::ResourcesRead,
+            r#"{"contents":[],"resultType":"task","ttlMs":7,"cacheScope":"public"}"#,
+            V2026_07_28,
+            None,
+            r#"{"contents":[],"resultType":"task","ttlMs":7,"cacheScope":"public"}"#,
+        ),
+        (
+            "what is there but means nothing does not",
+            Method::ResourcesRead,
+            r#"{"contents":[],"resultType":null,"ttlMs":"7","cacheScope":1}"#,
+            V2026_07_28,
+            None,
+            r#"{"contents":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+        ),
+        (
+            "tasks moved to an extension",
+            Method::ToolsCall,
+            r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{}},"resultType":"complete"}"#,
+            V2026_07_28,
+            None,
+            r#"{"content":[],"resultType":"complete"}"#,
+        ),
+        (
+            "a client's answer has no type",
+            Method::RootsList,
+            r#"{"roots":[]}"#,
+            V2026_07_28,
+            info,
+            r#"{"roots":[]}"#,
+        ),
+        (
+            "no revision before has types",
+            Method::ToolsList,
+            r#"{"tools":[]}"#,
+            V2025_11_25,
+            info,
+            r#"{"tools":[]}"#,
+        ),
+    ];
+    for (name, method, raw, to, server_info, expected) in cells {
+        let raised = raise_result(method, raw, to, server_info).unwrap();
+        assert_eq!(raised, expected, "{name}");
+        let again = raise_result(method, &raised, to, server_info).unwrap();
+        assert!(matches!(again, Cow::Borrowed(_)), "{name}: twice is once");
+    }
+    assert!(raise_result(Method::ToolsCall, "{}", V2026_07_28, Some("{")).is_err());
+}

@@ -1,0 +1,188 @@
+//! A conversation that the client's model shall continue.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcpact_spec::{ContentKind, Feature, Object, Revision};
+use mcpact_wire::raw::{self, JsonKind};
+
+use super::content::{self, Place};
+use super::fault::{ShapeError, Unrepresentable};
+use super::members::{Members, array, each_element};
+use super::structured;
+
+/// The parameters of `sampling/createMessage` for a client of another revision.
+pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let mut params = Members::of_body(raw)?;
+    let has_tools = ["tools", "toolChoice"]
+        .iter()
+        .any(|key| params.get_present(key).is_some());
+    if has_tools && !to.has(Feature::SamplingTools) {
+        return Err(Unrepresentable::SamplingTools.to(to));
+    }
+    params.trim(Object::CreateMessageRequestParams, to);
+    params.rewrite("messages", |raw| lower_messages(raw, to))?;
+    Ok(params.finish())
+}
+
+fn lower_messages(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    if JsonKind::of(raw) != JsonKind::Array {
+        return Ok(None);
+    }
+    let mut changed = false;
+    let mut messages = Vec::new();
+    for message in raw::elements(raw)? {
+        match lower_message(message, to)? {
+            Some(several) => {
+                changed = true;
+                messages.extend(several);
+            }
+            None => messages.push(String::from(message)),
+        }
+    }
+    Ok(changed.then(|| array(messages.iter().map(String::as_str))))
+}
+
+/// The messages that one message becomes; none when it stays as it is.
+fn lower_message(raw: &str, to: Revision) -> Result<Option<Vec<String>>, ShapeError> {
+    let Some(mut message) = Members::of_value(raw)? else {
+        return Ok(None);
+    };
+    let content = message.get("content").unwrap_or("null");
+    if JsonKind::of(content) == JsonKind::Array && !to.has(Feature::SamplingTools) {
+        return split(raw, content, to).map(Some);
+    }
+    message.trim(Object::SamplingMessage, to);
+    message.rewrite("content", |raw| lower_content(raw, to))?;
+    Ok(message.finish().map(|message| Vec::from([message])))
+}
+
+/// Content of one block or of several.
+pub(super) fn lower_content(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    match JsonKind::of(raw) {
+        JsonKind::Array => each_element(raw, |raw| lower_block(raw, to)),
+        JsonKind::Object
+        | JsonKind::String
+        | JsonKind::Number
+        | JsonKind::Boolean
+        | JsonKind::Null => lower_block(raw, to),
+    }
+}
+
+/// Where a message holds one block, several blocks are several messages of the same role.
+fn split(raw: &str, content: &str, to: Revision) -> Result<Vec<String>, ShapeError> {
+    let mut messages = Vec::new();
+    for block in raw::elements(content)? {
+        let mut message = Members::of_body(raw)?;
+        message.trim(Object::SamplingMessage, to);
+        let lowered = lower_block(block, to)?;
+        message.set("content", lowered.unwrap_or_else(|| String::from(block)));
+        messages.extend(message.finish());
+    }
+    Ok(messages)
+}
+
+fn lower_block(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let Some(mut block) = Members::of_value(raw)? else {
+        return Ok(None);
+    };
+    let kind = block
+        .get_str("type")
+        .and_then(|name| ContentKind::parse(&name));
+    match kind {
+        Some(kind @ (ContentKind::ToolUse | ContentKind::ToolResult)) if !kind.in_sampling(to) => {
+            Err(Unrepresentable::SamplingTools.to(to))
+        }
+        Some(ContentKind::ToolResult) => {
+            block.rewrite("content", |raw| {
+                each_element(raw, |raw| content::lower(raw, Place::ToolResult, to))
+            })?;
+            if !to.has(Feature::AnyStructuredContent) {
+                structured::wrap(&mut block);
+            }
+            Ok(block.finish())
+        }
+        Some(
+            ContentKind::Text
+            | ContentKind::Image
+            | ContentKind::Audio
+            | ContentKind::Resource
+            | ContentKind::ResourceLink
+            | ContentKind::ToolUse,
+        )
+        | None => content::lower(raw, Place::Sampling, to),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25};
+
+    const TWO: &str = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"_meta":{}}],"maxTokens":9}"#;
+    const RESULT: &str = r#"{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":[1]}]}]}"#;
+
+    /// XR-11: several blocks become several messages, in order, of the same role.
+    #[test]
+    fn messages_follow_the_revision() {
+        let cells = [
+            (
+                "split",
+                TWO,
+                V2025_06_18,
+                Ok(Some(
+                    r#"{"messages":[{"role":"user","content":{"type":"text","text":"a"}},{"role":"user","content":{"type":"text","text":"b"}}],"maxTokens":9}"#,
+                )),
+            ),
+            ("kept together", TWO, V2025_11_25, Ok(None)),
+            (
+                "audio becomes a note",
+                r#"{"messages":[{"role":"user","content":{"type":"audio","data":"AAAA","mimeType":"a/b"}}]}"#,
+                V2024_11_05,
+                Ok(Some(
+                    r#"{"messages":[{"role":"user","content":{"type":"text","text":"[audio a/b, 3 bytes]"}}]}"#,
+                )),
+            ),
+            (
+                "tools",
+                r#"{"messages":[],"tools":[]}"#,
+                V2025_06_18,
+                Err(Unrepresentable::SamplingTools.to(V2025_06_18)),
+            ),
+            (
+                "a choice among tools",
+                r#"{"toolChoice":{}}"#,
+                V2025_03_26,
+                Err(Unrepresentable::SamplingTools.to(V2025_03_26)),
+            ),
+            (
+                "the result of a tool",
+                RESULT,
+                V2025_06_18,
+                Err(Unrepresentable::SamplingTools.to(V2025_06_18)),
+            ),
+            (
+                "the result of a tool is wrapped",
+                RESULT,
+                V2025_11_25,
+                Ok(Some(
+                    r#"{"messages":[{"role":"user","content":[{"type":"tool_result","toolUseId":"1","content":[],"structuredContent":{"result":[1]}}]}]}"#,
+                )),
+            ),
+            (
+                "strange messages",
+                r#"{"messages":[7,{"content":8}]}"#,
+                V2024_11_05,
+                Ok(None),
+            ),
+        ];
+        for (name, raw, to, expected) in cells {
+            let lowered = lower(raw, to);
+            assert_eq!(
+                lowered.as_ref().map(Option::as_deref).map_err(|e| *e),
+                expected,
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A tool in a list.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+
+use mcpact_spec::{Feature, Object, Revision};
+
+use super::fault::ShapeError;
+use super::members::{Members, trim};
+use super::output_schema::{self, Fit};
+
+/// A tool for an older client; `inputSchema` is never touched.
+pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    let Some(mut tool) = Members::of_value(raw)? else {
+        return Ok(None);
+    };
+    keep_title(&mut tool, to)?;
+    tool.trim(Object::Tool, to);
+    if to.has(Feature::StructuredOutput) && !to.has(Feature::AnyStructuredContent) {
+        fit_output_schema(&mut tool)?;
+    }
+    Ok(tool.finish())
+}
+
+/// A tool for a newer client: what its revision took away goes.
+pub(super) fn raise(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+    trim(raw, Object::Tool, to)
+}
+
+/// Where tools have no title of their own, their annotations may have one.
+fn keep_title(tool: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
+    if to.has(Feature::Titles) || !to.has(Feature::ToolAnnotations) {
+        return Ok(());
+    }
+    let Some(title) = tool.get_raw_str("title").map(ToOwned::to_owned) else {
+        return Ok(());
+    };
+    let raw = tool.get_present("annotations").unwrap_or("{}").to_owned();
+    let Some(mut annotations) = Members::of_value(&raw)? else {
+        return Ok(());
+    };
+    if annotations.get_raw_str("title").is_none() {
+        annotations.set("title", title);
+    }
+    if let Some(annotations) = annotations.finish() {
+        tool.set("annotations", annotations);
+    }
+    Ok(())
+}
+
+fn fit_output_schema(tool: &mut Members<'_>) -> Result<(), ShapeError> {
+    let Some(schema) = tool.get("outputSchema") else {
+        return Ok(());
+    };
+    match output_schema::fit(schema)? {
+        Fit::AsItIs => {}
+        Fit::Wrapped(schema) => tool.set("outputSchema", schema),
+        Fit::Never => tool.remove("outputSchema"),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
+
+    const RICH: &str = r#"{"name":"t","title":"T","description":"d","inputSchema":{"type":"object","x":[1, 2]},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"icons":[{"src":"i"}],"execution":{"taskSupport":"optional"},"_meta":{"k":1}}"#;
+
+    /// XR-04, XR-05: each revision gets the members that it has.
+    #[test]
+    fn members_follow_the_revision() {
+        let cells = [
+            (
+                "first",
+                V2024_11_05,
+                r#"{"name":"t","description":"d","inputSchema":{"type":"object","x":[1, 2]}}"#,
+            ),
+            (
+                "annotations take the title",
+                V2025_03_26,
+                r#"{"name":"t","description":"d","inputSchema":{"type":"object","x":[1, 2]},"annotations":{"readOnlyHint":true,"title":"T"}}"#,
+            ),
+            (
+                "no icons",
+                V2025_06_18,
+                r#"{"name":"t","title":"T","description":"d","inputSchema":{"type":"object","x":[1, 2]},"outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"_meta":{"k":1}}"#,
+            ),
+            ("everything", V2025_11_25, RICH),
+        ];
+        for (name, to, expected) in cells {
+            let lowered = lower(RICH, to).unwrap();
+            assert_eq!(lowered.as_deref().unwrap_or(RICH), expected, "{name}");
+        }
+    }
+
+    /// XR-05: a title in the annotations is not overwritten, and none is invented.
+    #[test]
+    fn titles_move_into_annotations() {
+        let cells = [
+            (
+                "no annotations",
+                r#"{"title":"T"}"#,
+                r#"{"annotations":{"title":"T"}}"#,
+            ),
+            (
+                "null annotations",
+                r#"{"title":"T","annotations":null}"#,
+                r#"{"annotations":{"title":"T"}}"#,
+            ),
+            (
+                "own title",
+                r#"{"title":"T","annotations":{"title":"U"}}"#,
+                r#"{"annotations":{"title":"U"}}"#,
+            ),
+            ("no title", r#"{"name":"t"}"#, r#"{"name":"t"}"#),
+            (
+                "strange annotations",
+                r#"{"title":"T","annotations":[]}"#,
+                r#"{"annotations":[]}"#,
+            ),
+        ];
+        for (name, raw, expected) in cells {
+            let lowered = lower(raw, V2025_03_26).unwrap();
+            assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{name}");
+        }
+    }
+
+    /// XR-10: 2026-07-28 does not say how a tool takes tasks.
+    #[test]
+    fn raising_drops_only_what_was_taken_away() {
+        let raw = r#"{"name":"t","execution":{},"x":1}"#;
+        let raised = raise(raw, V2026_07_28).unwrap();
+        assert_eq!(raised.as_deref(), Some(r#"{"name":"t","x":1}"#));
+    }
+}

@@ -1,0 +1,29 @@
+//! The reference server: every feature of every revision, built with nothing but the library.
+//!
+//! It serves as demo, as fixture of the tests and as the subject of the official conformance suite,
+//! whose scenarios call tools by the names that stand here. One set of tools serves both eras: a tool
+//! that asks for input is one handler.
+
+mod input;
+mod media;
+mod plain;
+mod prompts;
+mod resources;
+mod tasks;
+
+use mcpact::server::Server;
+use mcpact_spec::Revision;
+
+/// The reference server, restricted to these revisions.
+#[must_use]
+pub fn server(revisions: &[Revision]) -> Server {
+    let server = Server::new("mcpact-everything", env!("CARGO_PKG_VERSION"))
+        .instructions("Every feature of the protocol, for tests and demonstrations.")
+        .revisions(revisions)
+        .logging();
+    let server = plain::register(server);
+    let server = input::register(server);
+    let server = tasks::register(server);
+    let server = resources::register(server);
+    prompts::register(server)
+}

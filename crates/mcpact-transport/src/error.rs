@@ -1,0 +1,55 @@
+//! What can go wrong at a door.
+
+/// A failure of a pipe, socket, process or HTTP exchange.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoorError {
+    /// The operating system said no.
+    #[error("input or output failed")]
+    Io(#[from] std::io::Error),
+    /// The program could not be started.
+    #[error("cannot start `{program}`")]
+    Spawn {
+        /// Its name.
+        program: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The address cannot be used.
+    #[error("cannot use address `{address}`: {why}")]
+    Address {
+        /// As it was given.
+        address: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The HTTP exchange failed.
+    #[error("the HTTP exchange failed: {0}")]
+    Http(String),
+    /// The peer sent more than is allowed.
+    #[error("the peer sent more than {limit} bytes")]
+    TooLarge {
+        /// What is allowed.
+        limit: usize,
+    },
+    /// A header that a caller may not choose, or that cannot stand in a request.
+    #[error("cannot send header `{name}`: {why}")]
+    Header {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The server points somewhere else, and following would hand our headers to another place.
+    #[error(
+        "the server redirects to `{location}`, which is not followed: use that address instead if you trust it"
+    )]
+    Redirect {
+        /// Where it points.
+        location: String,
+    },
+    /// It took too long.
+    #[error("timed out while {0}")]
+    Timeout(&'static str),
+}

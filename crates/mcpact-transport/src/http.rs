@@ -1,0 +1,4 @@
+//! HTTP, in both directions.
+
+pub mod client;
+pub mod server;

@@ -1,0 +1,251 @@
+//! The asking side of HTTP: posts, event streams and the end of a session.
+//!
+//! It moves bodies and header facts and knows nothing about what they mean. A status is not an
+//! error here: it is passed on with whatever body came with it.
+
+mod answer;
+mod connector;
+mod events;
+mod headers;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use url::Url;
+
+use self::connector::{Connector, connector};
+use crate::error::DoorError;
+
+pub use answer::{Answer, AnswerBody};
+pub use events::EventStream;
+pub use headers::is_reserved;
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+const BOTH: &str = "application/json, text/event-stream";
+
+/// How often a redirect inside the same origin is followed.
+const MAX_REDIRECTS: usize = 3;
+
+/// What an HTTP client will put up with, and what it always sends.
+#[derive(Clone, Debug)]
+pub struct HttpSettings {
+    /// How many bytes a body may have.
+    pub body_limit: usize,
+    /// How many bytes an event may have.
+    pub event_limit: usize,
+    /// How long a connection may take, with its TLS handshake.
+    pub connect_timeout: Duration,
+    /// How long the head of an answer may take. A call that is answered without a stream sends its
+    /// head with its result, so this is the longest call.
+    pub head_timeout: Duration,
+    /// How long a body may be silent.
+    pub idle_timeout: Duration,
+    /// How long an event stream may be silent; comments count as a sign of life.
+    pub stream_idle_timeout: Duration,
+    /// Certificates that are trusted besides the usual ones.
+    pub trusted: Vec<CertificateDer<'static>>,
+    headers: HeaderMap,
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            body_limit: 16 * 1024 * 1024,
+            event_limit: 16 * 1024 * 1024,
+            connect_timeout: Duration::from_secs(10),
+            head_timeout: Duration::from_secs(660),
+            idle_timeout: Duration::from_secs(60),
+            stream_idle_timeout: Duration::from_secs(3600),
+            trusted: Vec::new(),
+            headers: HeaderMap::new(),
+        }
+    }
+}
+
+impl HttpSettings {
+    /// The same with a header that goes with every request. Its value is never shown.
+    ///
+    /// # Errors
+    /// The name belongs to the protocol or to HTTP itself, or name or value cannot be sent.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, DoorError> {
+        let (name, value) = headers::checked(name, value)?;
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+}
+
+/// One server that is reached by HTTP; copies share its connections.
+#[derive(Clone, Debug)]
+pub struct HttpClient {
+    pool: Client<Connector, Full<Bytes>>,
+    endpoint: Url,
+    settings: Arc<HttpSettings>,
+}
+
+impl HttpClient {
+    /// A client for this address; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The address is not an `http` or `https` URL, or TLS cannot be set up.
+    pub fn new(address: &str, settings: HttpSettings) -> Result<Self, DoorError> {
+        let refuse = |why| DoorError::Address {
+            address: address.to_owned(),
+            why,
+        };
+        let mut endpoint = Url::parse(address).map_err(|_| refuse("it is not a URL"))?;
+        if !matches!(endpoint.scheme(), "http" | "https") || endpoint.host_str().is_none() {
+            return Err(refuse(
+                "only `http://` and `https://` addresses are possible",
+            ));
+        }
+        if !endpoint.username().is_empty() || endpoint.password().is_some() {
+            return Err(refuse(
+                "credentials belong into a header, not into the address",
+            ));
+        }
+        endpoint.set_fragment(None);
+        let connector = connector(&settings)?;
+        let pool = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(Duration::from_secs(30))
+            .pool_max_idle_per_host(32)
+            .build(connector);
+        Ok(Self {
+            pool,
+            endpoint,
+            settings: Arc::new(settings),
+        })
+    }
+
+    /// Where requests go.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Url {
+        &self.endpoint
+    }
+
+    /// The same server at another address of the same origin, given absolutely or relatively.
+    ///
+    /// # Errors
+    /// The address is not a URL or belongs to another origin.
+    pub fn at(&self, address: &str) -> Result<Self, DoorError> {
+        Ok(Self {
+            endpoint: self.resolve(&self.endpoint, address)?,
+            ..self.clone()
+        })
+    }
+
+    /// Sends one message and waits for the head of the answer, or for all of it when it is not a
+    /// stream.
+    ///
+    /// # Errors
+    /// The server cannot be reached, takes too long, sends too much or points elsewhere.
+    pub async fn post(&self, facts: &HeaderMap, message: Bytes) -> Result<Answer, DoorError> {
+        let mut headers = self.headers(facts, BOTH);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        let response = self.send(Method::POST, headers, message).await?;
+        answer::read(response, &self.settings).await
+    }
+
+    /// Opens an event stream; `last_event_id` resumes one.
+    ///
+    /// # Errors
+    /// As for [`post`](Self::post), and when the id cannot stand in a header.
+    pub async fn listen(
+        &self,
+        facts: &HeaderMap,
+        last_event_id: Option<&str>,
+    ) -> Result<Answer, DoorError> {
+        let mut headers = self.headers(facts, EVENTS);
+        if let Some(id) = last_event_id {
+            let name = HeaderName::from_static("last-event-id");
+            headers.insert(name, headers::value("Last-Event-ID", id)?);
+        }
+        let response = self.send(Method::GET, headers, Bytes::new()).await?;
+        answer::read(response, &self.settings).await
+    }
+
+    /// Ends the session that the facts name and gives the status of the answer.
+    ///
+    /// # Errors
+    /// As for [`post`](Self::post).
+    pub async fn delete(&self, facts: &HeaderMap) -> Result<u16, DoorError> {
+        let headers = self.headers(facts, BOTH);
+        let response = self.send(Method::DELETE, headers, Bytes::new()).await?;
+        Ok(response.status().as_u16())
+    }
+
+    fn headers(&self, facts: &HeaderMap, accept: &'static str) -> HeaderMap {
+        let mut all = self.settings.headers.clone();
+        all.extend(facts.clone());
+        all.insert(ACCEPT, HeaderValue::from_static(accept));
+        all
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<http::Response<Incoming>, DoorError> {
+        let mut address = self.endpoint.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let mut request = Request::builder()
+                .method(method.clone())
+                .uri(address.as_str())
+                .body(Full::new(body.clone()))
+                .map_err(|error| DoorError::Http(error.to_string()))?;
+            *request.headers_mut() = headers.clone();
+            let head = tokio::time::timeout(self.settings.head_timeout, self.pool.request(request));
+            let response = head
+                .await
+                .map_err(|_| DoorError::Timeout("waiting for the head of an HTTP answer"))?
+                .map_err(|error| connector::explain(&error))?;
+            // Only these keep method and body, and only the same origin may see our headers.
+            let keeps = matches!(
+                response.status(),
+                StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+            );
+            let location = response.headers().get(LOCATION);
+            match location.and_then(|value| value.to_str().ok()) {
+                Some(location) if response.status().is_redirection() => {
+                    let next = self.resolve(&address, location)?;
+                    if !keeps {
+                        return Err(DoorError::Redirect {
+                            location: next.to_string(),
+                        });
+                    }
+                    address = next;
+                }
+                Some(_) | None => return Ok(response),
+            }
+        }
+        Err(DoorError::Redirect {
+            location: address.to_string(),
+        })
+    }
+
+    fn resolve(&self, base: &Url, address: &str) -> Result<Url, DoorError> {
+        let target = base.join(address).map_err(|_| DoorError::Address {
+            address: address.to_owned(),
+            why: "it is not a URL",
+        })?;
+        if target.origin() == self.endpoint.origin() {
+            Ok(target)
+        } else {
+            Err(DoorError::Redirect {
+                location: target.to_string(),
+            })
+        }
+    }
+}

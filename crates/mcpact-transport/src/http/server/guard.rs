@@ -1,0 +1,214 @@
+//! Who may talk to a server on this machine: the names it answers to and the pages that may call it.
+//!
+//! A browser will send any page's requests to `localhost`, and a hostile name can be made to resolve
+//! to it. What it cannot do is lie in `Host` and `Origin`.
+
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+
+/// The names and origins that are let in. The default is loopback only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// Why a request is turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GuardFault {
+    /// `Host` is missing, doubled, or names somebody else.
+    #[error("the Host header names a host that this server does not answer to")]
+    Host,
+    /// `Origin` is doubled, or a page that may not call this server.
+    #[error("the Origin header names a page that may not call this server")]
+    Origin,
+}
+
+impl Guard {
+    /// Answers to this host name as well.
+    #[must_use]
+    pub fn allow_host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.push(name.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Lets pages of this origin call, such as `https://app.example`.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Judges a request before anything else is read of it.
+    ///
+    /// # Errors
+    /// The first header that does not fit.
+    pub fn check(&self, authority: Option<&str>, headers: &HeaderMap) -> Result<(), GuardFault> {
+        let host = single(headers, &HOST).map_err(|()| GuardFault::Host)?;
+        let names = [authority, host];
+        if names.iter().all(Option::is_none) {
+            return Err(GuardFault::Host);
+        }
+        if !names.iter().flatten().all(|name| self.is_own_host(name)) {
+            return Err(GuardFault::Host);
+        }
+        match single(headers, &ORIGIN) {
+            Err(()) => Err(GuardFault::Origin),
+            Ok(None) => Ok(()),
+            Ok(Some(origin)) if self.is_allowed_origin(origin) => Ok(()),
+            Ok(Some(_)) => Err(GuardFault::Origin),
+        }
+    }
+
+    fn is_own_host(&self, authority: &str) -> bool {
+        // `user@host` has no place in a Host header; it exists to fool readers like this one.
+        let Some(name) = host_name(authority) else {
+            return false;
+        };
+        is_loopback(&name) || self.hosts.contains(&name)
+    }
+
+    fn is_allowed_origin(&self, origin: &str) -> bool {
+        let lower = origin.to_ascii_lowercase();
+        if self.origins.contains(&lower) {
+            return true;
+        }
+        // Schemes and hosts in an origin are lower-case; anything else was made by hand.
+        let rest = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"));
+        rest.and_then(host_name)
+            .is_some_and(|name| is_loopback(&name))
+            && lower == origin
+    }
+}
+
+/// The value of a header that may stand once.
+fn single<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> Result<Option<&'h str>, ()> {
+    let mut all = headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(drop),
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
+/// The host of `host[:port]`, in lower case and without a trailing dot.
+fn host_name(authority: &str) -> Option<String> {
+    if authority.is_empty() || authority.contains(['@', '/', '\\', ' ', '?', '#']) {
+        return None;
+    }
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (inside, after) = rest.split_once(']')?;
+            (
+                inside,
+                after
+                    .strip_prefix(':')
+                    .or(after.is_empty().then_some("0"))?,
+            )
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, port),
+            None => (authority, "0"),
+        },
+    };
+    let is_port = !port.is_empty() && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
+    let host = host.strip_suffix('.').unwrap_or(host);
+    (is_port && !host.is_empty()).then(|| host.to_ascii_lowercase())
+}
+
+fn is_loopback(name: &str) -> bool {
+    name == "localhost"
+        || name
+            .parse::<std::net::Ipv4Addr>()
+            .is_ok_and(|ip| ip.is_loopback())
+        || name
+            .parse::<std::net::Ipv6Addr>()
+            .is_ok_and(|ip| ip.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judge(guard: &Guard, host: &str, origins: &[&str]) -> Result<(), GuardFault> {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().unwrap());
+        for origin in origins {
+            headers.append(ORIGIN, origin.parse().unwrap());
+        }
+        guard.check(None, &headers)
+    }
+
+    /// T8: only loopback names are answered to, without any setting.
+    #[test]
+    fn foreign_hosts_are_turned_away() {
+        let guard = Guard::default();
+        for good in [
+            "localhost",
+            "localhost:6272",
+            "127.0.0.1:1",
+            "127.9.9.9",
+            "[::1]:80",
+            "[::1]",
+            "LOCALHOST.",
+            "localhost.:80",
+        ] {
+            assert_eq!(judge(&guard, good, &[]), Ok(()), "{good}");
+        }
+        for bad in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1@evil.example",
+            "127.0.0.1.evil.example",
+            "evil.example:6272",
+            "10.0.0.1",
+            "[::2]",
+            "localhost:port",
+            "",
+            "[::1",
+            "localhost:",
+            "0.0.0.0",
+        ] {
+            assert_eq!(judge(&guard, bad, &[]), Err(GuardFault::Host), "{bad}");
+        }
+        assert_eq!(guard.check(None, &HeaderMap::new()), Err(GuardFault::Host));
+        let own = Guard::default().allow_host("Gateway.example");
+        assert_eq!(judge(&own, "gateway.example:443", &[]), Ok(()));
+    }
+
+    /// T8: only pages of this machine may call, unless others are named.
+    #[test]
+    fn foreign_origins_are_turned_away() {
+        let guard = Guard::default();
+        let of = |origins: &[&str]| judge(&guard, "localhost", origins);
+        assert_eq!(of(&[]), Ok(()));
+        for good in [
+            "http://localhost:3000",
+            "http://127.0.0.1",
+            "https://[::1]:8443",
+        ] {
+            assert_eq!(of(&[good]), Ok(()), "{good}");
+        }
+        for bad in [
+            "http://evil.example",
+            "null",
+            "http://localhost.evil.example",
+            "http://127.0.0.1@evil",
+            "HTTP://LOCALHOST",
+            "file://",
+            "http://",
+            "http://localhost/x",
+            "chrome-extension://abc",
+        ] {
+            assert_eq!(of(&[bad]), Err(GuardFault::Origin), "{bad}");
+        }
+        assert_eq!(
+            of(&["http://localhost", "http://localhost"]),
+            Err(GuardFault::Origin)
+        );
+        let open = Guard::default().allow_origin("https://app.example");
+        assert_eq!(judge(&open, "localhost", &["https://app.example"]), Ok(()));
+    }
+}

@@ -1,0 +1,137 @@
+//! A carrier of lines: the two halves of a pipe, a socket or a piece of memory.
+
+use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line, LineReader, write_line};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::error::DoorError;
+
+/// How much is read at a time: large enough that many pipelined messages arrive in one go.
+const CHUNK: usize = 64 * 1024;
+
+/// Both halves of a line carrier.
+#[derive(Debug)]
+pub struct Link {
+    /// What the peer writes.
+    pub source: LineSource,
+    /// What we write.
+    pub sink: LineSink,
+}
+
+impl Link {
+    /// Joins a reader and a writer.
+    pub fn new(
+        read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        Self {
+            source: LineSource::new(Box::new(read), DEFAULT_LINE_LIMIT),
+            sink: LineSink {
+                io: Box::new(write),
+                buffer: Vec::new(),
+            },
+        }
+    }
+}
+
+/// The reading half. Lines are taken out between fills, so that a burst costs one system call.
+pub struct LineSource {
+    io: Box<dyn AsyncRead + Send + Unpin>,
+    lines: LineReader,
+    chunk: Box<[u8]>,
+    is_open: bool,
+}
+
+impl core::fmt::Debug for LineSource {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LineSource")
+            .field("is_open", &self.is_open)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LineSource {
+    fn new(io: Box<dyn AsyncRead + Send + Unpin>, limit: usize) -> Self {
+        Self {
+            io,
+            lines: LineReader::new(limit),
+            chunk: vec![0; CHUNK].into_boxed_slice(),
+            is_open: true,
+        }
+    }
+
+    /// A line that has already arrived.
+    pub fn next_line(&mut self) -> Option<Line<'_>> {
+        if self.is_open {
+            self.lines.next_line()
+        } else {
+            self.lines.finish()
+        }
+    }
+
+    /// Waits for more bytes; `false` means that the peer has closed its side.
+    ///
+    /// Safe to drop at any time: nothing that was read is lost.
+    ///
+    /// # Errors
+    /// The pipe or socket failed.
+    pub async fn fill(&mut self) -> Result<bool, DoorError> {
+        if !self.is_open {
+            return Ok(false);
+        }
+        let count = self.io.read(&mut self.chunk).await?;
+        self.lines.push(&self.chunk[..count]);
+        self.is_open = count > 0;
+        Ok(self.is_open)
+    }
+}
+
+/// The writing half. Messages are gathered and leave together.
+pub struct LineSink {
+    io: Box<dyn AsyncWrite + Send + Unpin>,
+    buffer: Vec<u8>,
+}
+
+impl core::fmt::Debug for LineSink {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("LineSink")
+            .field("buffered", &self.buffer.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LineSink {
+    /// Adds a message to what will be written.
+    pub fn push(&mut self, message: &str) {
+        write_line(&mut self.buffer, message);
+    }
+
+    /// Whether anything waits to be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Writes everything that waits.
+    ///
+    /// # Errors
+    /// The pipe or socket failed; what was not written is gone with it.
+    pub async fn flush(&mut self) -> Result<(), DoorError> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        self.io.write_all(&self.buffer).await?;
+        self.buffer.clear();
+        self.buffer.shrink_to(CHUNK);
+        self.io.flush().await?;
+        Ok(())
+    }
+
+    /// Closes the writing side, after which the peer reads the end.
+    ///
+    /// # Errors
+    /// The pipe or socket failed.
+    pub async fn close(&mut self) -> Result<(), DoorError> {
+        self.flush().await?;
+        Ok(self.io.shutdown().await?)
+    }
+}

@@ -1,0 +1,20 @@
+//! A server that we start: its pipes, its log and its end.
+//!
+//! The process leads a group of its own, because `npx` starts a shell that starts the server and ending
+//! the first of them would leave the other two. Whatever way the owner goes, the whole group is gone
+//! afterwards: by [`Process::shutdown`], by dropping the [`Process`], or when the leader exits alone.
+//!
+//! What cannot be promised: when this process is itself killed, nobody is left to kill the group. (Asking
+//! the kernel to do so needs code between `fork` and `exec`, which is unsafe Rust.) The pipes close then,
+//! and a server that obeys `2026-07-28 basic/transports/stdio#shutdown` exits at the end of its input.
+
+mod command;
+mod family;
+mod group;
+mod hearing;
+mod input;
+mod process;
+mod tail;
+
+pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED};
+pub use process::{Child, Departure, Process};

@@ -1,0 +1,132 @@
+//! What to start, and how.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::process::Child;
+use crate::error::DoorError;
+
+/// The variables that a child inherits; of all others it sees none that is not given to it.
+pub const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TERM"];
+
+/// How much of the end of standard error is kept for owners that have no opinion: 64 KiB.
+pub const DEFAULT_STDERR_LIMIT: usize = 64 * 1024;
+
+/// A program to start. There is no shell: every argument reaches the program as it is.
+///
+/// Its `Debug` shows neither arguments nor values of variables, which may be secrets.
+#[derive(Clone)]
+pub struct ChildCommand {
+    /// What the log calls it.
+    pub name: String,
+    /// A path, or a name that is looked up in the child's `PATH`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its variables besides those of [`INHERITED`], which they replace.
+    pub env: BTreeMap<OsString, OsString>,
+    /// Where it runs; `None` means here.
+    pub cwd: Option<PathBuf>,
+    /// How many bytes of the end of its standard error are kept.
+    pub stderr_limit: usize,
+}
+
+impl ChildCommand {
+    /// A program without arguments, named after itself.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        let program = program.into();
+        Self {
+            name: program.to_string_lossy().into_owned(),
+            program,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            stderr_limit: DEFAULT_STDERR_LIMIT,
+        }
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn with_args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a variable.
+    #[must_use]
+    pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Starts it. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// [`DoorError::Spawn`]: there is no such program or directory, or the system refuses.
+    pub fn spawn(&self) -> Result<Child, DoorError> {
+        self.start().map_err(|source| DoorError::Spawn {
+            program: self.program.to_string_lossy().into_owned(),
+            source,
+        })
+    }
+
+    fn start(&self) -> io::Result<Child> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .env_clear()
+            .envs(
+                INHERITED
+                    .iter()
+                    .filter_map(|name| Some((name, std::env::var_os(name)?))),
+            )
+            .envs(&self.env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        if let Some(cwd) = &self.cwd {
+            // The system does not say whether the program or the directory is missing.
+            if !cwd.is_dir() {
+                let why = format!("`{}` is not a directory", cwd.display());
+                return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
+            }
+            command.current_dir(cwd);
+        }
+        Child::start(&self.name, command, self.stderr_limit)
+    }
+}
+
+impl fmt::Debug for ChildCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables: Vec<&OsStr> = self.env.keys().map(OsString::as_os_str).collect();
+        f.debug_struct("ChildCommand")
+            .field("name", &self.name)
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("env", &variables)
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ChildCommand;
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let command = ChildCommand::new("server")
+            .with_args(["--token=hunter2"])
+            .with_env("TOKEN", "hunter3");
+        let shown = format!("{command:?}");
+        assert!(shown.contains("TOKEN") && shown.contains("server"));
+        assert!(!shown.contains("hunter"), "{shown}");
+    }
+}

@@ -1,0 +1,172 @@
+//! The end of standard error.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// How much is read at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// The longest piece that is logged at once; a longer line is cut.
+const LONGEST_LINE: usize = 8 * 1024;
+
+/// The last bytes that a child wrote to its standard error.
+#[derive(Clone, Debug)]
+pub(super) struct Tail {
+    ring: Arc<Mutex<Ring>>,
+}
+
+#[derive(Debug)]
+struct Ring {
+    bytes: VecDeque<u8>,
+    limit: usize,
+    /// Whether the first line lost its beginning.
+    is_cut: bool,
+}
+
+impl Tail {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            ring: Arc::new(Mutex::new(Ring {
+                bytes: VecDeque::new(),
+                limit,
+                is_cut: false,
+            })),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, chunk: &[u8]) {
+        let mut ring = self.lock();
+        let kept = &chunk[chunk.len().saturating_sub(ring.limit)..];
+        let surplus = (ring.bytes.len() + kept.len()).saturating_sub(ring.limit);
+        if surplus > 0 {
+            ring.is_cut = ring.bytes.get(surplus - 1) != Some(&b'\n');
+            ring.bytes.drain(..surplus);
+        }
+        if kept.len() < chunk.len() {
+            ring.is_cut = chunk.get(chunk.len() - kept.len() - 1) != Some(&b'\n');
+        }
+        ring.bytes.extend(kept);
+    }
+
+    /// The last lines, legible; a first one that lost its beginning is left out unless it is the only one.
+    pub(super) fn text(&self) -> String {
+        let ring = self.lock();
+        let bytes: Vec<u8> = ring.bytes.iter().copied().collect();
+        let is_cut = ring.is_cut;
+        drop(ring);
+        let rest = match bytes.iter().position(|byte| *byte == b'\n') {
+            Some(end) if is_cut && end + 1 < bytes.len() => &bytes[end + 1..],
+            Some(_) | None => &bytes[..],
+        };
+        rest.split_inclusive(|byte| *byte == b'\n')
+            .map(|line| legible(line) + "\n")
+            .collect()
+    }
+
+    /// Reads until the end, whatever comes: a child whose log is not read stops at a full pipe.
+    pub(super) async fn run(self, name: Arc<str>, mut stderr: impl AsyncRead + Unpin) {
+        let mut chunk = vec![0; CHUNK].into_boxed_slice();
+        let mut open_line = Vec::new();
+        loop {
+            match stderr.read(&mut chunk).await {
+                Ok(0) => break,
+                Ok(count) => {
+                    self.push(&chunk[..count]);
+                    log_lines(&name, &mut open_line, &chunk[..count]);
+                }
+                Err(error) => {
+                    tracing::warn!(child = %name, %error, "standard error cannot be read");
+                    break;
+                }
+            }
+        }
+        if !open_line.is_empty() {
+            log_line(&name, &open_line);
+        }
+    }
+}
+
+/// Logs what is complete and keeps what is not, at most [`LONGEST_LINE`] bytes of it.
+fn log_lines(name: &str, open_line: &mut Vec<u8>, chunk: &[u8]) {
+    for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+        for part in piece.chunks(LONGEST_LINE) {
+            open_line.extend_from_slice(part);
+            if part.ends_with(b"\n") || open_line.len() >= LONGEST_LINE {
+                log_line(name, open_line);
+                open_line.clear();
+            }
+        }
+    }
+}
+
+fn log_line(name: &str, line: &[u8]) {
+    if tracing::enabled!(target: "mcpact::child", tracing::Level::INFO) {
+        tracing::info!(target: "mcpact::child", child = name, "{}", legible(line));
+    }
+}
+
+/// A line as text without control characters: it may be shown on a terminal.
+fn legible(line: &[u8]) -> String {
+    let keep = |letter: char| {
+        if letter.is_control() && letter != '\t' {
+            '\u{fffd}'
+        } else {
+            letter
+        }
+    };
+    String::from_utf8_lossy(line)
+        .trim_end_matches(['\n', '\r'])
+        .chars()
+        .map(keep)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST_LINE, Tail, legible, log_lines};
+
+    fn tail(limit: usize, chunks: &[&[u8]]) -> String {
+        let tail = Tail::new(limit);
+        chunks.iter().for_each(|chunk| tail.push(chunk));
+        assert!(tail.lock().bytes.len() <= limit);
+        tail.text()
+    }
+
+    #[test]
+    fn the_last_whole_lines_are_kept() {
+        assert_eq!(tail(64, &[b"one\ntw", b"o\nthree"]), "one\ntwo\nthree\n");
+        assert_eq!(tail(8, &[b"first\n", b"second\n"]), "second\n");
+        assert_eq!(tail(7, &[b"first\nsecond\n"]), "second\n");
+        assert_eq!(tail(9, &[b"first\nsecond\n"]), "second\n");
+        assert_eq!(tail(4, &[b"endless", b" line"]), "line\n");
+        assert_eq!(tail(0, &[b"anything\n"]), "");
+        assert_eq!(tail(8, &[]), "");
+    }
+
+    /// T2: a log in no encoding is still a log, and cannot drive a terminal.
+    #[test]
+    fn any_bytes_are_legible() {
+        assert_eq!(
+            legible(b"\xff\x1b[31mred\ttab\r\n"),
+            "\u{fffd}\u{fffd}[31mred\ttab"
+        );
+    }
+
+    /// T9: a line without an end does not grow.
+    #[test]
+    fn an_open_line_is_bounded() {
+        let mut open_line = Vec::new();
+        for _ in 0..100 {
+            log_lines("test", &mut open_line, &[0xff; 10_000]);
+            assert!(open_line.len() <= 2 * LONGEST_LINE);
+        }
+        log_lines("test", &mut open_line, b"\n");
+        assert!(open_line.is_empty());
+    }
+}

@@ -1,0 +1,160 @@
+//! A writer that somebody else may close.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::AsyncWrite;
+
+/// The writing end.
+///
+/// Shutting it down or dropping it closes the file, which tokio's pipes do not do on shutdown; without
+/// that the reader at the other end would never see the end.
+#[derive(Debug)]
+pub(super) struct Closable<W> {
+    shared: Arc<Shared<W>>,
+}
+
+/// Closes a [`Closable`] from elsewhere.
+#[derive(Debug)]
+pub(super) struct Closer<W> {
+    shared: Arc<Shared<W>>,
+}
+
+#[derive(Debug)]
+struct Shared<W>(Mutex<Valve<W>>);
+
+#[derive(Debug)]
+struct Valve<W> {
+    io: Option<W>,
+    /// Who waits for room; dropping the file does not wake it.
+    waiting: Option<Waker>,
+}
+
+/// Makes a writer closable.
+pub(super) fn closable<W>(io: W) -> (Closable<W>, Closer<W>) {
+    let shared = Arc::new(Shared(Mutex::new(Valve {
+        io: Some(io),
+        waiting: None,
+    })));
+    (
+        Closable {
+            shared: Arc::clone(&shared),
+        },
+        Closer { shared },
+    )
+}
+
+impl<W> Shared<W> {
+    fn lock(&self) -> MutexGuard<'_, Valve<W>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        let mut valve = self.lock();
+        let io = valve.io.take();
+        let waiting = valve.waiting.take();
+        drop(valve);
+        drop(io);
+        if let Some(waker) = waiting {
+            waker.wake();
+        }
+    }
+}
+
+impl<W> Closer<W> {
+    /// Closes the writer; whoever writes to it sees a broken pipe.
+    pub(super) fn close(&self) {
+        self.shared.close();
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Closable<W> {
+    fn poll<T>(
+        &self,
+        context: &mut Context<'_>,
+        act: impl FnOnce(Pin<&mut W>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let mut valve = self.shared.lock();
+        let Some(io) = valve.io.as_mut() else {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        };
+        let result = act(Pin::new(io), context);
+        valve.waiting = result.is_pending().then(|| context.waker().clone());
+        result
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for Closable<W> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(context, |io, context| io.poll_write(context, bytes))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(context, AsyncWrite::poll_flush)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.shared.lock().io.is_none() {
+            return Poll::Ready(Ok(()));
+        }
+        let result = self.poll(context, AsyncWrite::poll_shutdown);
+        if result.is_ready() {
+            self.shared.close();
+        }
+        result
+    }
+}
+
+impl<W> Drop for Closable<W> {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::unix::pipe;
+    use tokio::time::timeout;
+
+    use super::closable;
+
+    #[tokio::test]
+    async fn shutdown_and_drop_are_the_end_for_the_reader() {
+        for shuts_down in [true, false] {
+            let (sender, mut receiver) = pipe::pipe().unwrap();
+            let (mut writer, _closer) = closable(sender);
+            writer.write_all(b"last words").await.unwrap();
+            if shuts_down {
+                writer.shutdown().await.unwrap();
+                writer.shutdown().await.unwrap();
+            } else {
+                drop(writer);
+            }
+            let mut heard = Vec::new();
+            receiver.read_to_end(&mut heard).await.unwrap();
+            assert_eq!(heard, b"last words");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_waits_for_room_is_woken_by_the_closer() {
+        let (sender, _receiver) = pipe::pipe().unwrap();
+        let (mut writer, closer) = closable(sender);
+        writer.write_all(&[0; 1 << 14]).await.unwrap();
+        let writing = tokio::spawn(async move { writer.write_all(&[0; 1 << 20]).await });
+        tokio::task::yield_now().await;
+        closer.close();
+        let written = timeout(Duration::from_secs(30), writing).await.unwrap();
+        assert_eq!(written.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
+    }
+}

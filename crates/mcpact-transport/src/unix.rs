@@ -1,0 +1,161 @@
+//! Lines over a Unix socket, for clients of the same user on the same machine.
+
+use std::fs::{self, File, Metadata, Permissions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
+use tokio::time::sleep;
+
+use crate::error::DoorError;
+use crate::link::Link;
+
+/// Only we may connect.
+const MODE: u32 = 0o600;
+
+/// How many clients may wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// How often, and after how long each time, a directory is tried that another process is opening a socket in.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// A socket that waits for clients. Dropping it removes its file.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Device and inode, so that a file that somebody else put there is left alone.
+    identity: (u64, u64),
+}
+
+/// Opens a socket that only our own user can connect to.
+///
+/// The directory must exist. A file that is there already is replaced only if it is a socket on which
+/// nobody answers.
+///
+/// # Errors
+/// [`DoorError::Address`]: somebody answers there, it is not a socket, or the directory is missing;
+/// [`DoorError::Io`]: the system refuses.
+pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, DoorError> {
+    let path = path.as_ref();
+    // Two processes that both find a stale socket must not remove each other's new one.
+    let _lock = lock_directory(path).await?;
+    remove_stale(path).await?;
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    // Nobody can connect before `listen`, so the mode is right for the first client.
+    fs::set_permissions(path, Permissions::from_mode(MODE))?;
+    let socket = socket.listen(BACKLOG)?;
+    let identity = identity(&fs::symlink_metadata(path)?);
+    Ok(Listener {
+        socket,
+        path: path.to_owned(),
+        identity,
+    })
+}
+
+/// Connects to a socket.
+///
+/// # Errors
+/// [`DoorError::Address`]: nobody listens there; [`DoorError::Io`]: the system refuses.
+pub async fn connect(path: impl AsRef<Path>) -> Result<Link, DoorError> {
+    let path = path.as_ref();
+    match UnixStream::connect(path).await {
+        Ok(stream) => Ok(link(stream)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(bad(path, "there is no such socket"))
+        }
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            Err(bad(path, "nobody listens there"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Listener {
+    /// Waits for a client of our own user or of root; any other is turned away.
+    ///
+    /// # Errors
+    /// The system refuses, for example because too many files are open; trying again later may help.
+    pub async fn accept(&self) -> Result<Link, DoorError> {
+        loop {
+            let (stream, _) = self.socket.accept().await?;
+            let client = stream.peer_cred()?.uid();
+            if client == 0 || client == rustix::process::geteuid().as_raw() {
+                return Ok(link(stream));
+            }
+            tracing::warn!(client, path = %self.path.display(), "a client of another user was turned away");
+        }
+    }
+
+    /// Where it waits.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let is_ours =
+            fs::symlink_metadata(&self.path).is_ok_and(|facts| identity(&facts) == self.identity);
+        if is_ours && let Err(error) = fs::remove_file(&self.path) {
+            tracing::debug!(%error, path = %self.path.display(), "the socket cannot be removed");
+        }
+    }
+}
+
+fn link(stream: UnixStream) -> Link {
+    let (read, write) = stream.into_split();
+    Link::new(read, write)
+}
+
+fn bad(path: &Path, why: &'static str) -> DoorError {
+    DoorError::Address {
+        address: path.display().to_string(),
+        why,
+    }
+}
+
+fn identity(facts: &Metadata) -> (u64, u64) {
+    (facts.dev(), facts.ino())
+}
+
+async fn lock_directory(path: &Path) -> Result<File, DoorError> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => Path::new("."),
+    };
+    let directory = File::open(directory).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => bad(path, "its directory does not exist"),
+        _ => error.into(),
+    })?;
+    for _ in 0..LOCK_TRIES {
+        match directory.try_lock() {
+            Err(TryLockError::WouldBlock) => sleep(LOCK_PAUSE).await,
+            Err(TryLockError::Error(error)) if error.kind() != ErrorKind::Unsupported => {
+                return Err(error.into());
+            }
+            Ok(()) | Err(TryLockError::Error(_)) => return Ok(directory),
+        }
+    }
+    Err(bad(path, "another process holds its directory locked"))
+}
+
+async fn remove_stale(path: &Path) -> Result<(), DoorError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error.into()),
+        Ok(facts) if !facts.file_type().is_socket() => return Err(bad(path, "it is not a socket")),
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path).await {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(fs::remove_file(path)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error.into()),
+        Ok(_) | Err(_) => Err(bad(path, "somebody listens there already")),
+    }
+}

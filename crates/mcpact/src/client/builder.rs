@@ -1,0 +1,349 @@
+//! How a client is put together.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_engine::client::{CarrierKind, ClientTerms, EraMode, EraVerdict};
+use mcpact_engine::policy::Policy;
+use mcpact_spec::{LogLevel, Revision};
+use mcpact_transport::error::DoorError;
+use mcpact_transport::http::client::{HttpClient, HttpSettings};
+use mcpact_wire::model::implementation::Implementation;
+use serde_json::{Map, Value};
+
+use super::Client;
+use super::core::{Core, Handles};
+use super::driver;
+use super::error::{AnswerError, ClientError, DEFAULT_TIMEOUT};
+use super::handlers::{Handlers, Notification};
+use super::shared::{Limits, Shared};
+use super::target::Target;
+use super::verdicts::Verdicts;
+use crate::model::{
+    CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, Root, UrlRequest,
+};
+
+/// A client that is being put together. What it declares follows from the handlers that it has.
+#[must_use]
+pub struct ClientBuilder {
+    info: Implementation,
+    handlers: Handlers,
+    policy: Policy,
+    mode: EraMode,
+    floor: Option<Revision>,
+    prior: Option<EraVerdict>,
+    verdicts: Option<Verdicts>,
+    limits: Limits,
+    silence_limit: Option<Duration>,
+    headers: Vec<(String, String)>,
+    http: HttpSettings,
+    log_level: Option<LogLevel>,
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder")
+            .field("info", &self.info)
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    pub(super) fn new(name: &str, version: &str) -> Self {
+        Self {
+            info: Implementation::new(name, version),
+            handlers: Handlers::default(),
+            policy: Policy::default(),
+            mode: EraMode::Auto,
+            floor: None,
+            prior: None,
+            verdicts: None,
+            limits: Limits {
+                timeout: DEFAULT_TIMEOUT,
+                pages: 1000,
+                rounds: 10,
+            },
+            silence_limit: None,
+            headers: Vec::new(),
+            http: HttpSettings::default(),
+            log_level: None,
+        }
+    }
+
+    /// Which eras are tried.
+    pub const fn mode(mut self, mode: EraMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// The oldest revision that is accepted.
+    pub const fn floor(mut self, floor: Revision) -> Self {
+        self.floor = Some(floor);
+        self
+    }
+
+    /// Every choice that the specification leaves open.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// What is known about the server from elsewhere.
+    pub const fn prior(mut self, verdict: EraVerdict) -> Self {
+        self.prior = Some(verdict);
+        self
+    }
+
+    /// Where verdicts about servers are looked up and written down. Only addresses and programs
+    /// have one; a carrier that is open already has no name.
+    pub fn verdicts(mut self, verdicts: Verdicts) -> Self {
+        self.verdicts = Some(verdicts);
+        self
+    }
+
+    /// How long a server may be silent about a request; progress starts it anew.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.limits.timeout = timeout;
+        self
+    }
+
+    /// How long a server may show no sign of life at the very beginning.
+    pub const fn silence_limit(mut self, limit: Duration) -> Self {
+        self.silence_limit = Some(limit);
+        self
+    }
+
+    /// How many pages of a list are fetched.
+    pub const fn page_limit(mut self, pages: usize) -> Self {
+        self.limits.pages = pages;
+        self
+    }
+
+    /// A header that goes with every HTTP request, such as `Authorization`.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Limits and timeouts of HTTP.
+    pub fn http(mut self, settings: HttpSettings) -> Self {
+        self.http = settings;
+        self
+    }
+
+    /// The lowest level of log messages wanted: asked for once on a legacy connection, and with
+    /// every request on a modern one.
+    pub const fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
+        self
+    }
+
+    /// Answers the server's questions to a model, and declares `sampling`.
+    pub fn on_sampling<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(CreateMessageRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_sampling(handler);
+        self
+    }
+
+    /// Declares that the sampling handler understands tools.
+    pub const fn sampling_tools(mut self) -> Self {
+        self.handlers.with_sampling_tools();
+        self
+    }
+
+    /// Answers forms, and declares `elicitation`.
+    pub fn on_elicitation<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_form(handler);
+        self
+    }
+
+    /// Sends people to pages, and declares `elicitation.url`.
+    pub fn on_url_elicitation<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_url(handler);
+        self
+    }
+
+    /// Tells the server where it may work, and declares `roots`.
+    pub fn roots(self, roots: Vec<Root>) -> Self {
+        self.on_roots(move || {
+            let roots = roots.clone();
+            async move { Ok(roots) }
+        })
+    }
+
+    /// As [`roots`](Self::roots), asked anew each time.
+    pub fn on_roots<F, Fut>(mut self, handler: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<Root>, AnswerError>> + Send + 'static,
+    {
+        self.handlers.on_roots(handler);
+        self
+    }
+
+    /// Sees every notification that was negotiated, in order. It must not block.
+    pub fn on_notification(
+        mut self,
+        observer: impl Fn(&Notification) + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.notes.push(Arc::new(observer));
+        self
+    }
+
+    /// Declares the tasks extension: a modern server may then answer any call with a task, which is
+    /// driven to its end.
+    pub const fn tasks(mut self) -> Self {
+        self.handlers.tasks = true;
+        self
+    }
+
+    /// Declares an extension with its settings.
+    pub fn extension(mut self, id: impl Into<String>, settings: Map<String, Value>) -> Self {
+        self.handlers.extensions.insert(id.into(), settings.into());
+        self
+    }
+
+    /// Declares an experimental feature.
+    pub fn experimental(mut self, name: impl Into<String>, settings: Map<String, Value>) -> Self {
+        self.handlers
+            .experimental
+            .insert(name.into(), settings.into());
+        self
+    }
+
+    /// Connects and negotiates.
+    ///
+    /// # Errors
+    /// The server cannot be reached, wants credentials, or does not agree.
+    pub async fn connect(self, target: impl Into<Target>) -> Result<Client, ClientError> {
+        let target = target.into();
+        let key = self.key(&target);
+        let (known, mut asking) = match (&self.verdicts, &key) {
+            (Some(verdicts), Some(key)) => {
+                let (known, asking) = verdicts.consult(key).await;
+                (known, Some(asking))
+            }
+            (Some(_) | None, _) => (None, None),
+        };
+        let prior = self.prior.or(known);
+        let connected = self.connect_with(target, prior).await;
+        if let Some(asking) = &mut asking {
+            match &connected {
+                Ok((_, Some(verdict))) => asking.learn(*verdict),
+                Ok((_, None)) => {}
+                Err(_) => asking.forget(),
+            }
+        }
+        connected.map(|(client, _)| client)
+    }
+
+    /// What a verdict about this target is written down under: never a secret itself.
+    fn key(&self, target: &Target) -> Option<String> {
+        match target {
+            Target::Url(address) => {
+                let mut hasher = DefaultHasher::new();
+                self.headers.hash(&mut hasher);
+                Some(format!("{address} {:016x}", hasher.finish()))
+            }
+            #[cfg(unix)]
+            Target::Child(command) => {
+                let mut hasher = DefaultHasher::new();
+                command.args.hash(&mut hasher);
+                command.env.hash(&mut hasher);
+                let program = command.program.to_string_lossy();
+                let modified = std::fs::metadata(&command.program)
+                    .and_then(|metadata| metadata.modified())
+                    .ok();
+                modified.hash(&mut hasher);
+                Some(format!("{program} {:016x}", hasher.finish()))
+            }
+            Target::Link(_) => None,
+        }
+    }
+
+    async fn connect_with(
+        self,
+        target: Target,
+        prior: Option<EraVerdict>,
+    ) -> Result<(Client, Option<EraVerdict>), ClientError> {
+        let name = target.name();
+        let unreachable = |source: DoorError| ClientError::Unreachable {
+            target: name.clone(),
+            stderr: String::new(),
+            source,
+        };
+        let carrier = match &target {
+            Target::Url(_) => CarrierKind::Http,
+            #[cfg(unix)]
+            Target::Child(_) => CarrierKind::Child,
+            Target::Link(_) => CarrierKind::Stream,
+        };
+        let mut terms = ClientTerms::new(self.info, self.handlers.capabilities(), self.policy);
+        terms.mode = self.mode;
+        terms.floor = self.floor;
+        terms.prior = prior;
+        terms.carrier = carrier;
+        terms.init_timeout = self.limits.timeout;
+        terms.silence_limit = self.silence_limit.unwrap_or(terms.silence_limit);
+        let shared = Arc::new(Shared::new(
+            name.clone(),
+            self.handlers,
+            self.limits,
+            carrier == CarrierKind::Http,
+            self.log_level,
+        ));
+        let (core, handles) = Core::new(Arc::new(terms), Arc::clone(&shared));
+        match target {
+            Target::Url(address) => {
+                let mut settings = self.http;
+                for (name, value) in &self.headers {
+                    settings = settings.header(name, value).map_err(unreachable)?;
+                }
+                let http = HttpClient::new(&address, settings).map_err(unreachable)?;
+                tokio::spawn(driver::http::run(core, http));
+            }
+            #[cfg(unix)]
+            Target::Child(command) => {
+                tokio::spawn(driver::child::run(core, command));
+            }
+            Target::Link(link) => {
+                tokio::spawn(driver::lines::run(core, link));
+            }
+        }
+        let Handles {
+            commands,
+            give_up,
+            opened,
+        } = handles;
+        let opened = opened.await.map_err(|_| ClientError::Closed)??;
+        let first = shared.agreement().ok_or(ClientError::Closed)?;
+        let client = Client {
+            shared,
+            commands,
+            give_up,
+            first,
+        };
+        if let Some(level) = self.log_level {
+            // Not every server that is worth talking to has a log.
+            if let Err(error) = client.set_log_level(level).await {
+                tracing::debug!(%error, "the log level could not be set");
+            }
+        }
+        Ok((client, opened.verdict))
+    }
+}

@@ -1,0 +1,796 @@
+//! The machine and everybody who waits for it: what a driver does apart from moving bytes.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use mcpact_engine::client::probe::ProbeFailure;
+use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Failure, Input, Phase};
+use mcpact_engine::effect::{Call, DropCause, Effect, End, Note};
+use mcpact_engine::outstanding::Patience;
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::{Incompatible, WireError};
+use mcpact_engine::time::Moment;
+use mcpact_spec::{Era, Method};
+use mcpact_wire::envelope::{Envelope, Outcome};
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_wire::scan::text;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, Sleep};
+
+use super::error::{AnswerError, ClientError, RpcError};
+use super::handlers::Notification;
+use super::shared::{Agreement, Shared};
+use super::watch::{Change, ChangeQueue};
+use crate::model::Progress;
+
+/// One request of a caller.
+pub(super) struct Ask {
+    pub(super) ticket: u64,
+    pub(super) method: String,
+    pub(super) params: Option<String>,
+    pub(super) patience: Patience,
+    pub(super) reply: oneshot::Sender<Result<String, ClientError>>,
+    pub(super) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
+    pub(super) changes: Option<Arc<ChangeQueue>>,
+    /// Whether a lost session has already made it be sent a second time.
+    pub(super) is_second: bool,
+}
+
+/// What handles tell the driver.
+pub(super) enum Command {
+    Ask(Ask),
+    Notify {
+        method: String,
+        params: Option<String>,
+        reply: oneshot::Sender<Result<(), ClientError>>,
+    },
+    Close(oneshot::Sender<()>),
+}
+
+/// What the carrier is to do.
+#[derive(Debug, Default)]
+pub(super) struct Deeds {
+    pub(super) writes: Vec<String>,
+    /// Requests whose own stream is to be closed.
+    pub(super) abandoned: Vec<i64>,
+    pub(super) concluded: Option<Arc<Pact>>,
+    pub(super) next: Next,
+    /// An answer came that nobody waits for.
+    pub(super) is_unknown_answer: bool,
+}
+
+/// What becomes of the carrier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Next {
+    #[default]
+    GoOn,
+    Respawn,
+    TryHttpSse,
+    HangUp,
+}
+
+/// What a driver tells whoever waits for the connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Opened {
+    pub(super) verdict: Option<EraVerdict>,
+}
+
+pub(super) struct Core {
+    machine: Machine,
+    terms: Arc<ClientTerms>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) commands: mpsc::Receiver<Command>,
+    given_up: mpsc::UnboundedReceiver<u64>,
+    answers: mpsc::Receiver<(Id, Result<String, AnswerError>)>,
+    answer: mpsc::Sender<(Id, Result<String, AnswerError>)>,
+    zero: Instant,
+    last_id: i64,
+    pending: HashMap<i64, Ask>,
+    tickets: HashMap<u64, i64>,
+    /// Requests that a machine of an earlier session sent, and until when they may wait.
+    orphans: HashMap<i64, Instant>,
+    /// Requests that wait for the agreement.
+    early: Vec<Ask>,
+    serving: HashMap<Id, AbortHandle>,
+    opened: Option<oneshot::Sender<Result<Opened, ClientError>>>,
+    closing: Vec<oneshot::Sender<()>>,
+    verdict: Option<EraVerdict>,
+    is_open: bool,
+    has_asked_again: bool,
+    timer: Pin<Box<Sleep>>,
+    /// The end of the log of a process that has exited.
+    pub(super) stderr: String,
+}
+
+/// What there is to do.
+pub(super) enum Woken {
+    Command(Command),
+    GivenUp(u64),
+    Answered(Id, Result<String, AnswerError>),
+    Tick,
+    /// Nobody holds a handle any more.
+    Dropped,
+}
+
+/// How many messages of handles and handlers may wait for the driver.
+const QUEUE: usize = 1024;
+
+/// The ends of a driver's queues that handles hold.
+pub(super) struct Handles {
+    pub(super) commands: mpsc::Sender<Command>,
+    pub(super) give_up: mpsc::UnboundedSender<u64>,
+    pub(super) opened: oneshot::Receiver<Result<Opened, ClientError>>,
+}
+
+impl Core {
+    pub(super) fn new(terms: Arc<ClientTerms>, shared: Arc<Shared>) -> (Self, Handles) {
+        let (commands_in, commands) = mpsc::channel(QUEUE);
+        // One entry for each call at most, and calls are bounded by the queue and the machine.
+        let (give_up, given_up) = mpsc::unbounded_channel();
+        let (answer, answers) = mpsc::channel(QUEUE);
+        let (opened_in, opened) = oneshot::channel();
+        let core = Self {
+            machine: Machine::new(Arc::clone(&terms)),
+            terms,
+            shared,
+            commands,
+            given_up,
+            answers,
+            answer,
+            zero: Instant::now(),
+            last_id: 0,
+            pending: HashMap::new(),
+            tickets: HashMap::new(),
+            orphans: HashMap::new(),
+            early: Vec::new(),
+            serving: HashMap::new(),
+            opened: Some(opened_in),
+            closing: Vec::new(),
+            verdict: None,
+            is_open: false,
+            has_asked_again: false,
+            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            stderr: String::new(),
+        };
+        let handles = Handles {
+            commands: commands_in,
+            give_up,
+            opened,
+        };
+        (core, handles)
+    }
+
+    fn now(&self) -> Moment {
+        Moment::at(self.zero.elapsed())
+    }
+
+    /// When [`tick`](Self::tick) is next of use.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        const FAR: Duration = Duration::from_secs(24 * 3600);
+        let machine = self.machine.next_deadline().map(|moment| {
+            let since = moment.since(Moment::ZERO);
+            let ahead = since.saturating_sub(self.zero.elapsed()).min(FAR);
+            Instant::now() + ahead
+        });
+        self.orphans.values().copied().chain(machine).min()
+    }
+
+    /// Waits until there is something to do. Safe to drop at any time.
+    pub(super) async fn woken(&mut self) -> Woken {
+        let deadline = self.deadline();
+        // A timer that fires too early costs one look; setting it anew each time would cost more.
+        if let Some(deadline) = deadline
+            && (self.timer.is_elapsed() || deadline < self.timer.deadline())
+        {
+            self.timer.as_mut().reset(deadline);
+        }
+        tokio::select! {
+            command = self.commands.recv() => match command {
+                Some(command) => Woken::Command(command),
+                None => Woken::Dropped,
+            },
+            Some(ticket) = self.given_up.recv() => Woken::GivenUp(ticket),
+            Some((id, outcome)) = self.answers.recv() => Woken::Answered(id, outcome),
+            () = &mut self.timer, if deadline.is_some() => Woken::Tick,
+        }
+    }
+
+    /// Does what there is to do.
+    pub(super) fn heed(&mut self, woken: Woken) -> Deeds {
+        match woken {
+            Woken::Command(command) => self.command(command),
+            Woken::GivenUp(ticket) => self.give_up(ticket),
+            Woken::Answered(id, outcome) => self.answered(id, outcome),
+            Woken::Tick => self.tick(),
+            Woken::Dropped => self.dropped(),
+        }
+    }
+
+    pub(super) fn pact(&self) -> Option<&Arc<Pact>> {
+        self.machine.pact()
+    }
+
+    /// Starts, or starts anew after the process was.
+    pub(super) fn connected(&mut self) -> Deeds {
+        let mut deeds = self.feed(Input::Open);
+        let more = self.feed(Input::Connected);
+        deeds.writes.extend(more.writes);
+        deeds.next = more.next;
+        deeds
+    }
+
+    /// One message or batch.
+    pub(super) fn receive(&mut self, bytes: &[u8], http_status: Option<u16>) -> Deeds {
+        if !self.orphans.is_empty() && self.settle_orphan(bytes) {
+            return Deeds::default();
+        }
+        let deeds = self.feed(Input::Bytes { bytes, http_status });
+        if let Some(pact) = &deeds.concluded {
+            self.shared.agree(Agreement {
+                pact: Arc::clone(pact),
+                instructions: instructions(bytes),
+                trail: self.machine.trail().clone(),
+            });
+        }
+        deeds
+    }
+
+    /// Whether it was the answer to a request of an earlier session.
+    fn settle_orphan(&mut self, bytes: &[u8]) -> bool {
+        let Ok(Envelope::Response(response)) = Envelope::parse(bytes) else {
+            return false;
+        };
+        let Some(id) = response.id.and_then(number) else {
+            return false;
+        };
+        if self.orphans.remove(&id).is_none() {
+            return false;
+        }
+        self.settle(id, End::Answered(response.outcome));
+        true
+    }
+
+    /// An HTTP answer without a message in it, while there is no agreement.
+    pub(super) fn status(&mut self, status: u16) -> Deeds {
+        self.feed(Input::Status(status))
+    }
+
+    pub(super) fn first_byte(&mut self) {
+        let deeds = self.feed(Input::FirstByte);
+        debug_assert!(deeds.writes.is_empty());
+    }
+
+    fn tick(&mut self) -> Deeds {
+        let now = Instant::now();
+        let late: Vec<i64> = self
+            .orphans
+            .iter()
+            .filter(|(_, until)| **until <= now)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in late {
+            self.orphans.remove(&id);
+            self.settle(id, End::TimedOut);
+        }
+        self.feed(Input::Tick)
+    }
+
+    /// The carrier is gone.
+    pub(super) fn closed(&mut self) -> Deeds {
+        self.feed(Input::Closed)
+    }
+
+    /// Nobody holds a handle any more: nothing in flight matters.
+    fn dropped(&mut self) -> Deeds {
+        let mut deeds = self.feed(Input::Close);
+        deeds.next = Next::HangUp;
+        deeds
+    }
+
+    /// The agreement stands and the server knows it: lets the callers in.
+    pub(super) fn open(&mut self) -> Deeds {
+        self.is_open = true;
+        if let Some(opened) = self.opened.take() {
+            // Whoever connected may have gone away since.
+            let _ = opened.send(Ok(Opened {
+                verdict: self.verdict,
+            }));
+        }
+        let mut deeds = Deeds::default();
+        for ask in std::mem::take(&mut self.early) {
+            deeds.writes.extend(self.ask(ask).writes);
+        }
+        deeds
+    }
+
+    /// As [`open`](Self::open), and the server is told again what an earlier session knew.
+    pub(super) fn open_again(&mut self) -> Deeds {
+        let is_second = self.opened.is_none();
+        let mut deeds = self.open();
+        if is_second {
+            for uri in self.shared.subscribed() {
+                let params = ObjectWriter::new().text("uri", &uri).finish();
+                deeds.add(self.tell(Method::ResourcesSubscribe, params));
+            }
+            if let Some(level) = self.shared.log_level() {
+                let params = ObjectWriter::new().text("level", level.as_str()).finish();
+                deeds.add(self.tell(Method::LoggingSetLevel, params));
+            }
+        }
+        deeds
+    }
+
+    /// Sends a request whose answer nobody reads.
+    fn tell(&mut self, method: Method, params: String) -> Deeds {
+        let (reply, answer) = oneshot::channel();
+        tokio::spawn(answer);
+        self.ask(Ask {
+            ticket: self.shared.ticket(),
+            method: method.as_str().to_owned(),
+            params: Some(params),
+            patience: Patience::default(),
+            reply,
+            progress: None,
+            changes: None,
+            is_second: true,
+        })
+    }
+
+    /// The connection cannot be had.
+    pub(super) fn fail(&mut self, error: ClientError) {
+        if let Some(opened) = self.opened.take() {
+            let _ = opened.send(Err(error));
+        }
+        for ask in self.early.drain(..) {
+            let _ = ask.reply.send(Err(ClientError::Closed));
+        }
+    }
+
+    pub(super) fn command(&mut self, command: Command) -> Deeds {
+        match command {
+            Command::Ask(ask) if self.is_open => self.ask(ask),
+            Command::Ask(ask) => {
+                self.early.push(ask);
+                Deeds::default()
+            }
+            Command::Notify {
+                method,
+                params,
+                reply,
+            } => {
+                let step = self.step(Input::Notify {
+                    method: &method,
+                    params: params.as_deref(),
+                });
+                let mut deeds = Deeds::default();
+                let mut outcome = Ok(());
+                for effect in step {
+                    match effect {
+                        Effect::Withheld(misuse) => outcome = Err(misuse.into()),
+                        other => self.effect(other, &mut deeds),
+                    }
+                }
+                let _ = reply.send(outcome);
+                deeds
+            }
+            Command::Close(done) => {
+                self.closing.push(done);
+                self.close()
+            }
+        }
+    }
+
+    /// Ends what has no end of its own, and then as soon as the rest is done.
+    fn close(&mut self) -> Deeds {
+        let endless: Vec<i64> = self
+            .pending
+            .iter()
+            .filter(|(_, ask)| ask.changes.is_some())
+            .map(|(id, _)| *id)
+            .collect();
+        let mut deeds = Deeds::default();
+        for id in endless {
+            deeds.add(self.feed(Input::Cancel { id }));
+        }
+        deeds.add(self.feed(Input::Close));
+        deeds
+    }
+
+    fn ask(&mut self, ask: Ask) -> Deeds {
+        if ask.reply.is_closed() {
+            return Deeds::default();
+        }
+        self.last_id += 1;
+        let id = self.last_id;
+        let input = Input::Ask {
+            id,
+            method: &ask.method,
+            params: ask.params.as_deref(),
+            patience: ask.patience,
+        };
+        let mut deeds = Deeds::default();
+        let mut withheld = None;
+        for effect in self.step(input) {
+            match effect {
+                Effect::Withheld(misuse) => withheld = Some(misuse),
+                other => self.effect(other, &mut deeds),
+            }
+        }
+        match withheld {
+            Some(misuse) => drop(ask.reply.send(Err(misuse.into()))),
+            None => {
+                self.tickets.insert(ask.ticket, id);
+                self.pending.insert(id, ask);
+            }
+        }
+        deeds
+    }
+
+    fn take(&mut self, id: i64) -> Option<Ask> {
+        let ask = self.pending.remove(&id)?;
+        self.tickets.remove(&ask.ticket);
+        Some(ask)
+    }
+
+    /// A caller has gone away.
+    fn give_up(&mut self, ticket: u64) -> Deeds {
+        self.early.retain(|ask| ask.ticket != ticket);
+        match self.tickets.get(&ticket) {
+            Some(id) => {
+                let id = *id;
+                self.orphans.remove(&id);
+                self.feed(Input::Cancel { id })
+            }
+            None => Deeds::default(),
+        }
+    }
+
+    /// A handler has answered.
+    fn answered(&mut self, id: Id, outcome: Result<String, AnswerError>) -> Deeds {
+        self.serving.remove(&id);
+        let outcome = outcome.map_err(|error| WireError {
+            code: error.code,
+            message: error.message,
+            data: None,
+            http_status: 200,
+        });
+        self.feed(Input::Answer { id, outcome })
+    }
+
+    /// Whether a request still waits.
+    pub(super) fn waits(&self, id: i64) -> bool {
+        self.pending.contains_key(&id)
+    }
+
+    /// A request will never be answered, for this reason. The server is not told: it does not know
+    /// of it, or has already forgotten.
+    pub(super) fn lose(&mut self, id: i64, error: ClientError) {
+        self.orphans.remove(&id);
+        if let Some(ask) = self.take(id) {
+            let _ = ask.reply.send(Err(error));
+        }
+        let _ = self.feed(Input::Cancel { id });
+    }
+
+    /// The server has forgotten the session: everything begins anew, and what it refused to serve is
+    /// asked again. What is in flight elsewhere keeps waiting.
+    pub(super) fn begin_anew(&mut self) -> Deeds {
+        let terms = ClientTerms {
+            prior: Some(EraVerdict::Legacy),
+            ..(*self.terms).clone()
+        };
+        self.machine = Machine::new(Arc::new(terms));
+        self.is_open = false;
+        let now = Instant::now();
+        for (id, ask) in &self.pending {
+            let until = now + ask.patience.timeout.min(Duration::from_secs(24 * 3600));
+            self.orphans.entry(*id).or_insert(until);
+        }
+        for (_, task) in self.serving.drain() {
+            task.abort();
+        }
+        self.connected()
+    }
+
+    /// Puts a request back that the server has refused to look at, to be sent under the next
+    /// agreement; `false` if that has happened to it before.
+    pub(super) fn put_back(&mut self, id: i64) -> bool {
+        let Some(mut ask) = self.take(id) else {
+            return true;
+        };
+        self.orphans.remove(&id);
+        // The machine that sent it is told that nobody waits; what it would write is not sent.
+        let _ = self.feed(Input::Cancel { id });
+        if ask.is_second {
+            let _ = ask.reply.send(Err(ClientError::SessionLost));
+            return false;
+        }
+        ask.is_second = true;
+        self.early.push(ask);
+        true
+    }
+
+    /// What was asked while everything began anew.
+    pub(super) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    fn step<'a>(&mut self, input: Input<'a>) -> impl IntoIterator<Item = Effect<'a>> + use<'a> {
+        let now = self.now();
+        let idle = Machine::new(Arc::clone(&self.terms));
+        let step = std::mem::replace(&mut self.machine, idle).handle(input, now);
+        self.machine = step.next;
+        step.effects
+    }
+
+    fn feed(&mut self, input: Input<'_>) -> Deeds {
+        let mut deeds = Deeds::default();
+        for effect in self.step(input) {
+            self.effect(effect, &mut deeds);
+        }
+        self.check_failure(&mut deeds);
+        deeds
+    }
+
+    fn check_failure(&mut self, deeds: &mut Deeds) {
+        let Phase::Failed(failure) = self.machine.phase() else {
+            return;
+        };
+        let failure = failure.clone();
+        if !self.has_asked_again && offers_what_we_speak(&failure, &self.terms) {
+            // It refuses a version and lists that very version: one more question is worth it.
+            self.has_asked_again = true;
+            self.machine = Machine::new(Arc::clone(&self.terms));
+            *deeds = self.connected();
+            return;
+        }
+        let target = &self.shared.target;
+        let error = match failure {
+            Failure::ConnectionClosed | Failure::Probe(ProbeFailure::Closed)
+                if !self.stderr.is_empty() =>
+            {
+                ClientError::Unreachable {
+                    target: target.clone(),
+                    stderr: std::mem::take(&mut self.stderr),
+                    source: std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into(),
+                }
+            }
+            failure => ClientError::failed(target, failure, self.machine.trail()),
+        };
+        self.fail(error);
+        deeds.next = Next::HangUp;
+    }
+
+    fn effect(&mut self, effect: Effect<'_>, deeds: &mut Deeds) {
+        match effect {
+            Effect::Write(text) | Effect::Reply { text, .. } => deeds.writes.push(text),
+            Effect::Serve(call) => self.serve(call, deeds),
+            Effect::Observe(note) => self.observe(note, deeds),
+            Effect::Settled { id, end, .. } => {
+                if let Some(id) = number(id.as_ref()) {
+                    self.settle(id, end);
+                }
+            }
+            Effect::Concluded(pact) => deeds.concluded = Some(pact),
+            Effect::Withheld(misuse) => tracing::warn!(%misuse, "a message was not sent"),
+            Effect::Dropped(dropped) => {
+                deeds.is_unknown_answer |= dropped.why == DropCause::UnknownAnswer;
+                tracing::debug!(what = %dropped.what, why = ?dropped.why, "not passed on");
+            }
+            Effect::Report(refusal) => {
+                tracing::warn!(server = %self.shared.target, %refusal, "the server broke a rule");
+            }
+            Effect::Remember(verdict) => self.verdict = Some(verdict),
+            Effect::Abandon(id) => deeds.abandoned.extend(number(id.as_ref())),
+            Effect::Respawn => deeds.next = Next::Respawn,
+            Effect::TryHttpSse => deeds.next = Next::TryHttpSse,
+            Effect::HangUp => deeds.next = Next::HangUp,
+        }
+    }
+
+    fn settle(&mut self, id: i64, end: End<'_>) {
+        let Some(ask) = self.take(id) else {
+            return;
+        };
+        let outcome = match end {
+            End::Answered(Outcome::Result(body)) => Ok(body.raw.to_owned()),
+            End::Answered(Outcome::Error(raw)) => Err(rpc_error(raw).into()),
+            End::TimedOut => Err(ClientError::Timeout {
+                method: ask.method.clone(),
+            }),
+            End::Cancelled => Err(ClientError::Cancelled),
+            End::ConnectionClosed => Err(ClientError::Closed),
+        };
+        let _ = ask.reply.send(outcome);
+    }
+
+    fn serve(&mut self, call: Call<'_>, deeds: &mut Deeds) {
+        let Some(answering) = self.shared.handlers.answer(&call.name, call.params.raw) else {
+            let error = AnswerError {
+                code: -32601,
+                message: format!("no handler for `{}`", call.name),
+            };
+            return deeds.add(self.answered(call.id, Err(error)));
+        };
+        let id = call.id.clone();
+        let answer = self.answer.clone();
+        let task = tokio::spawn(async move {
+            let outcome = AssertUnwindSafe(answering).catch_unwind().await;
+            let outcome = outcome
+                .unwrap_or_else(|_| Err(AnswerError::internal("the handler of the client failed")));
+            // The driver may have ended.
+            let _ = answer.send((id, outcome)).await;
+        });
+        self.serving.insert(call.id, task.abort_handle());
+    }
+
+    fn observe(&mut self, note: Note<'_>, deeds: &mut Deeds) {
+        match note.method {
+            Some(Method::Cancelled) => self.cancelled(&note, deeds),
+            Some(Method::Progress) => self.progressed(&note),
+            Some(Method::SubscriptionsAcknowledged) => {
+                if let Some(queue) = self.subscription(&note) {
+                    queue.acknowledge(note.params.raw);
+                }
+            }
+            Some(_) | None => {}
+        }
+        if let Some(change) = Change::of(&note) {
+            match note.params.meta.subscription_id {
+                Some(_) => self
+                    .subscription(&note)
+                    .into_iter()
+                    .for_each(|queue| queue.push(change.clone())),
+                None => self
+                    .shared
+                    .listeners()
+                    .into_iter()
+                    .filter(|queue| queue.wants(&change))
+                    .for_each(|queue| queue.push(change.clone())),
+            }
+        }
+        if !self.shared.handlers.notes.is_empty() {
+            let note = Notification {
+                method: note.name.into(),
+                params: note.params.raw.map(str::to_owned),
+            };
+            for observer in &self.shared.handlers.notes {
+                observer.observe(&note);
+            }
+        }
+    }
+
+    fn subscription(&self, note: &Note<'_>) -> Option<Arc<ChangeQueue>> {
+        let id = IdRef::from_token(note.params.meta.subscription_id?)?;
+        self.pending.get(&number(id)?)?.changes.clone()
+    }
+
+    /// The server gives up a question of its own, or ends a subscription of ours.
+    fn cancelled(&mut self, note: &Note<'_>, deeds: &mut Deeds) {
+        let params = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
+        let Some(id) = params.get("requestId").and_then(IdRef::from_token) else {
+            return;
+        };
+        if let Some(task) = self.serving.get(&id.to_id()) {
+            task.abort();
+            let gone = AnswerError::internal("cancelled");
+            return deeds.add(self.answered(id.to_id(), Err(gone)));
+        }
+        if let Some(id) = number(id)
+            && self
+                .pending
+                .get(&id)
+                .is_some_and(|ask| ask.changes.is_some())
+        {
+            self.lose(id, ClientError::Closed);
+        }
+    }
+
+    fn progressed(&self, note: &Note<'_>) {
+        let Ok(progress) = serde_json::from_str::<Progress>(note.params.raw.unwrap_or("{}")) else {
+            return;
+        };
+        let ask = progress
+            .progress_token
+            .0
+            .as_u64()
+            .and_then(|ticket| self.tickets.get(&ticket))
+            .and_then(|id| self.pending.get(id));
+        if let Some(call) = ask.and_then(|ask| ask.progress.as_ref()) {
+            call(progress);
+        }
+    }
+
+    /// Whether what was agreed is modern.
+    pub(super) fn is_modern(&self) -> bool {
+        self.pact().is_some_and(|pact| pact.era() == Era::Modern)
+    }
+
+    /// Everybody who still waits hears that it is over.
+    pub(super) fn finish(mut self) {
+        let _ = self.feed(Input::Closed);
+        let orphans: HashSet<i64> = self.pending.keys().copied().collect();
+        for id in orphans {
+            self.settle(id, End::ConnectionClosed);
+        }
+        self.fail(ClientError::Closed);
+        for (_, task) in self.serving.drain() {
+            task.abort();
+        }
+        for queue in self.shared.listeners() {
+            queue.end();
+        }
+        for done in self.closing.drain(..) {
+            let _ = done.send(());
+        }
+    }
+}
+
+impl Deeds {
+    pub(super) fn add(&mut self, other: Self) {
+        self.writes.extend(other.writes);
+        self.abandoned.extend(other.abandoned);
+        self.concluded = other.concluded.or(self.concluded.take());
+        self.is_unknown_answer |= other.is_unknown_answer;
+        if other.next != Next::GoOn {
+            self.next = other.next;
+        }
+    }
+}
+
+/// The number of a request of ours.
+pub(super) fn number(id: IdRef<'_>) -> Option<i64> {
+    id.raw().parse().ok()
+}
+
+pub(super) fn rpc_error(raw: &str) -> RpcError {
+    match ErrorBody::parse(raw) {
+        Some(body) => RpcError {
+            code: body.code,
+            message: body.message.into_owned(),
+            data: body.data.and_then(|raw| serde_json::from_str(raw).ok()),
+        },
+        None => RpcError {
+            code: 0,
+            message: raw.to_owned(),
+            data: None,
+        },
+    }
+}
+
+fn instructions(bytes: &[u8]) -> Option<String> {
+    let Ok(Envelope::Response(response)) = Envelope::parse(bytes) else {
+        return None;
+    };
+    match response.outcome {
+        Outcome::Result(body) => {
+            let raw = Object::parse(body.raw).ok()?.get("instructions")?;
+            text(raw).map(std::borrow::Cow::into_owned)
+        }
+        Outcome::Error(_) => None,
+    }
+}
+
+fn offers_what_we_speak(failure: &Failure, terms: &ClientTerms) -> bool {
+    match failure {
+        Failure::Probe(ProbeFailure::Incompatible(Incompatible::NoCommonVersion {
+            offered,
+            ..
+        })) => {
+            let speakable = terms.speakable();
+            offered.iter().any(|offer| {
+                speakable
+                    .iter()
+                    .any(|revision| revision.as_str() == &**offer)
+            })
+        }
+        _ => false,
+    }
+}

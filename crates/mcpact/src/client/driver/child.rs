@@ -1,0 +1,57 @@
+//! A program that we start.
+
+use std::time::Duration;
+
+use mcpact_engine::shutdown::Grace;
+use mcpact_transport::stdio::child::{Child, ChildCommand};
+
+use super::lines::{Ended, converse};
+use crate::client::core::{Core, Next};
+use crate::client::error::ClientError;
+
+/// How long the log of a program that has closed its output is waited for.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
+    loop {
+        let Child { mut link, process } = match command.spawn() {
+            Ok(child) => child,
+            Err(source) => {
+                let target = core.shared.target.clone();
+                core.fail(ClientError::Unreachable {
+                    target,
+                    stderr: String::new(),
+                    source,
+                });
+                break;
+            }
+        };
+        let heard = process.first_byte();
+        let first_byte = async move {
+            if !heard.await {
+                // It ended without one, which the link tells, too.
+                std::future::pending::<()>().await;
+            }
+        };
+        let ended = converse(&mut core, &mut link, first_byte).await;
+        let next = match ended {
+            Ended::HangUp => Next::HangUp,
+            Ended::Respawn => Next::Respawn,
+            Ended::Gone => {
+                let _ = tokio::time::timeout(LAST_WORDS, process.wait()).await;
+                core.stderr = process.stderr_tail();
+                core.closed().next
+            }
+        };
+        // Closing its input asks it to end.
+        let _ = link.sink.close().await;
+        drop(link);
+        if let Err(error) = process.shutdown(Grace::default()).await {
+            tracing::warn!(%error, "the process did not end as it should");
+        }
+        if next != Next::Respawn {
+            break;
+        }
+    }
+    core.finish();
+}

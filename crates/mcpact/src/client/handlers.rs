@@ -1,0 +1,202 @@
+//! What this client can be asked, and who answers.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::policy::Reading;
+use mcpact_spec::{Capability, Extension, Method, Side};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::error::AnswerError;
+use crate::model::{
+    CreateMessageRequest, CreateMessageResult, ElicitRequest, ElicitResult, FormRequest, Root,
+    UrlRequest,
+};
+
+/// Reads a question and answers it.
+trait Answers: Send + Sync {
+    fn answer(&self, params: Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>>;
+}
+
+impl<F> Answers for F
+where
+    F: Fn(Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>> + Send + Sync,
+{
+    fn answer(&self, params: Option<&str>) -> BoxFuture<'static, Result<String, AnswerError>> {
+        self(params)
+    }
+}
+
+/// Takes note of a notification.
+pub(super) trait Observes: Send + Sync {
+    fn observe(&self, note: &Notification);
+}
+
+impl<F: Fn(&Notification) + Send + Sync> Observes for F {
+    fn observe(&self, note: &Notification) {
+        self(note);
+    }
+}
+
+/// A message of the server that wants no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// Its method.
+    pub method: String,
+    /// Its raw parameters.
+    pub params: Option<String>,
+}
+
+impl Notification {
+    /// Its parameters as a type.
+    ///
+    /// # Errors
+    /// They do not have that shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.params.as_deref().unwrap_or("{}"))
+    }
+}
+
+/// Everything that was registered. What is not here is not declared.
+#[derive(Clone, Default)]
+pub(super) struct Handlers {
+    sampling: Option<Arc<dyn Answers>>,
+    sampling_tools: bool,
+    form: Option<Arc<dyn Answers>>,
+    url: Option<Arc<dyn Answers>>,
+    roots: Option<Arc<dyn Answers>>,
+    pub(super) notes: Vec<Arc<dyn Observes>>,
+    pub(super) tasks: bool,
+    pub(super) experimental: Map<String, Value>,
+    pub(super) extensions: Map<String, Value>,
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handlers").finish_non_exhaustive()
+    }
+}
+
+/// A handler that reads its question and writes its answer.
+fn typed<Q, A, F, Fut>(handler: F) -> Arc<dyn Answers>
+where
+    Q: DeserializeOwned,
+    A: Serialize,
+    F: Fn(Q) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<A, AnswerError>> + Send + 'static,
+{
+    Arc::new(
+        move |params: Option<&str>| -> BoxFuture<'static, Result<String, AnswerError>> {
+            let question = serde_json::from_str::<Q>(params.unwrap_or("{}"));
+            let answering = question.map(&handler);
+            Box::pin(async move {
+                let answering =
+                    answering.map_err(|error| AnswerError::invalid(error.to_string()))?;
+                let answer = answering.await?;
+                serde_json::to_string(&answer)
+                    .map_err(|error| AnswerError::internal(error.to_string()))
+            })
+        },
+    )
+}
+
+impl Handlers {
+    pub(super) fn on_sampling<F, Fut>(&mut self, handler: F)
+    where
+        F: Fn(CreateMessageRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, AnswerError>> + Send + 'static,
+    {
+        self.sampling = Some(typed(handler));
+    }
+
+    pub(super) const fn with_sampling_tools(&mut self) {
+        self.sampling_tools = true;
+    }
+
+    pub(super) fn on_form<F, Fut>(&mut self, handler: F)
+    where
+        F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
+    {
+        self.form = Some(typed(handler));
+    }
+
+    pub(super) fn on_url<F, Fut>(&mut self, handler: F)
+    where
+        F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
+    {
+        self.url = Some(typed(handler));
+    }
+
+    pub(super) fn on_roots<F, Fut>(&mut self, handler: F)
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<Root>, AnswerError>> + Send + 'static,
+    {
+        self.roots = Some(typed(move |_: Value| {
+            let asking = handler();
+            async move { Ok(json!({ "roots": asking.await? })) }
+        }));
+    }
+
+    /// The handler for a question of the server, if there is one.
+    pub(super) fn answer(
+        &self,
+        method: &str,
+        params: Option<&str>,
+    ) -> Option<BoxFuture<'static, Result<String, AnswerError>>> {
+        let handler = match Method::parse(method)? {
+            Method::SamplingCreateMessage => self.sampling.as_ref()?,
+            Method::RootsList => self.roots.as_ref()?,
+            Method::ElicitationCreate => match serde_json::from_str(params.unwrap_or("{}")) {
+                Ok(ElicitRequest::Form(_)) => self.form.as_ref()?,
+                Ok(ElicitRequest::Url(_)) => self.url.as_ref()?,
+                Err(error) => {
+                    let error = AnswerError::invalid(error.to_string());
+                    return Some(Box::pin(async move { Err(error) }));
+                }
+            },
+            _ => return None,
+        };
+        Some(handler.answer(params))
+    }
+
+    /// What follows from the handlers.
+    pub(super) fn capabilities(&self) -> CapabilitySet {
+        let mut document = Map::new();
+        if self.roots.is_some() {
+            document.insert("roots".into(), json!({ "listChanged": true }));
+        }
+        if self.sampling.is_some() {
+            let tools = self.sampling_tools.then(|| ("tools".to_owned(), json!({})));
+            document.insert("sampling".into(), Map::from_iter(tools).into());
+        }
+        if self.form.is_some() || self.url.is_some() {
+            let form = self.form.is_some().then(|| ("form".to_owned(), json!({})));
+            let url = self.url.is_some().then(|| ("url".to_owned(), json!({})));
+            let modes = Map::from_iter(form.into_iter().chain(url));
+            document.insert("elicitation".into(), modes.into());
+        }
+        if !self.experimental.is_empty() {
+            document.insert("experimental".into(), self.experimental.clone().into());
+        }
+        let mut extensions = self.extensions.clone();
+        if self.tasks {
+            extensions.insert(Extension::Tasks.id().to_owned(), json!({}));
+        }
+        if !extensions.is_empty() {
+            document.insert("extensions".into(), extensions.into());
+        }
+        let raw = Value::Object(document).to_string();
+        // Written right here, so there is nothing in it that could be refused.
+        CapabilitySet::parse(Side::Client, Some(&raw), Reading::Lenient).unwrap_or_else(|_| {
+            CapabilitySet::declaring(Side::Client, core::iter::empty::<Capability>())
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Calls whose result is a question: answer it and call again.
+//!
+//! `2026-07-28 basic/patterns/mrtr`
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use mcpact_spec::{Era, Method};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::Client;
+use super::error::ClientError;
+use super::options::CallOptions;
+
+/// How long a call rests that was told to come back without being asked anything.
+const PAUSE: Duration = Duration::from_millis(200);
+
+impl Client {
+    /// Sends a request and answers whatever its results ask, until one is complete. A result that
+    /// does not say what it is counts as complete.
+    pub(super) async fn converse(
+        &self,
+        method: Method,
+        params: String,
+        options: &CallOptions,
+    ) -> Result<String, ClientError> {
+        let mut next = params.clone();
+        for round in 0..=self.shared.round_limit {
+            let raw = self.ask(method.as_str(), Some(next), options).await?;
+            let body = Object::parse(&raw).unwrap_or_default();
+            let kind = body.get_str("resultType");
+            if kind.as_deref() != Some("input_required") || self.pact().era() == Era::Legacy {
+                return Ok(raw);
+            }
+            let state = body.get_present("requestState");
+            let responses = match body.get_present("inputRequests") {
+                Some(questions) => Some(self.answer_all(questions).await?),
+                None => None,
+            };
+            match (&responses, state) {
+                (None, None) => {
+                    return Err(ClientError::Misbehaved(
+                        "a result asks for input and says neither which nor for what",
+                    ));
+                }
+                (None, Some(_)) => pause(round).await,
+                (Some(_), _) => {}
+            }
+            next = again(&params, responses.as_deref(), state);
+        }
+        Err(ClientError::Limit {
+            limit: self.shared.round_limit,
+            what: "rounds of questions",
+        })
+    }
+
+    /// The answers to all questions, under the keys of the questions.
+    pub(super) async fn answer_all(&self, questions: &str) -> Result<String, ClientError> {
+        let questions = Object::parse(questions)
+            .map_err(|_| ClientError::Misbehaved("`inputRequests` is not an object"))?;
+        let answering = questions.iter().map(|(key, raw)| async move {
+            let answer = self.answer_one(raw).await?;
+            Ok::<_, ClientError>((key.to_owned(), answer))
+        });
+        let answers = try_join_all(answering).await?;
+        let writer = ObjectWriter::new();
+        let written = answers
+            .iter()
+            .fold(writer, |out, (key, raw)| out.raw(key, raw));
+        Ok(written.finish())
+    }
+
+    async fn answer_one(&self, question: &str) -> Result<String, ClientError> {
+        let question = Object::parse(question)
+            .map_err(|_| ClientError::Misbehaved("an input request is not an object"))?;
+        let method = question.get_str("method").unwrap_or_default().into_owned();
+        let handler = self
+            .shared
+            .handlers
+            .answer(&method, question.get_present("params"));
+        match handler {
+            None => Err(ClientError::Unanswerable { method }),
+            Some(answering) => answering
+                .await
+                .map_err(|source| ClientError::Handler { method, source }),
+        }
+    }
+}
+
+async fn pause(round: usize) {
+    let factor = 1 << u32::try_from(round).unwrap_or(u32::MAX).min(5);
+    tokio::time::sleep(PAUSE * factor).await;
+}
+
+/// The same parameters with the answers and, byte for byte, the state.
+fn again(params: &str, responses: Option<&str>, state: Option<&str>) -> String {
+    let body = Object::parse(params).unwrap_or_default();
+    let out = body
+        .iter()
+        .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState"))
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+    out.maybe_raw("inputResponses", responses)
+        .maybe_raw("requestState", state)
+        .finish()
+}

@@ -1,0 +1,61 @@
+//! What a client can connect to.
+
+use mcpact_transport::link::Link;
+#[cfg(unix)]
+use mcpact_transport::stdio::child::ChildCommand;
+
+/// What a client can connect to: an address, a program to start, or anything that carries lines.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Target {
+    /// An `http://` or `https://` address.
+    Url(String),
+    /// A program that is started, and started anew if it dies of the first question.
+    #[cfg(unix)]
+    Child(ChildCommand),
+    /// A carrier that is open already: a socket, a piece of memory.
+    Link(Link),
+}
+
+impl Target {
+    /// What errors and the log call it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Url(address) => format!("`{address}`"),
+            #[cfg(unix)]
+            Self::Child(command) => format!("`{}`", command.name),
+            Self::Link(_) => "the server".to_owned(),
+        }
+    }
+}
+
+impl From<&str> for Target {
+    fn from(address: &str) -> Self {
+        Self::Url(address.to_owned())
+    }
+}
+
+impl From<String> for Target {
+    fn from(address: String) -> Self {
+        Self::Url(address)
+    }
+}
+
+impl From<&String> for Target {
+    fn from(address: &String) -> Self {
+        Self::Url(address.clone())
+    }
+}
+
+impl From<Link> for Target {
+    fn from(link: Link) -> Self {
+        Self::Link(link)
+    }
+}
+
+#[cfg(unix)]
+impl From<ChildCommand> for Target {
+    fn from(command: ChildCommand) -> Self {
+        Self::Child(command)
+    }
+}

@@ -1,0 +1,256 @@
+//! Calls that run as tasks: the core feature of 2025-11-25 and the extension of 2026-07-28.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use mcpact_spec::{Era, Method};
+use mcpact_wire::raw::{Object, ObjectWriter};
+use serde_json::Value;
+
+use super::Client;
+use super::calls::{named, read};
+use super::core::rpc_error;
+use super::error::ClientError;
+use super::options::CallOptions;
+use crate::model::{Task, TaskStatus, ToolResult};
+
+/// How long to wait between questions if the server does not say.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// How short and how long the pause between questions may be.
+const INTERVALS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(60));
+
+/// How long a task may take in all if the caller does not say.
+const MAXIMUM: Duration = Duration::from_secs(24 * 3600);
+
+/// What a task may be told.
+#[derive(Clone, Debug, Default)]
+pub struct TaskOptions {
+    ttl: Option<Duration>,
+}
+
+impl TaskOptions {
+    /// Nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long the server is to keep the task. A modern server decides that alone.
+    #[must_use]
+    pub const fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+}
+
+/// A call that runs as a task, or that the server has answered at once.
+#[derive(Debug)]
+pub struct TaskCall {
+    client: Client,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Running(Box<Task>),
+    Answered(String),
+}
+
+impl Client {
+    /// Calls a tool as a task. A server of 2025-11-25 must have declared it; a modern one decides by
+    /// itself, and only if this client declared the extension with
+    /// [`ClientBuilder::tasks`](super::ClientBuilder::tasks).
+    ///
+    /// # Errors
+    /// The server did not declare it, refuses, or does not answer in time.
+    pub async fn call_tool_as_task(
+        &self,
+        name: &str,
+        arguments: Value,
+        options: TaskOptions,
+    ) -> Result<TaskCall, ClientError> {
+        let mut params = named(name, &arguments)?;
+        let era = self.pact().era();
+        if era == Era::Legacy {
+            let ttl = options.ttl.map(|ttl| ttl.as_millis().to_string());
+            let task = ObjectWriter::new()
+                .maybe_raw("ttl", ttl.as_deref())
+                .finish();
+            let body = Object::parse(&params).unwrap_or_default();
+            let writer = ObjectWriter::new();
+            params = body
+                .iter()
+                .fold(writer, |out, (key, raw)| out.raw(key, raw))
+                .raw("task", &task)
+                .finish();
+        }
+        let raw = self.tool_result(params, &CallOptions::new()).await?;
+        let task = task_in(era, &raw)?;
+        Ok(TaskCall {
+            client: self.clone(),
+            state: match task {
+                Some(task) => State::Running(Box::new(task)),
+                None => State::Answered(raw),
+            },
+        })
+    }
+
+    /// The tasks that a server of 2025-11-25 knows, page by page.
+    ///
+    /// # Errors
+    /// The server did not declare `tasks.list`.
+    pub async fn list_tasks(&self) -> Result<Vec<Task>, ClientError> {
+        self.list(Method::TasksList, "tasks").await
+    }
+
+    /// Drives a result that is a task to its end; any other result is its own end.
+    pub(super) async fn until_done(
+        &self,
+        raw: String,
+        options: &CallOptions,
+    ) -> Result<String, ClientError> {
+        match (self.pact().era(), task_in(Era::Modern, &raw)?) {
+            (Era::Modern, Some(task)) => self.poll(task, options).await,
+            (Era::Modern | Era::Legacy, _) => Ok(raw),
+        }
+    }
+
+    async fn poll(&self, mut task: Task, options: &CallOptions) -> Result<String, ClientError> {
+        let polling = async {
+            let mut answered = HashSet::new();
+            loop {
+                match task.status {
+                    TaskStatus::Completed => {
+                        let result = task.extra.get("result");
+                        return Ok(result.map(Value::to_string).unwrap_or_default());
+                    }
+                    TaskStatus::Failed => {
+                        let error = task.extra.get("error").map(Value::to_string);
+                        return Err(rpc_error(&error.unwrap_or_default()).into());
+                    }
+                    TaskStatus::Cancelled => return Err(ClientError::Cancelled),
+                    TaskStatus::InputRequired => self.update(&task, &mut answered).await?,
+                    TaskStatus::Working => {}
+                }
+                let interval = task.interval_ms().map_or(INTERVAL, Duration::from_millis);
+                tokio::time::sleep(interval.clamp(INTERVALS.0, INTERVALS.1)).await;
+                task = self.task(&task.task_id).await?;
+            }
+        };
+        let cancelled = async {
+            match &options.cancel {
+                Some(token) => token.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            outcome = polling => outcome,
+            () = cancelled => Err(ClientError::Cancelled),
+            () = tokio::time::sleep(options.maximum.unwrap_or(MAXIMUM)) => {
+                Err(ClientError::Timeout { method: Method::TasksGet.as_str().to_owned() })
+            }
+        }
+    }
+
+    /// Answers the questions of a task that were not answered before.
+    async fn update(&self, task: &Task, answered: &mut HashSet<String>) -> Result<(), ClientError> {
+        let Some(Value::Object(questions)) = task.extra.get("inputRequests") else {
+            return Ok(());
+        };
+        let open = questions
+            .iter()
+            .filter(|(key, _)| !answered.contains(*key))
+            .map(|(key, question)| (key.clone(), question.clone()));
+        let open = serde_json::Map::from_iter(open);
+        if open.is_empty() {
+            return Ok(());
+        }
+        answered.extend(open.keys().cloned());
+        let responses = self.answer_all(&Value::Object(open).to_string()).await?;
+        let params = ObjectWriter::new()
+            .text("taskId", &task.task_id)
+            .raw("inputResponses", &responses)
+            .finish();
+        let method = Method::TasksUpdate.as_str();
+        self.ask(method, Some(params), &CallOptions::new()).await?;
+        Ok(())
+    }
+
+    async fn task(&self, id: &str) -> Result<Task, ClientError> {
+        let params = ObjectWriter::new().text("taskId", id).finish();
+        let method = Method::TasksGet;
+        let raw = self
+            .ask(method.as_str(), Some(params), &CallOptions::new())
+            .await?;
+        read(method, &raw)
+    }
+}
+
+/// The task in a result, if it is one: nested in 2025-11-25, flat in the extension.
+fn task_in(era: Era, raw: &str) -> Result<Option<Task>, ClientError> {
+    let body = Object::parse(raw).unwrap_or_default();
+    let task = match era {
+        Era::Legacy => body.get_present("task"),
+        Era::Modern => (body.get_str("resultType").as_deref() == Some("task")).then_some(raw),
+    };
+    task.map(|raw| read(Method::ToolsCall, raw)).transpose()
+}
+
+impl TaskCall {
+    /// The task as it was last seen; none if the server answered at once.
+    #[must_use]
+    pub fn task(&self) -> Option<&Task> {
+        match &self.state {
+            State::Running(task) => Some(task),
+            State::Answered(_) => None,
+        }
+    }
+
+    /// Asks how far it has come.
+    ///
+    /// # Errors
+    /// The server has forgotten it, or does not answer in time.
+    pub async fn refresh(&mut self) -> Result<Option<&Task>, ClientError> {
+        if let State::Running(task) = &mut self.state {
+            **task = self.client.task(&task.task_id).await?;
+        }
+        Ok(self.task())
+    }
+
+    /// Waits for the result, answering what the server asks meanwhile.
+    ///
+    /// # Errors
+    /// It failed, was cancelled, or the server has forgotten it.
+    pub async fn result(self) -> Result<ToolResult, ClientError> {
+        let client = &self.client;
+        let raw = match self.state {
+            State::Answered(raw) => raw,
+            State::Running(task) => match client.pact().era() {
+                Era::Modern => client.poll(*task, &CallOptions::new()).await?,
+                Era::Legacy => {
+                    let params = ObjectWriter::new().text("taskId", &task.task_id).finish();
+                    let options = CallOptions::new().timeout(MAXIMUM).maximum(MAXIMUM);
+                    let method = Method::TasksResult.as_str();
+                    client.ask(method, Some(params), &options).await?
+                }
+            },
+        };
+        read(Method::ToolsCall, &raw)
+    }
+
+    /// Gives the task up. A modern server may still finish it.
+    ///
+    /// # Errors
+    /// It is over already (2025-11-25), or the server does not answer in time.
+    pub async fn cancel(&self) -> Result<(), ClientError> {
+        if let State::Running(task) = &self.state {
+            let params = ObjectWriter::new().text("taskId", &task.task_id).finish();
+            let method = Method::TasksCancel.as_str();
+            self.client
+                .ask(method, Some(params), &CallOptions::new())
+                .await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! Content blocks of tool results, prompts and sampling.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::resource::{Resource, ResourceContents};
+use super::shared::Annotations;
+
+/// One block of content.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Content {
+    /// Text.
+    Text(TextContent),
+    /// A picture.
+    Image(MediaContent),
+    /// A sound; since 2025-03-26.
+    Audio(MediaContent),
+    /// The address of a resource; since 2025-06-18.
+    ResourceLink(Resource),
+    /// A resource itself.
+    Resource(EmbeddedResource),
+    /// The model wants a tool called; only in sampling, since 2025-11-25.
+    ToolUse(ToolUse),
+    /// What a called tool gave; only in sampling, since 2025-11-25.
+    ToolResult(ToolOutcome),
+    /// A kind that this version does not know, with its `type`.
+    #[serde(untagged)]
+    Unknown(Map<String, Value>),
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        fn read<T: serde::de::DeserializeOwned, E: serde::de::Error>(
+            mut members: Map<String, Value>,
+        ) -> Result<T, E> {
+            members.remove("type");
+            serde_json::from_value(Value::Object(members)).map_err(E::custom)
+        }
+        let members = Map::<String, Value>::deserialize(deserializer)?;
+        let kind = members.get("type").and_then(Value::as_str);
+        match kind.ok_or_else(|| D::Error::missing_field("type"))? {
+            "text" => read(members).map(Self::Text),
+            "image" => read(members).map(Self::Image),
+            "audio" => read(members).map(Self::Audio),
+            "resource_link" => read(members).map(Self::ResourceLink),
+            "resource" => read(members).map(Self::Resource),
+            "tool_use" => read(members).map(Self::ToolUse),
+            "tool_result" => read(members).map(Self::ToolResult),
+            _ => Ok(Self::Unknown(members)),
+        }
+    }
+}
+
+impl Content {
+    /// A block of text.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent {
+            text: text.into(),
+            ..TextContent::default()
+        })
+    }
+
+    /// A picture, its bytes in Base64.
+    #[must_use]
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Image(MediaContent::new(data, mime_type))
+    }
+
+    /// A sound, its bytes in Base64.
+    #[must_use]
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self::Audio(MediaContent::new(data, mime_type))
+    }
+
+    /// A resource itself.
+    #[must_use]
+    pub fn resource(contents: ResourceContents) -> Self {
+        Self::Resource(EmbeddedResource {
+            resource: contents,
+            annotations: None,
+            meta: None,
+            extra: Map::new(),
+        })
+    }
+
+    /// The address of a resource.
+    #[must_use]
+    pub const fn link(resource: Resource) -> Self {
+        Self::ResourceLink(resource)
+    }
+
+    /// The text of a block of text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(content) => Some(&content.text),
+            Self::Image(_)
+            | Self::Audio(_)
+            | Self::ResourceLink(_)
+            | Self::Resource(_)
+            | Self::ToolUse(_)
+            | Self::ToolResult(_)
+            | Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+/// Text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TextContent {
+    /// The text.
+    pub text: String,
+    /// Hints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A picture or a sound.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MediaContent {
+    /// Its bytes in Base64.
+    pub data: String,
+    /// Its media type.
+    pub mime_type: String,
+    /// Hints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl MediaContent {
+    /// Bytes in Base64 and their media type.
+    #[must_use]
+    pub fn new(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Self {
+            data: data.into(),
+            mime_type: mime_type.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A resource in place of its address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EmbeddedResource {
+    /// The resource.
+    pub resource: ResourceContents,
+    /// Hints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// The model wants a tool called.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ToolUse {
+    /// What the outcome refers to.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub input: Map<String, Value>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What a tool that the model wanted called has given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOutcome {
+    /// The [`ToolUse`] that it belongs to.
+    pub tool_use_id: String,
+    /// What the tool gave.
+    pub content: Vec<Content>,
+    /// The same as data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Value>,
+    /// Whether the tool failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_survives_the_way_there_and_back() {
+        for raw in [
+            r#"{"type":"text","text":"a","annotations":{"audience":["user"],"priority":0.5},"x":1}"#,
+            r#"{"type":"image","data":"aGk=","mimeType":"image/png","_meta":{"k":true}}"#,
+            r#"{"type":"audio","data":"aGk=","mimeType":"audio/wav"}"#,
+            r#"{"type":"resource_link","uri":"a:b","name":"n"}"#,
+            r#"{"type":"resource","resource":{"uri":"a:b","text":"t"}}"#,
+            r#"{"type":"tool_use","id":"1","name":"t","input":{"z":1,"a":2}}"#,
+            r#"{"type":"tool_result","toolUseId":"1","content":[{"type":"text","text":"t"}],"isError":true}"#,
+            r#"{"type":"hologram","depth":3}"#,
+        ] {
+            let content: Content = serde_json::from_str(raw).unwrap();
+            assert_eq!(serde_json::to_string(&content).unwrap(), raw);
+        }
+    }
+
+    #[test]
+    fn a_known_kind_without_its_members_is_an_error_and_not_unknown() {
+        let error = serde_json::from_str::<Content>(r#"{"type":"text"}"#).unwrap_err();
+        assert!(
+            error.to_string().contains("missing field `text`"),
+            "{error}"
+        );
+        assert!(serde_json::from_str::<Content>("{}").is_err());
+    }
+}

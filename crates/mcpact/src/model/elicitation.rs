@@ -1,0 +1,225 @@
+//! What a server asks of a person, and what the person says.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// A question to a person. Without a `mode` it is a form.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "mode", rename_all = "lowercase")]
+pub enum ElicitRequest {
+    /// A form to fill in.
+    Form(FormRequest),
+    /// A page to visit; since 2025-11-25.
+    Url(UrlRequest),
+}
+
+impl<'de> Deserialize<'de> for ElicitRequest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut members = Map::<String, Value>::deserialize(deserializer)?;
+        let mode = members.remove("mode");
+        match mode.as_ref().map(Value::as_str) {
+            None | Some(Some("form")) => serde_json::from_value(Value::Object(members))
+                .map(Self::Form)
+                .map_err(D::Error::custom),
+            Some(Some("url")) => serde_json::from_value(Value::Object(members))
+                .map(Self::Url)
+                .map_err(D::Error::custom),
+            Some(_) => Err(D::Error::custom("`mode` is neither `form` nor `url`")),
+        }
+    }
+}
+
+impl ElicitRequest {
+    /// A form to fill in.
+    #[must_use]
+    pub fn form(message: impl Into<String>, requested_schema: Value) -> Self {
+        Self::Form(FormRequest {
+            message: message.into(),
+            requested_schema,
+            meta: None,
+            extra: Map::new(),
+        })
+    }
+
+    /// A page to visit.
+    #[must_use]
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self::Url(UrlRequest {
+            message: message.into(),
+            url: url.into(),
+            elicitation_id: None,
+            meta: None,
+            extra: Map::new(),
+        })
+    }
+
+    /// What the person is told.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Form(form) => &form.message,
+            Self::Url(url) => &url.message,
+        }
+    }
+}
+
+/// A form to fill in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FormRequest {
+    /// What the person is told.
+    pub message: String,
+    /// The fields: a flat object schema.
+    pub requested_schema: Value,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl FormRequest {
+    /// The default of every field that has one.
+    #[must_use]
+    pub fn defaults(&self) -> Map<String, Value> {
+        let fields = self.requested_schema.get("properties");
+        fields
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, field)| Some((name.clone(), field.get("default")?.clone())))
+            .collect()
+    }
+
+    /// An acceptance in which every field that was not filled in has its default.
+    #[must_use]
+    pub fn accept_with_defaults(&self, filled_in: Map<String, Value>) -> ElicitResult {
+        let mut content = self.defaults();
+        content.extend(filled_in);
+        ElicitResult::accept(content)
+    }
+}
+
+/// A page to visit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UrlRequest {
+    /// What the person is told.
+    pub message: String,
+    /// The page.
+    pub url: String,
+    /// What a later notification of its completion refers to; only in 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation_id: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// What the person did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ElicitAction {
+    /// They agreed, or filled in the form.
+    Accept,
+    /// They said no.
+    Decline,
+    /// They went away.
+    Cancel,
+}
+
+/// What the person said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ElicitResult {
+    /// What they did.
+    pub action: ElicitAction,
+    /// What they filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Map<String, Value>>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Map<String, Value>>,
+    /// Members that this version does not know.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+impl ElicitResult {
+    /// They filled in the form.
+    #[must_use]
+    pub fn accept(content: Map<String, Value>) -> Self {
+        Self {
+            content: Some(content),
+            ..Self::of(ElicitAction::Accept)
+        }
+    }
+
+    /// They agreed to visit the page.
+    #[must_use]
+    pub fn consent() -> Self {
+        Self::of(ElicitAction::Accept)
+    }
+
+    /// They said no.
+    #[must_use]
+    pub fn decline() -> Self {
+        Self::of(ElicitAction::Decline)
+    }
+
+    /// They went away.
+    #[must_use]
+    pub fn cancel() -> Self {
+        Self::of(ElicitAction::Cancel)
+    }
+
+    fn of(action: ElicitAction) -> Self {
+        Self {
+            action,
+            content: None,
+            meta: None,
+            extra: Map::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_question_without_a_mode_is_a_form() {
+        let raw = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+        let request: ElicitRequest = serde_json::from_value(raw).unwrap();
+        assert!(matches!(request, ElicitRequest::Form(_)));
+        let other = json!({"mode": "dance", "message": "m"});
+        assert!(serde_json::from_value::<ElicitRequest>(other).is_err());
+    }
+
+    #[test]
+    fn defaults_fill_what_was_left_open_and_nothing_else() {
+        let form = FormRequest {
+            requested_schema: json!({"type": "object", "properties": {
+                "name": {"type": "string", "default": "John Doe"},
+                "age": {"type": "integer", "default": 30},
+                "note": {"type": "string"},
+            }}),
+            ..FormRequest::default()
+        };
+        let filled = Map::from_iter([("age".to_owned(), json!(7))]);
+        let result = form.accept_with_defaults(filled);
+        assert_eq!(
+            result.content,
+            Some(Map::from_iter([
+                ("name".to_owned(), json!("John Doe")),
+                ("age".to_owned(), json!(7)),
+            ]))
+        );
+    }
+}

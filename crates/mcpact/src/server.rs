@@ -1,0 +1,25 @@
+//! Serving tools, resources and prompts to clients of every revision.
+//!
+//! What is registered is what is declared. A handler is written once; whether its questions to the
+//! client become requests of a legacy connection or results of a modern one is decided per request.
+
+mod builder;
+mod change;
+mod clock;
+mod context;
+mod dispatch;
+mod error;
+mod event_log;
+mod http;
+mod input;
+mod lines;
+mod registry;
+mod seal;
+mod session;
+mod task;
+mod uri_template;
+
+pub use builder::{NoArgs, Server, Settings};
+pub use context::Context;
+pub use error::HandlerError;
+pub use input::Question;

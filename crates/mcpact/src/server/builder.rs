@@ -1,0 +1,329 @@
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_engine::policy::Policy;
+use mcpact_engine::revisions::RevisionSet;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::Revision;
+use mcpact_transport::http::server::{Guard, HttpServer, Limits};
+use mcpact_transport::link::Link;
+use mcpact_wire::model::implementation::Implementation;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::change::Changes;
+use super::context::Context;
+use super::dispatch::Core;
+use super::error::HandlerError;
+use super::http::HttpEndpoint;
+use super::registry::{
+    CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
+};
+use super::seal::Sealer;
+use super::task::TaskStore;
+use super::uri_template::UriTemplate;
+use crate::error::Error;
+use crate::model::{
+    Completion, Prompt, PromptResult, Resource, ResourceContents, ResourceTemplate, Tool,
+    ToolResult,
+};
+
+/// The arguments of a tool that takes none.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+pub struct NoArgs {}
+
+/// What can be set beside what is registered.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The engine's choices, supported revisions among them.
+    pub policy: Policy,
+    /// How many items a page of a list holds.
+    pub page_size: usize,
+    /// How long a question to a modern client may stay open.
+    pub input_timeout: Duration,
+    /// How many legacy HTTP sessions may live at a time.
+    pub session_limit: usize,
+    /// After how long without any request a legacy HTTP session ends.
+    pub session_idle: Duration,
+    /// Where HTTP clients find the server.
+    pub path: String,
+    /// Whether 2024-11-05 clients may use the HTTP+SSE transport at `/sse`.
+    pub http_sse: bool,
+    /// Names and origins beside loopback's.
+    pub guard: Guard,
+    /// What the HTTP server endures.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            page_size: 1000,
+            input_timeout: Duration::from_secs(600),
+            session_limit: 10_000,
+            session_idle: Duration::from_secs(30 * 60),
+            path: String::from("/mcp"),
+            http_sse: false,
+            guard: Guard::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// A server: register what it has, then serve it.
+#[derive(Debug)]
+pub struct Server {
+    info: Implementation,
+    instructions: Option<String>,
+    registry: Registry,
+    settings: Settings,
+    problem: Option<String>,
+}
+
+impl Server {
+    /// A server that has nothing yet.
+    #[must_use]
+    pub fn new(name: &str, version: &str) -> Self {
+        Self {
+            info: Implementation::new(name, version),
+            instructions: None,
+            registry: Registry::default(),
+            settings: Settings::default(),
+            problem: None,
+        }
+    }
+
+    /// Tells clients how to use this server.
+    #[must_use]
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// Serves only these revisions.
+    #[must_use]
+    pub fn revisions(mut self, revisions: &[Revision]) -> Self {
+        self.settings.policy.version.supported = RevisionSet::of(revisions);
+        self
+    }
+
+    /// Changes the settings.
+    #[must_use]
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Handlers may log to clients.
+    #[must_use]
+    pub fn logging(mut self) -> Self {
+        self.registry.logs = true;
+        self
+    }
+
+    /// A tool whose arguments are a type; the schema follows from it.
+    #[must_use]
+    pub fn tool<A, F, Fut, R>(self, name: &str, description: &str, run: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Fn(A, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Into<ToolResult>,
+    {
+        let mut schema = schemars::schema_for!(A).to_value();
+        if let Some(object) = schema.as_object_mut() {
+            object.remove("title");
+            object
+                .entry("properties")
+                .or_insert_with(|| Value::Object(Map::new()));
+        }
+        let tool = Tool::new(name, schema).description(description);
+        let run = Arc::new(run);
+        self.tool_with(tool, move |arguments, context| {
+            let run = Arc::clone(&run);
+            async move {
+                let arguments = serde_json::from_value(arguments)
+                    .map_err(|error| HandlerError::invalid_params(error.to_string()))?;
+                run(arguments, context).await
+            }
+        })
+    }
+
+    /// A tool that is described whole, with raw arguments.
+    #[must_use]
+    pub fn tool_with<F, Fut, R>(mut self, tool: Tool, run: F) -> Self
+    where
+        F: Fn(Value, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Into<ToolResult>,
+    {
+        let run = Handler::new(move |arguments, context| {
+            let future = run(arguments, context);
+            async move { future.await.map(Into::into) }
+        });
+        match ToolEntry::new(tool, run) {
+            Ok(entry) if self.registry.tool(&entry.tool.name).is_some() => {
+                self.problem = Some(format!("tool `{}` is registered twice", entry.tool.name));
+            }
+            Ok(entry) => self.registry.add_tool(entry),
+            Err(problem) => self.problem = Some(problem),
+        }
+        self
+    }
+
+    /// A tool that first gathers what it needs, asking the client where it must, and then works; the
+    /// work may run as a task, the questions come before it.
+    #[must_use]
+    pub fn tool_in_two_steps<G, GFut, F, Fut, R>(self, tool: Tool, gather: G, run: F) -> Self
+    where
+        G: Fn(Value, Context) -> GFut + Send + Sync + 'static,
+        GFut: Future<Output = Result<Value, HandlerError>> + Send + 'static,
+        F: Fn(Value, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, HandlerError>> + Send + 'static,
+        R: Into<ToolResult>,
+    {
+        let name = tool.name.clone();
+        let mut server = self.tool_with(tool, run);
+        let gather = Handler::new(gather);
+        server.registry.set_gather(&name, gather);
+        server
+    }
+
+    /// A resource.
+    #[must_use]
+    pub fn resource<F, Fut>(mut self, resource: Resource, read: F) -> Self
+    where
+        F: Fn(String, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<ResourceContents>, HandlerError>> + Send + 'static,
+    {
+        let read = Handler::new(read);
+        self.registry
+            .resources
+            .push(ResourceEntry { resource, read });
+        self
+    }
+
+    /// A family of resources, described by a template such as `files://{id}`.
+    #[must_use]
+    pub fn template<F, Fut>(mut self, template: ResourceTemplate, read: F) -> Self
+    where
+        F: Fn((String, Map<String, Value>), Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<ResourceContents>, HandlerError>> + Send + 'static,
+    {
+        let matcher = UriTemplate::parse(&template.uri_template);
+        let read = Handler::new(read);
+        self.registry.templates.push(TemplateEntry {
+            template,
+            matcher,
+            read,
+        });
+        self
+    }
+
+    /// A prompt.
+    #[must_use]
+    pub fn prompt<F, Fut>(mut self, prompt: Prompt, get: F) -> Self
+    where
+        F: Fn(Map<String, Value>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<PromptResult, HandlerError>> + Send + 'static,
+    {
+        let get = Handler::new(get);
+        self.registry.prompts.push(PromptEntry { prompt, get });
+        self
+    }
+
+    /// Completes arguments of prompts and templates.
+    #[must_use]
+    pub fn completion<F, Fut>(mut self, complete: F) -> Self
+    where
+        F: Fn(CompletionRequest, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Completion, HandlerError>> + Send + 'static,
+    {
+        self.registry.completion = Some(Handler::new(complete));
+        self
+    }
+
+    pub(super) fn build(self) -> Result<Arc<Core>, Error> {
+        if let Some(problem) = self.problem {
+            return Err(Error::Registration(problem));
+        }
+        let capabilities = self.registry.capabilities();
+        let mut terms = ServerTerms::new(self.info, capabilities, self.settings.policy.clone());
+        terms.instructions = self.instructions;
+        Ok(Arc::new(Core {
+            registry: self.registry,
+            terms: Arc::new(terms),
+            settings: self.settings,
+            sealer: Sealer::random().map_err(|_| Error::Randomness)?,
+            changes: Arc::new(Changes::default()),
+            tasks: TaskStore::default(),
+        }))
+    }
+
+    /// Serves one client on standard input and output, until it goes away.
+    ///
+    /// # Errors
+    /// The registration is faulty, or the pipes fail.
+    pub async fn serve_stdio(self) -> Result<(), Error> {
+        let link = mcpact_transport::stdio::own()?;
+        self.serve(link).await
+    }
+
+    /// Serves one client on any carrier of lines, until it goes away.
+    ///
+    /// # Errors
+    /// The registration is faulty, or the carrier fails.
+    pub async fn serve(self, link: Link) -> Result<(), Error> {
+        super::lines::run(self.build()?, link).await
+    }
+
+    /// Listens on HTTP; the server runs once [`Listening::run`] is awaited.
+    ///
+    /// # Errors
+    /// The registration is faulty, or the address cannot be bound.
+    pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
+        let core = self.build()?;
+        let server = HttpServer::bind(address)
+            .await?
+            .guard(core.settings.guard.clone())
+            .limits(core.settings.limits);
+        Ok(Listening {
+            server,
+            endpoint: Arc::new(HttpEndpoint::new(core)),
+        })
+    }
+}
+
+/// A server that is bound to its address.
+#[derive(Debug)]
+pub struct Listening {
+    server: HttpServer,
+    endpoint: Arc<HttpEndpoint>,
+}
+
+impl Listening {
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// The address that clients use.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address(), self.endpoint.path())
+    }
+
+    /// Serves until `stop` resolves.
+    ///
+    /// # Errors
+    /// Accepting connections failed for good.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        Ok(self.server.serve(self.endpoint, stop).await?)
+    }
+}

@@ -1,0 +1,63 @@
+//! Who wants to hear of changes.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use mcpact_engine::server::Scope;
+use mcpact_spec::Method;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::context::Parcel;
+use super::session::{Deed, Session};
+
+/// Somebody who listens: a legacy connection, or one modern listen request.
+#[derive(Debug)]
+struct Listener {
+    session: Weak<Session>,
+    scope: Scope,
+    outbox: mpsc::Sender<Parcel>,
+}
+
+/// The listeners of a server.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    listeners: Mutex<Vec<Listener>>,
+}
+
+impl Changes {
+    /// Adds a listener; it goes with its session or its stream.
+    pub(super) fn add(&self, session: &Arc<Session>, scope: Scope, outbox: mpsc::Sender<Parcel>) {
+        let mut all = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.retain(|listener| listener.session.strong_count() > 0 && !listener.outbox.is_closed());
+        all.push(Listener {
+            session: Arc::downgrade(session),
+            scope,
+            outbox,
+        });
+    }
+
+    /// Tells everybody who may and wants to hear; the engine decides for each.
+    ///
+    /// A listener that does not read fast enough misses the notification rather than holding up the
+    /// others: it is a hint to look again, and the next one will do.
+    pub(super) fn publish(&self, method: Method, params: &Value) {
+        let params = params.to_string();
+        let all = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for listener in all.iter() {
+            let Some(session) = listener.session.upgrade() else {
+                continue;
+            };
+            for deed in session.notify(listener.scope.clone(), method, &params) {
+                if let Deed::Write(text) = deed {
+                    let _ = listener.outbox.try_send(Parcel::Message(text));
+                }
+            }
+        }
+    }
+}

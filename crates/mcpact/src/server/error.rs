@@ -1,0 +1,132 @@
+use std::fmt;
+
+use mcpact_engine::refusal::{Dialect, Refusal, WireError};
+use mcpact_spec::{ErrorCode, Revision, Site};
+use serde_json::{Value, json};
+
+/// Why a handler gives no result.
+///
+/// Any error converts into one by `?`; for a tool that is a failed result that the model may read,
+/// for everything else an internal error.
+pub struct HandlerError(pub(super) Kind);
+
+pub(super) enum Kind {
+    /// It failed in a way that its caller may read about.
+    Failed(String),
+    /// The request itself is refused.
+    Rpc {
+        code: i64,
+        message: String,
+        data: Option<Value>,
+    },
+    /// There is no such resource; the code depends on the revision.
+    NoResource(String),
+    /// The engine refuses, with a code of its own.
+    Refused(Box<Refusal>),
+    /// A question is open; the handler will run again with the answer.
+    Interrupted,
+}
+
+impl HandlerError {
+    /// It failed; the text is for whoever called.
+    #[must_use]
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self(Kind::Failed(text.into()))
+    }
+
+    /// The parameters do not fit.
+    #[must_use]
+    pub fn invalid_params(text: impl Into<String>) -> Self {
+        Self::rpc(ErrorCode::InvalidParams.code(), text)
+    }
+
+    /// There is no resource with this address.
+    #[must_use]
+    pub fn no_resource(uri: impl Into<String>) -> Self {
+        Self(Kind::NoResource(uri.into()))
+    }
+
+    /// A JSON-RPC error of the caller's choice.
+    #[must_use]
+    pub fn rpc(code: i64, message: impl Into<String>) -> Self {
+        Self(Kind::Rpc {
+            code,
+            message: message.into(),
+            data: None,
+        })
+    }
+
+    /// The same with data for programs.
+    #[must_use]
+    pub fn with_data(mut self, value: Value) -> Self {
+        if let Kind::Rpc { data, .. } = &mut self.0 {
+            *data = Some(value);
+        }
+        self
+    }
+
+    /// What the client sees when it is not the failed result of a tool.
+    pub(super) fn on_wire(self, dialect: Dialect) -> WireError {
+        let revision = dialect.revision;
+        match self.0 {
+            Kind::Failed(message) => wire(ErrorCode::InternalError.code(), message, None, revision),
+            Kind::Rpc {
+                code,
+                message,
+                data,
+            } => wire(code, message, data, revision),
+            Kind::NoResource(uri) => {
+                let code = if ErrorCode::ResourceNotFound.emitted_in(revision) {
+                    ErrorCode::ResourceNotFound
+                } else {
+                    ErrorCode::InvalidParams
+                };
+                let message = format!("Resource not found: {uri}");
+                wire(code.code(), message, Some(json!({ "uri": uri })), revision)
+            }
+            Kind::Refused(refusal) => refusal.on_wire(dialect),
+            Kind::Interrupted => wire(
+                ErrorCode::InternalError.code(),
+                String::from("the handler asked for input where none can be given"),
+                None,
+                revision,
+            ),
+        }
+    }
+}
+
+fn wire(code: i64, message: String, data: Option<Value>, revision: Revision) -> WireError {
+    let http_status =
+        ErrorCode::parse(code).map_or(200, |code| code.http_status(revision, Site::Application));
+    WireError {
+        code,
+        message,
+        data: data.map(|data| data.to_string()),
+        http_status,
+    }
+}
+
+impl<E: std::error::Error> From<E> for HandlerError {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(source) = cause {
+            text.push_str(": ");
+            text.push_str(&source.to_string());
+            cause = source.source();
+        }
+        Self::failed(text)
+    }
+}
+
+impl fmt::Debug for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Failed(text) => write!(f, "failed: {text}"),
+            Kind::Rpc { code, message, .. } => write!(f, "{message} ({code})"),
+            Kind::NoResource(uri) => write!(f, "no resource {uri}"),
+            Kind::Refused(refusal) => write!(f, "{refusal}"),
+            Kind::Interrupted => f.write_str("waiting for input"),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! A server on HTTP: both eras at one address, legacy sessions and stateless requests side by side.
+
+mod legacy;
+mod modern;
+mod sse_transport;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::future::AbortHandle;
+use http::{HeaderName, Method as Verb};
+use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
+use mcpact_engine::classify::{Endpoint as Offered, Verb as Kind};
+use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
+use mcpact_engine::server::Scope;
+use mcpact_spec::{Header, Revision};
+use mcpact_transport::http::server::{Answer, Arrival, Endpoint};
+use mcpact_wire::batch::Frame;
+use mcpact_wire::codec;
+use mcpact_wire::envelope::{Envelope, EnvelopeError};
+use mcpact_wire::id::Id;
+use tokio::sync::mpsc;
+
+use super::context::Parcel;
+use super::dispatch::Core;
+use super::event_log::{EventLog, STANDALONE};
+use super::session::Session;
+use sse_transport::SseSessions;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
+/// A legacy session.
+#[derive(Debug)]
+struct HttpSession {
+    session: Arc<Session>,
+    log: Arc<EventLog>,
+    revision: Revision,
+    running: Mutex<HashMap<Id, AbortHandle>>,
+    used: Mutex<Instant>,
+}
+
+impl HttpSession {
+    fn running(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
+
+impl Drop for HttpSession {
+    fn drop(&mut self) {
+        for abort in self.running().values() {
+            abort.abort();
+        }
+        self.session.close();
+        self.log.close();
+    }
+}
+
+/// Everything behind one address.
+#[derive(Debug)]
+pub(super) struct HttpEndpoint {
+    core: Arc<Core>,
+    offered: Offered,
+    sessions: Mutex<HashMap<String, Arc<HttpSession>>>,
+    sse: SseSessions,
+}
+
+impl HttpEndpoint {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        let offered = Offered::of(&core.terms.policy.version, core.terms.sessions);
+        Self {
+            offered,
+            core,
+            sessions: Mutex::default(),
+            sse: SseSessions::default(),
+        }
+    }
+
+    pub(super) fn path(&self) -> &str {
+        &self.core.settings.path
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The live session that a request names.
+    fn session(&self, arrival: &Arrival) -> (SessionFact, Option<Arc<HttpSession>>) {
+        if self.offered.legacy.is_empty() || arrival.count(SESSION_ID.as_str()) == 0 {
+            return (SessionFact::Absent, None);
+        }
+        let found = arrival
+            .header(SESSION_ID.as_str())
+            .and_then(|id| self.sessions().get(id).cloned());
+        match found {
+            Some(session) => {
+                session.touch();
+                (SessionFact::Live(session.revision), Some(session))
+            }
+            None => (SessionFact::Unknown, None),
+        }
+    }
+
+    async fn post(&self, arrival: Arrival) -> Answer {
+        let (fact, session) = self.session(&arrival);
+        let body = arrival.body.clone();
+        let frame = match Frame::parse(&body) {
+            Ok(frame) => frame,
+            Err(error) => return self.unreadable(error, &arrival),
+        };
+        let facts = CarrierFacts::Http(http_facts(&arrival, fact));
+        match route(Some(&frame), &facts, None, &self.offered) {
+            Route::Modern => self.modern(&arrival, &body, frame, facts).await,
+            Route::LegacyOpen => self.open(&body, frame, facts),
+            Route::Legacy(_) | Route::Batch(_) => match session {
+                Some(session) => self.legacy(&session, &body, frame, facts).await,
+                None => self.refuse(
+                    &frame,
+                    &Misbehaviour::MissingSession.into(),
+                    Revision::LATEST_LEGACY,
+                ),
+            },
+            Route::Refused(refusal) => {
+                let revision = self.likely_revision(&arrival, session.as_deref());
+                self.refuse(&frame, &refusal, revision)
+            }
+            Route::StrayResponse | Route::Unopened => Answer::empty(202),
+            Route::LegacyControl | Route::NotAllowed => Answer::empty(405),
+        }
+    }
+
+    /// In whose words a refusal is told when no revision was agreed on.
+    fn likely_revision(&self, arrival: &Arrival, session: Option<&HttpSession>) -> Revision {
+        if let Some(session) = session {
+            return session.revision;
+        }
+        let named = arrival
+            .header(Header::ProtocolVersion.name())
+            .map(Revision::parse);
+        match named {
+            Some(Some(revision)) => revision,
+            Some(None) => Revision::LATEST,
+            None if self.offered.legacy.is_empty() => Revision::LATEST,
+            None => Revision::LATEST_LEGACY,
+        }
+    }
+
+    fn refuse(&self, frame: &Frame<'_>, refusal: &Refusal, revision: Revision) -> Answer {
+        let dialect = Dialect {
+            revision,
+            errors: self.core.terms.policy.errors,
+        };
+        let error = refusal.on_wire(dialect);
+        tracing::warn!(reason = refusal.reason(), "{}", refusal.log_text());
+        let id = match frame {
+            Frame::Single(Envelope::Request(request)) => Some(request.id),
+            Frame::Single(_) | Frame::Batch(_) => None,
+        };
+        Answer::json(error.http_status, codec::error(id, &error.encode()))
+    }
+
+    fn unreadable(&self, error: EnvelopeError, arrival: &Arrival) -> Answer {
+        let id = match &error {
+            EnvelopeError::Shape { id, .. } => id.clone(),
+            EnvelopeError::Json(_) => None,
+        };
+        let revision = self.likely_revision(arrival, None);
+        let dialect = Dialect {
+            revision,
+            errors: self.core.terms.policy.errors,
+        };
+        let error = Refusal::from(Misbehaviour::from(error)).on_wire(dialect);
+        let text = codec::error(id.as_ref().map(Id::as_ref), &error.encode());
+        Answer::json(error.http_status, text)
+    }
+}
+
+impl Endpoint for HttpEndpoint {
+    async fn handle(&self, arrival: Arrival) -> Answer {
+        let is_sse = self.core.settings.http_sse;
+        match (arrival.path.as_str(), &arrival.verb) {
+            (path, verb) if path == self.path() => {
+                if verb == Verb::POST {
+                    self.post(arrival).await
+                } else if self.offered.legacy.is_empty() {
+                    Answer::empty(405)
+                } else if verb == Verb::GET {
+                    self.stream(&arrival)
+                } else if verb == Verb::DELETE {
+                    self.delete(&arrival)
+                } else {
+                    Answer::empty(405)
+                }
+            }
+            ("/sse", &Verb::GET) if is_sse => self.sse.open(&self.core),
+            ("/messages", &Verb::POST) if is_sse => self.sse.post(&arrival).await,
+            _ => Answer::text(404, format!("nothing here; MCP is at {}", self.path())),
+        }
+    }
+}
+
+fn http_facts(arrival: &Arrival, session: SessionFact) -> HttpFacts<'_> {
+    HttpFacts {
+        verb: Kind::Post,
+        version: seen(arrival, Header::ProtocolVersion.name()),
+        method: seen(arrival, Header::Method.name()),
+        name: seen(arrival, Header::Name.name()),
+        session,
+    }
+}
+
+/// A header as the engine wants to know of it; bytes that are not text are as good as malformed.
+fn seen<'a>(arrival: &'a Arrival, name: &str) -> Seen<'a> {
+    match arrival.count(name) {
+        0 => Seen::Absent,
+        1 => Seen::Once(arrival.header(name).unwrap_or("\u{0}")),
+        _ => Seen::Repeated,
+    }
+}
+
+/// Forwards what belongs to no request to the stream that belongs to none.
+fn pump_standalone(log: Arc<EventLog>, mut parcels: mpsc::Receiver<Parcel>) {
+    tokio::spawn(async move {
+        while let Some(parcel) = parcels.recv().await {
+            if let Parcel::Message(text) = parcel {
+                log.publish(STANDALONE, &text, None);
+            }
+        }
+    });
+}
+
+/// A session id: 128 bits that nobody can guess.
+pub(super) fn random_id() -> Option<String> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+impl HttpEndpoint {
+    /// Makes room, keeps the session, and lets it hear of changes.
+    fn keep(&self, id: String, session: Arc<Session>, revision: Revision) -> bool {
+        let log = Arc::new(EventLog::default());
+        let mut sessions = self.sessions();
+        let idle = self.core.settings.session_idle;
+        if sessions.len() >= self.core.settings.session_limit {
+            sessions.retain(|_, kept| {
+                kept.used
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .elapsed()
+                    < idle
+            });
+        }
+        if sessions.len() >= self.core.settings.session_limit {
+            return false;
+        }
+        let (outbox, parcels) = mpsc::channel(64);
+        self.core.changes.add(&session, Scope::Connection, outbox);
+        pump_standalone(Arc::clone(&log), parcels);
+        sessions.insert(
+            id,
+            Arc::new(HttpSession {
+                session,
+                log,
+                revision,
+                running: Mutex::default(),
+                used: Mutex::new(Instant::now()),
+            }),
+        );
+        true
+    }
+}
+
+/// The body of a JSON answer.
+fn json(text: String) -> Bytes {
+    Bytes::from(text)
+}

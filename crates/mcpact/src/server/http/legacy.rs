@@ -1,0 +1,284 @@
+//! Sessions: opened by `initialize`, spoken to by POST, listened to by GET, ended by DELETE.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, Abortable};
+use futures_util::stream::unfold;
+use mcpact_engine::classify::{CarrierFacts, SessionFact};
+use mcpact_spec::{Feature, Method};
+use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_wire::batch::Frame;
+use mcpact_wire::id::IdRef;
+use mcpact_wire::raw::Object;
+use tokio::sync::mpsc;
+
+use super::{HttpEndpoint, HttpSession, SESSION_ID, json, random_id};
+use crate::server::context::{Outbox, Parcel};
+use crate::server::event_log::{EventLog, Place, STANDALONE};
+use crate::server::session::{Deed, Job, Session};
+
+/// How many messages of a running request may wait to be written.
+const BACKLOG: usize = 64;
+
+/// How long a client should wait before it comes back for a stream.
+const RETRY: Duration = Duration::from_secs(1);
+
+impl HttpEndpoint {
+    pub(super) fn open(&self, body: &Bytes, frame: Frame<'_>, facts: CarrierFacts<'_>) -> Answer {
+        let session = Arc::new(Session::new(&self.core.terms));
+        let mut answer = Answer::empty(202);
+        let mut agreed = None;
+        for deed in session.frame(body, frame, facts) {
+            match deed {
+                Deed::Reply { text, status, .. } => answer = Answer::json(status, json(text)),
+                Deed::Concluded(pact) => agreed = Some(pact),
+                _ => {}
+            }
+        }
+        let Some(pact) = agreed else {
+            return answer;
+        };
+        tracing::info!(
+            transport_id = "http",
+            method = Method::Initialize.as_str(),
+            revision = pact.revision().as_str(),
+            era = pact.era().as_str(),
+            outcome = "agreed",
+            "negotiated"
+        );
+        match random_id() {
+            Some(id) if self.keep(id.clone(), session, pact.revision()) => {
+                answer.with(SESSION_ID, &id)
+            }
+            _ => Answer::text(503, "too many sessions"),
+        }
+    }
+
+    pub(super) async fn legacy(
+        &self,
+        session: &Arc<HttpSession>,
+        body: &Bytes,
+        frame: Frame<'_>,
+        facts: CarrierFacts<'_>,
+    ) -> Answer {
+        let is_batch = matches!(frame, Frame::Batch(_));
+        let mut replies = Vec::new();
+        let mut status = 200;
+        let mut jobs = Vec::new();
+        for deed in session.session.frame(body, frame, facts) {
+            match deed {
+                Deed::Reply {
+                    text,
+                    status: given,
+                    ..
+                } => {
+                    status = given;
+                    replies.push(text);
+                }
+                Deed::Serve(job) => jobs.push(job),
+                Deed::Observe {
+                    method: Some(Method::Cancelled),
+                    params,
+                } => {
+                    cancel(session, params.as_deref());
+                }
+                _ => {}
+            }
+        }
+        match (replies.pop(), jobs.pop()) {
+            (None, None) => Answer::empty(202),
+            (Some(text), None) if !is_batch => Answer::json(status, json(text)),
+            (None, Some(job)) if !is_batch => self.call(session, job).await,
+            (reply, job) => {
+                replies.extend(reply);
+                jobs.extend(job);
+                self.call_all(session, replies, jobs).await
+            }
+        }
+    }
+
+    /// A call that ends at once is answered as JSON. One that has more to say gets a stream, and goes
+    /// on when the client leaves: before 2026-07-28 a lost connection is not a cancellation.
+    async fn call(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
+        let (outbox, mut parcels) = mpsc::channel(BACKLOG);
+        let id = job.id.clone();
+        let serve =
+            Arc::clone(&self.core).serve(job, Arc::clone(&session.session), Outbox(outbox.clone()));
+        let (abort, registration) = AbortHandle::new_pair();
+        let mut future = Abortable::new(serve, registration).boxed();
+        let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        let task_session = Arc::clone(session);
+        let task_id = id.clone();
+        let finish = move |outcome: Result<_, futures_util::future::Aborted>| {
+            task_session.running().remove(&task_id);
+            let outcome = outcome.unwrap_or_else(|_| Err(cancelled()));
+            let deeds = task_session.session.answer(task_id.clone(), outcome);
+            deeds.into_iter().find_map(|deed| match deed {
+                Deed::Reply { text, status, .. } => Some((text, status)),
+                _ => None,
+            })
+        };
+        match first {
+            Poll::Ready(outcome) => match (parcels.try_recv(), finish(outcome)) {
+                (Err(_), Some((text, status))) => return Answer::json(status, json(text)),
+                (Err(_), None) => return Answer::empty(202),
+                (Ok(parcel), Some((text, status))) => {
+                    let _ = outbox.try_send(Parcel::Answer(text, status));
+                    drop(outbox);
+                    return self.event_answer(session, parcel, parcels);
+                }
+                (Ok(_), None) => return Answer::empty(202),
+            },
+            Poll::Pending => {
+                session.running().insert(id, abort);
+                tokio::spawn(async move {
+                    if let Some((text, status)) = finish(future.await) {
+                        let _ = outbox.send(Parcel::Answer(text, status)).await;
+                    }
+                });
+            }
+        }
+        match parcels.recv().await {
+            Some(Parcel::Answer(text, status)) => Answer::json(status, json(text)),
+            Some(parcel) => self.event_answer(session, parcel, parcels),
+            None => Answer::empty(202),
+        }
+    }
+
+    fn event_answer(
+        &self,
+        session: &Arc<HttpSession>,
+        first: Parcel,
+        parcels: mpsc::Receiver<Parcel>,
+    ) -> Answer {
+        let log = Arc::clone(&session.log);
+        let stream = log.open();
+        let Some(receiver) = log.attach(stream, None) else {
+            return Answer::empty(500);
+        };
+        if session.revision.has(Feature::PrimedStreams) {
+            log.publish(stream, "", Some(RETRY));
+        }
+        let is_primed = session.revision.has(Feature::PrimedStreams);
+        tokio::spawn(pump(log, stream, first, parcels, is_primed));
+        Answer::events(receive(receiver))
+    }
+
+    async fn call_all(
+        &self,
+        session: &Arc<HttpSession>,
+        mut replies: Vec<String>,
+        jobs: Vec<Job>,
+    ) -> Answer {
+        for job in jobs {
+            let (outbox, _) = mpsc::channel(BACKLOG);
+            let id = job.id.clone();
+            let outcome = Arc::clone(&self.core)
+                .serve(job, Arc::clone(&session.session), Outbox(outbox))
+                .await;
+            for deed in session.session.answer(id, outcome) {
+                if let Deed::Reply { text, .. } = deed {
+                    replies.push(text);
+                }
+            }
+        }
+        Answer::json(200, json(format!("[{}]", replies.join(","))))
+    }
+
+    /// GET: the stream that belongs to no request, or the rest of one that broke.
+    pub(super) fn stream(&self, arrival: &Arrival) -> Answer {
+        let session = match self.session(arrival) {
+            (SessionFact::Live(_), Some(session)) => session,
+            (SessionFact::Unknown, _) => return Answer::empty(404),
+            _ => return Answer::text(400, "the Mcp-Session-Id header is missing"),
+        };
+        let wants_events = arrival
+            .header("accept")
+            .is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*"));
+        if !wants_events {
+            return Answer::empty(406);
+        }
+        let place = match arrival.header("last-event-id") {
+            None => None,
+            Some(id) => match Place::parse(id) {
+                Some(place) => Some(place),
+                None => return Answer::text(400, "unknown Last-Event-ID"),
+            },
+        };
+        let stream = place.map_or(STANDALONE, |place| place.stream);
+        match session.log.attach(stream, place.map(|place| place.event)) {
+            Some(receiver) => Answer::events(receive(receiver)),
+            None if place.is_some() => Answer::text(404, "nothing to resume"),
+            None => Answer::text(409, "this session has such a stream already"),
+        }
+    }
+
+    pub(super) fn delete(&self, arrival: &Arrival) -> Answer {
+        match self.session(arrival) {
+            (SessionFact::Live(_), Some(_)) => {
+                let id = arrival.header(SESSION_ID.as_str()).unwrap_or_default();
+                self.sessions().remove(id);
+                Answer::empty(200)
+            }
+            (SessionFact::Unknown, _) => Answer::empty(404),
+            _ => Answer::text(400, "the Mcp-Session-Id header is missing"),
+        }
+    }
+}
+
+fn cancelled() -> mcpact_engine::refusal::WireError {
+    mcpact_engine::refusal::WireError {
+        code: -32603,
+        message: String::from("cancelled"),
+        data: None,
+        http_status: 200,
+    }
+}
+
+fn cancel(session: &HttpSession, params: Option<&str>) {
+    let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
+    let id = object
+        .get("requestId")
+        .and_then(IdRef::from_token)
+        .map(IdRef::to_id);
+    if let Some(abort) = id.and_then(|id| session.running().remove(&id)) {
+        abort.abort();
+    }
+}
+
+/// Writes what a call has to say into its stream, until its answer.
+async fn pump(
+    log: Arc<EventLog>,
+    stream: u64,
+    first: Parcel,
+    mut parcels: mpsc::Receiver<Parcel>,
+    is_primed: bool,
+) {
+    let mut next = Some(first);
+    while let Some(parcel) = next {
+        match parcel {
+            Parcel::Message(text) => log.publish(stream, &text, None),
+            Parcel::Answer(text, _) => {
+                log.publish(stream, &text, None);
+                break;
+            }
+            Parcel::Disconnect(retry) if is_primed => {
+                log.publish(stream, "", Some(retry));
+                log.detach(stream);
+            }
+            Parcel::Disconnect(_) => {}
+        }
+        next = parcels.recv().await;
+    }
+    log.end(stream);
+}
+
+fn receive(receiver: mpsc::Receiver<Bytes>) -> impl futures_core::Stream<Item = Bytes> + Send {
+    unfold(receiver, |mut receiver| async move {
+        receiver.recv().await.map(|bytes| (bytes, receiver))
+    })
+}

@@ -1,0 +1,210 @@
+//! Requests that stand alone: nothing is remembered, and a client that leaves cancels.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::unfold;
+use mcpact_engine::classify::{CarrierFacts, Seen, param_headers};
+use mcpact_engine::refusal::{Dialect, Refusal, WireError};
+use mcpact_spec::Method;
+use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_wire::batch::Frame;
+use mcpact_wire::id::Id;
+use mcpact_wire::raw::Object;
+use tokio::sync::mpsc;
+
+use super::{HttpEndpoint, json, seen};
+use crate::server::context::{Outbox, Parcel};
+use crate::server::event_log::frame as event;
+use crate::server::session::{Deed, Job, Session};
+
+/// How many messages of a running request may wait to be written.
+const BACKLOG: usize = 64;
+
+/// A request on its way, owned by its response: dropping the response drops the work.
+struct Running {
+    session: Arc<Session>,
+    id: Id,
+    future: Option<BoxFuture<'static, Result<String, WireError>>>,
+    parcels: mpsc::Receiver<Parcel>,
+    ready: Option<String>,
+    last: Option<(String, u16)>,
+}
+
+impl HttpEndpoint {
+    pub(super) async fn modern(
+        &self,
+        arrival: &Arrival,
+        body: &Bytes,
+        frame: Frame<'_>,
+        facts: CarrierFacts<'_>,
+    ) -> Answer {
+        let session = Arc::new(Session::new(&self.core.terms));
+        let mut written = None;
+        for deed in session.frame(body, frame, facts) {
+            match deed {
+                Deed::Reply { text, status, .. } => return Answer::json(status, json(text)),
+                Deed::Write(text) => written = Some(text),
+                Deed::Serve(job) => {
+                    if let Err(answer) = self.mirrored(arrival, &job) {
+                        return answer;
+                    }
+                    return self.run(session, job, written).await;
+                }
+                _ => {}
+            }
+        }
+        Answer::empty(202)
+    }
+
+    /// Tool parameters that have headers of their own must say the same there.
+    fn mirrored(&self, arrival: &Arrival, job: &Job) -> Result<(), Answer> {
+        if job.method != Some(Method::ToolsCall) {
+            return Ok(());
+        }
+        let params = std::str::from_utf8(&job.params).unwrap_or("{}");
+        let params = Object::parse(params).unwrap_or_default();
+        let name = params.get_str("name").unwrap_or_default();
+        let Some(entry) = self
+            .core
+            .registry
+            .tool(&name)
+            .filter(|entry| !entry.headers.is_empty())
+        else {
+            return Ok(());
+        };
+        let header = |name: &str| -> Seen<'_> { seen(arrival, name) };
+        param_headers::check(&entry.headers, params.get("arguments"), header).map_err(|fault| {
+            let dialect = Dialect {
+                revision: job.pact.revision(),
+                errors: self.core.terms.policy.errors,
+            };
+            let error = Refusal::from(fault).on_wire(dialect);
+            let text = mcpact_wire::codec::error(Some(job.id.as_ref()), &error.encode());
+            Answer::json(error.http_status, json(text))
+        })
+    }
+
+    async fn run(&self, session: Arc<Session>, job: Job, written: Option<String>) -> Answer {
+        let (outbox, parcels) = mpsc::channel(BACKLOG);
+        let id = job.id.clone();
+        let mut future = Arc::clone(&self.core)
+            .serve(job, Arc::clone(&session), Outbox(outbox))
+            .boxed();
+        if written.is_none() {
+            let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+            if let Poll::Ready(outcome) = first {
+                let mut running = Running {
+                    session,
+                    id,
+                    future: None,
+                    parcels,
+                    ready: None,
+                    last: None,
+                };
+                return running.whole(outcome);
+            }
+        }
+        let mut running = Running {
+            session,
+            id,
+            future: Some(future),
+            parcels,
+            ready: written,
+            last: None,
+        };
+        if running.ready.is_none() {
+            match running.step().await {
+                Some(Said::Message(text)) => running.ready = Some(text),
+                Some(Said::Answer(text, status)) => return Answer::json(status, json(text)),
+                None => return Answer::empty(202),
+            }
+        }
+        Answer::events(unfold(running, |mut running| async move {
+            if let Some(text) = running.ready.take() {
+                return Some((event(None, &text, None), running));
+            }
+            match running.step().await? {
+                Said::Message(text) | Said::Answer(text, _) => {
+                    Some((event(None, &text, None), running))
+                }
+            }
+        }))
+    }
+}
+
+/// What a running request says next.
+enum Said {
+    Message(String),
+    Answer(String, u16),
+}
+
+impl Running {
+    /// The next message, or the answer once everything before it is said.
+    async fn step(&mut self) -> Option<Said> {
+        loop {
+            if let Some(text) = self.message() {
+                return Some(Said::Message(text));
+            }
+            if let Some((text, status)) = self.last.take() {
+                return Some(Said::Answer(text, status));
+            }
+            let future = self.future.as_mut()?;
+            tokio::select! {
+                biased;
+                parcel = self.parcels.recv() => match parcel {
+                    Some(Parcel::Message(text)) => return Some(Said::Message(text)),
+                    Some(Parcel::Answer(..) | Parcel::Disconnect(_)) | None => {}
+                },
+                outcome = future => {
+                    self.future = None;
+                    let last = self.answer(outcome);
+                    match self.message() {
+                        // The answer waits behind what was said before it.
+                        Some(text) => {
+                            self.last = last;
+                            return Some(Said::Message(text));
+                        }
+                        None => return last.map(|(text, status)| Said::Answer(text, status)),
+                    }
+                }
+            }
+        }
+    }
+
+    fn message(&mut self) -> Option<String> {
+        while let Ok(parcel) = self.parcels.try_recv() {
+            if let Parcel::Message(text) = parcel {
+                return Some(text);
+            }
+        }
+        None
+    }
+
+    fn answer(&self, outcome: Result<String, WireError>) -> Option<(String, u16)> {
+        let deeds = self.session.answer(self.id.clone(), outcome);
+        deeds.into_iter().find_map(|deed| match deed {
+            Deed::Reply { text, status, .. } => Some((text, status)),
+            _ => None,
+        })
+    }
+
+    /// The answer of a call that ended at once: JSON, unless it has said something before.
+    fn whole(&mut self, outcome: Result<String, WireError>) -> Answer {
+        let mut said = Vec::new();
+        while let Some(text) = self.message() {
+            said.push(event(None, &text, None));
+        }
+        match self.answer(outcome) {
+            Some((text, status)) if said.is_empty() => Answer::json(status, json(text)),
+            Some((text, _)) => {
+                said.push(event(None, &text, None));
+                Answer::events(futures_util::stream::iter(said))
+            }
+            None => Answer::empty(202),
+        }
+    }
+}

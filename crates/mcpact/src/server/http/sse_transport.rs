@@ -1,0 +1,124 @@
+//! The HTTP+SSE transport of 2024-11-05: a stream to listen on, and another address to speak to.
+//!
+//! Behind it stands an ordinary connection of lines, so that nothing of the protocol is written
+//! twice.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::link::{LineSink, LineSource};
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use mcpact_wire::frame::sse::{EventParts, write_event};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::random_id;
+use crate::server::dispatch::Core;
+use crate::server::event_log::frame as event;
+use crate::server::lines;
+
+/// How many such connections may live at a time.
+const LIMIT: usize = 1000;
+
+#[derive(Debug, Default)]
+pub(super) struct SseSessions {
+    sinks: Arc<Mutex<HashMap<String, Arc<AsyncMutex<LineSink>>>>>,
+}
+
+/// The listening half; the session ends with it.
+struct Listening {
+    source: LineSource,
+    first: Option<Bytes>,
+    id: String,
+    sinks: Arc<Mutex<HashMap<String, Arc<AsyncMutex<LineSink>>>>>,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        lock(&self.sinks).remove(&self.id);
+    }
+}
+
+fn lock(
+    sinks: &Mutex<HashMap<String, Arc<AsyncMutex<LineSink>>>>,
+) -> MutexGuard<'_, HashMap<String, Arc<AsyncMutex<LineSink>>>> {
+    sinks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SseSessions {
+    pub(super) fn open(&self, core: &Arc<Core>) -> Answer {
+        let Some(id) = random_id().filter(|_| lock(&self.sinks).len() < LIMIT) else {
+            return Answer::text(503, "too many sessions");
+        };
+        let (ours, theirs) = memory::pair();
+        let core = Arc::clone(core);
+        tokio::spawn(async move {
+            if let Err(error) = lines::run(core, theirs).await {
+                tracing::debug!(%error, "connection ended");
+            }
+        });
+        lock(&self.sinks).insert(id.clone(), Arc::new(AsyncMutex::new(ours.sink)));
+        let mut endpoint = Vec::new();
+        let address = format!("/messages?sessionId={id}");
+        let parts = EventParts {
+            name: Some("endpoint"),
+            data: Some(&address),
+            ..EventParts::default()
+        };
+        if write_event(&mut endpoint, &parts).is_err() {
+            return Answer::empty(500);
+        }
+        let listening = Listening {
+            source: ours.source,
+            first: Some(endpoint.into()),
+            id,
+            sinks: Arc::clone(&self.sinks),
+        };
+        Answer::events(unfold(listening, |mut listening| async move {
+            let bytes = listening.next().await?;
+            Some((bytes, listening))
+        }))
+    }
+
+    pub(super) async fn post(&self, arrival: &Arrival) -> Answer {
+        let id = arrival.query.as_deref().and_then(|query| {
+            query
+                .split('&')
+                .find_map(|pair| pair.strip_prefix("sessionId="))
+        });
+        let Some(sink) = id.and_then(|id| lock(&self.sinks).get(id).cloned()) else {
+            return Answer::text(404, "no such session");
+        };
+        let Ok(text) = std::str::from_utf8(&arrival.body) else {
+            return Answer::text(400, "the body is not UTF-8");
+        };
+        let mut sink = sink.lock().await;
+        sink.push(text);
+        match sink.flush().await {
+            Ok(()) => Answer::text(202, "Accepted"),
+            Err(_) => Answer::text(404, "no such session"),
+        }
+    }
+}
+
+impl Listening {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        loop {
+            while let Some(line) = self.source.next_line() {
+                if let Line::Json(bytes) = line {
+                    let text = std::str::from_utf8(bytes).unwrap_or_default();
+                    return Some(event(None, text, None));
+                }
+            }
+            if !self.source.fill().await.ok()? {
+                return None;
+            }
+        }
+    }
+}

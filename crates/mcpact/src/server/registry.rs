@@ -1,0 +1,212 @@
+//! What a server has, in the order in which it was registered.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jsonschema::Validator;
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::classify::param_headers::{Annotation, annotations};
+use mcpact_engine::lint;
+use mcpact_spec::{Capability, Extension, Method, Revision, Side};
+use serde_json::{Map, Value, json};
+
+use super::context::Context;
+use super::error::HandlerError;
+use super::uri_template::UriTemplate;
+use crate::model::{
+    Completion, CompletionRef, Prompt, PromptResult, Resource, ResourceContents, ResourceTemplate,
+    TaskSupport, Tool, ToolResult,
+};
+
+/// An asynchronous function that was registered.
+pub(super) struct Handler<In, Out> {
+    #[expect(clippy::type_complexity, reason = "it is spelled out once, here")]
+    function:
+        Arc<dyn Fn(In, Context) -> BoxFuture<'static, Result<Out, HandlerError>> + Send + Sync>,
+}
+
+impl<In, Out> Handler<In, Out> {
+    pub(super) fn new<F, Fut>(function: F) -> Self
+    where
+        F: Fn(In, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, HandlerError>> + Send + 'static,
+    {
+        Self {
+            function: Arc::new(move |input, context| Box::pin(function(input, context))),
+        }
+    }
+
+    pub(super) fn call(
+        &self,
+        input: In,
+        context: Context,
+    ) -> BoxFuture<'static, Result<Out, HandlerError>> {
+        (self.function)(input, context)
+    }
+}
+
+impl<In, Out> Clone for Handler<In, Out> {
+    fn clone(&self) -> Self {
+        Self {
+            function: Arc::clone(&self.function),
+        }
+    }
+}
+
+impl<In, Out> std::fmt::Debug for Handler<In, Out> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Handler(..)")
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ToolEntry {
+    pub(super) tool: Tool,
+    pub(super) input: Option<Validator>,
+    pub(super) output: Option<Validator>,
+    pub(super) headers: Vec<Annotation>,
+    /// What is asked before the work begins; its outcome is what the work gets.
+    pub(super) gather: Option<Handler<Value, Value>>,
+    pub(super) run: Handler<Value, ToolResult>,
+}
+
+impl ToolEntry {
+    /// Schemas are compiled once; one that refers to something outside of itself is refused by the
+    /// validator, which has no way to fetch anything.
+    pub(super) fn new(tool: Tool, run: Handler<Value, ToolResult>) -> Result<Self, String> {
+        let compile = |schema: &Value| {
+            jsonschema::options()
+                .build(schema)
+                .map_err(|error| format!("the schema of tool `{}` is unusable: {error}", tool.name))
+        };
+        let input = Some(compile(&tool.input_schema)?);
+        let output = tool.output_schema.as_ref().map(compile).transpose()?;
+        let headers = annotations(&tool.input_schema.to_string())
+            .map_err(|fault| format!("tool `{}`: {fault}", tool.name))?;
+        Ok(Self {
+            input,
+            output,
+            headers,
+            gather: None,
+            run,
+            tool,
+        })
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct ResourceEntry {
+    pub(super) resource: Resource,
+    pub(super) read: Handler<String, Vec<ResourceContents>>,
+}
+
+#[derive(Debug)]
+pub(super) struct TemplateEntry {
+    pub(super) template: ResourceTemplate,
+    pub(super) matcher: UriTemplate,
+    pub(super) read: Handler<(String, Map<String, Value>), Vec<ResourceContents>>,
+}
+
+#[derive(Debug)]
+pub(super) struct PromptEntry {
+    pub(super) prompt: Prompt,
+    pub(super) get: Handler<Map<String, Value>, PromptResult>,
+}
+
+/// What is to be completed.
+#[derive(Clone, Debug)]
+pub struct CompletionRequest {
+    /// What the argument belongs to.
+    pub reference: CompletionRef,
+    /// The argument's name.
+    pub name: String,
+    /// What was typed so far.
+    pub value: String,
+    /// The arguments that are already known.
+    pub known: Map<String, Value>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    pub(super) tools: Vec<ToolEntry>,
+    pub(super) resources: Vec<ResourceEntry>,
+    pub(super) templates: Vec<TemplateEntry>,
+    pub(super) prompts: Vec<PromptEntry>,
+    pub(super) completion: Option<Handler<CompletionRequest, Completion>>,
+    pub(super) logs: bool,
+    by_name: HashMap<String, usize>,
+}
+
+impl Registry {
+    pub(super) fn add_tool(&mut self, entry: ToolEntry) {
+        self.by_name
+            .insert(entry.tool.name.clone(), self.tools.len());
+        self.tools.push(entry);
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<&ToolEntry> {
+        self.by_name.get(name).and_then(|at| self.tools.get(*at))
+    }
+
+    pub(super) fn set_gather(&mut self, name: &str, gather: Handler<Value, Value>) {
+        let entry = self
+            .by_name
+            .get(name)
+            .and_then(|at| self.tools.get_mut(*at));
+        if let Some(entry) = entry {
+            entry.gather = Some(gather);
+        }
+    }
+
+    pub(super) fn prompt(&self, name: &str) -> Option<&PromptEntry> {
+        self.prompts.iter().find(|entry| entry.prompt.name == name)
+    }
+
+    fn runs_tasks(&self) -> bool {
+        self.tools
+            .iter()
+            .any(|entry| entry.tool.supports_tasks() != TaskSupport::Forbidden)
+    }
+
+    /// The declaration that follows from what is registered.
+    pub(super) fn capabilities(&self) -> CapabilitySet {
+        let mut handlers = Vec::new();
+        let mut flags = Vec::new();
+        if !self.tools.is_empty() {
+            handlers.extend([Method::ToolsList, Method::ToolsCall]);
+            flags.push(Capability::ToolsListChanged);
+        }
+        if !self.resources.is_empty() || !self.templates.is_empty() {
+            handlers.extend([Method::ResourcesList, Method::ResourcesRead]);
+            handlers.push(Method::ResourcesSubscribe);
+            flags.push(Capability::ResourcesListChanged);
+        }
+        if !self.prompts.is_empty() {
+            handlers.extend([Method::PromptsList, Method::PromptsGet]);
+            flags.push(Capability::PromptsListChanged);
+        }
+        if self.completion.is_some() {
+            handlers.push(Method::CompletionComplete);
+        }
+        if self.logs {
+            handlers.push(Method::LoggingSetLevel);
+        }
+        if self.runs_tasks() {
+            handlers.extend([Method::TasksGet, Method::TasksList, Method::TasksCancel]);
+            flags.push(Capability::ServerTasksToolsCall);
+        }
+        let set = lint::declaration(Side::Server, &handlers, &flags, Revision::LATEST_LEGACY);
+        if !self.runs_tasks() {
+            return set;
+        }
+        let mut document: Value = serde_json::from_str(set.raw()).unwrap_or_default();
+        document["extensions"] = json!({ Extension::Tasks.id(): {} });
+        CapabilitySet::parse(
+            Side::Server,
+            Some(&document.to_string()),
+            mcpact_engine::policy::Reading::Lenient,
+        )
+        .unwrap_or(set)
+    }
+}

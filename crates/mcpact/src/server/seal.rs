@@ -1,0 +1,202 @@
+//! State that a client carries for us and cannot read, change, lend or reuse elsewhere.
+//!
+//! `2026-07-28 basic/patterns/mrtr#request-state`: what comes back is hostile until proven ours.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead, KeyInit};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+const NONCE: usize = 24;
+
+/// A key that lives as long as its server, or longer if it is given one.
+#[derive(Clone)]
+pub(super) struct Sealer {
+    cipher: XChaCha20Poly1305,
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealer(..)")
+    }
+}
+
+/// What a sealed state is good for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Binding<'a> {
+    pub(super) principal: &'a str,
+    pub(super) method: &'a str,
+    pub(super) digest: [u8; 32],
+}
+
+/// What is sealed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Claims {
+    principal: String,
+    method: String,
+    digest: [u8; 32],
+    expires: u64,
+    round: u32,
+    answers: Map<String, Value>,
+}
+
+/// What was sealed, proven ours and fitting.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    pub(super) round: u32,
+    pub(super) answers: Map<String, Value>,
+}
+
+/// The state is not ours, not for this, or no longer good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unsealable;
+
+impl Sealer {
+    pub(super) fn new(key: [u8; 32]) -> Self {
+        Self {
+            cipher: XChaCha20Poly1305::new(&key.into()),
+        }
+    }
+
+    /// A key from the operating system's randomness.
+    pub(super) fn random() -> Result<Self, getrandom::Error> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        Ok(Self::new(key))
+    }
+
+    pub(super) fn seal(
+        &self,
+        binding: Binding<'_>,
+        round: u32,
+        answers: Map<String, Value>,
+        expires: u64,
+    ) -> Option<String> {
+        let claims = Claims {
+            principal: binding.principal.to_owned(),
+            method: binding.method.to_owned(),
+            digest: binding.digest,
+            expires,
+            round,
+            answers,
+        };
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).ok()?;
+        let plain = serde_json::to_vec(&claims).ok()?;
+        let sealed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), plain.as_slice())
+            .ok()?;
+        let mut bytes = nonce.to_vec();
+        bytes.extend_from_slice(&sealed);
+        Some(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    pub(super) fn open(
+        &self,
+        text: &str,
+        binding: Binding<'_>,
+        now: u64,
+    ) -> Result<Opened, Unsealable> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealable)?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(Unsealable)?;
+        let plain = self
+            .cipher
+            .decrypt(&XNonce::from(*nonce), sealed)
+            .map_err(|_| Unsealable)?;
+        let claims: Claims = serde_json::from_slice(&plain).map_err(|_| Unsealable)?;
+        let fits = claims.principal == binding.principal
+            && claims.method == binding.method
+            && claims.digest == binding.digest
+            && claims.expires > now;
+        if fits {
+            Ok(Opened {
+                round: claims.round,
+                answers: claims.answers,
+            })
+        } else {
+            Err(Unsealable)
+        }
+    }
+}
+
+/// The digest of what a call is about: its parameters without what changes from round to round.
+pub(super) fn digest(params: &Map<String, Value>) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for (key, value) in params {
+        if matches!(key.as_str(), "inputResponses" | "requestState" | "_meta") {
+            continue;
+        }
+        hash.update(serde_json::json!([key, value]).to_string());
+    }
+    hash.finalize().into()
+}
+
+/// Seconds since 1970.
+pub(super) fn unix_now() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(principal: &str) -> Binding<'_> {
+        Binding {
+            principal,
+            method: "tools/call",
+            digest: [7; 32],
+        }
+    }
+
+    /// F16: a state opens only for the same caller, method and parameters, in time and unchanged.
+    #[test]
+    fn a_state_is_good_only_for_what_it_was_made() {
+        let sealer = Sealer::random().unwrap();
+        let answers = Map::from_iter([("k".to_owned(), Value::from(1))]);
+        let sealed = sealer.seal(binding("a"), 2, answers, 100).unwrap();
+        let opened = sealer.open(&sealed, binding("a"), 99).unwrap();
+        assert_eq!((opened.round, opened.answers["k"].as_i64()), (2, Some(1)));
+        assert!(
+            sealer.open(&sealed, binding("b"), 99).is_err(),
+            "another caller"
+        );
+        assert!(sealer.open(&sealed, binding("a"), 100).is_err(), "too late");
+        let other = Binding {
+            method: "prompts/get",
+            ..binding("a")
+        };
+        assert!(sealer.open(&sealed, other, 99).is_err(), "another method");
+        let other = Binding {
+            digest: [8; 32],
+            ..binding("a")
+        };
+        assert!(sealer.open(&sealed, other, 99).is_err(), "other parameters");
+        for broken in [
+            format!("{sealed}-TAMPERED"),
+            sealed[1..].to_owned(),
+            String::new(),
+            "é".into(),
+        ] {
+            assert!(sealer.open(&broken, binding("a"), 99).is_err(), "{broken}");
+        }
+        assert!(
+            Sealer::random()
+                .unwrap()
+                .open(&sealed, binding("a"), 99)
+                .is_err(),
+            "another key"
+        );
+        let again = sealer.seal(binding("a"), 2, Map::new(), 100).unwrap();
+        assert_ne!(
+            again,
+            sealer.seal(binding("a"), 2, Map::new(), 100).unwrap(),
+            "never the same twice"
+        );
+    }
+}

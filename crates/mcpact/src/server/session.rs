@@ -1,0 +1,223 @@
+//! One connection or session: the engine's machine behind a lock, and the requests of ours that wait
+//! for the client.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use mcpact_engine::classify::CarrierFacts;
+use mcpact_engine::effect::{Effect, End};
+use mcpact_engine::outstanding::Patience;
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::{Input, Scope, Server, ServerTerms};
+use mcpact_spec::Method;
+use mcpact_wire::batch::Frame;
+use mcpact_wire::envelope::Outcome;
+use mcpact_wire::id::Id;
+use tokio::sync::oneshot;
+
+use super::clock::now;
+
+/// What the machine wants done, owned.
+#[derive(Debug)]
+pub(super) enum Deed {
+    Write(String),
+    Reply {
+        text: String,
+        status: u16,
+    },
+    Serve(Job),
+    Observe {
+        method: Option<Method>,
+        params: Option<String>,
+    },
+    Concluded(Arc<Pact>),
+    Withheld(String),
+    HangUp,
+}
+
+/// A request to be served.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) id: Id,
+    pub(super) method: Option<Method>,
+    pub(super) name: String,
+    pub(super) params: Bytes,
+    pub(super) progress_token: Option<String>,
+    pub(super) pact: Arc<Pact>,
+}
+
+/// How one of our requests to the client ended.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Result(String),
+    Error(String),
+    Lost(&'static str),
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    machine: Mutex<Option<Server>>,
+    waiting: Mutex<HashMap<String, oneshot::Sender<Heard>>>,
+    last_id: AtomicI64,
+}
+
+impl Session {
+    pub(super) fn new(terms: &Arc<ServerTerms>) -> Self {
+        Self {
+            machine: Mutex::new(Some(Server::new(Arc::clone(terms), now()))),
+            waiting: Mutex::default(),
+            last_id: AtomicI64::new(0),
+        }
+    }
+
+    pub(super) fn bytes(&self, bytes: &Bytes) -> Vec<Deed> {
+        self.step(
+            Input::Bytes {
+                bytes,
+                facts: CarrierFacts::Stream,
+            },
+            Some(bytes),
+        )
+    }
+
+    pub(super) fn frame(
+        &self,
+        bytes: &Bytes,
+        frame: Frame<'_>,
+        facts: CarrierFacts<'_>,
+    ) -> Vec<Deed> {
+        self.step(Input::Frame { frame, facts }, Some(bytes))
+    }
+
+    pub(super) fn answer(&self, id: Id, outcome: Result<String, WireError>) -> Vec<Deed> {
+        self.step(Input::Answer { id, outcome }, None)
+    }
+
+    pub(super) fn notify(&self, scope: Scope, method: Method, params: &str) -> Vec<Deed> {
+        self.step(
+            Input::Notify {
+                scope,
+                method: method.as_str(),
+                params: Some(params),
+            },
+            None,
+        )
+    }
+
+    pub(super) fn tick(&self) -> Vec<Deed> {
+        self.step(Input::Tick, None)
+    }
+
+    pub(super) fn close(&self) {
+        self.step(Input::Closed, None);
+    }
+
+    /// Asks the client something and gives the message to send with the place where the answer will
+    /// arrive.
+    pub(super) fn ask(
+        &self,
+        method: Method,
+        params: &str,
+        patience: Patience,
+    ) -> Result<(String, oneshot::Receiver<Heard>), String> {
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let (sender, receiver) = oneshot::channel();
+        self.waiting().insert(id.to_string(), sender);
+        let input = Input::Ask {
+            id,
+            method: method.as_str(),
+            params: Some(params),
+            patience,
+        };
+        for deed in self.step(input, None) {
+            match deed {
+                Deed::Write(text) => return Ok((text, receiver)),
+                Deed::Withheld(why) => {
+                    self.waiting().remove(&id.to_string());
+                    return Err(why);
+                }
+                _ => {}
+            }
+        }
+        Err(String::from("the connection is closed"))
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<Heard>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn step(&self, input: Input<'_>, source: Option<&Bytes>) -> Vec<Deed> {
+        let mut slot = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(machine) = slot.take() else {
+            return Vec::new();
+        };
+        let step = machine.handle(input, now());
+        *slot = Some(step.next);
+        step.effects
+            .into_iter()
+            .filter_map(|effect| self.own(effect, source))
+            .collect()
+    }
+
+    fn own(&self, effect: Effect<'_>, source: Option<&Bytes>) -> Option<Deed> {
+        Some(match effect {
+            Effect::Write(text) => Deed::Write(text),
+            Effect::Reply {
+                text, http_status, ..
+            } => Deed::Reply {
+                text,
+                status: http_status,
+            },
+            Effect::Serve(call) => Deed::Serve(Job {
+                id: call.id,
+                method: call.method,
+                name: call.name.into(),
+                params: match (call.params.raw, source) {
+                    (Some(raw), Some(source)) => source.slice_ref(raw.as_bytes()),
+                    (Some(raw), None) => Bytes::copy_from_slice(raw.as_bytes()),
+                    (None, _) => Bytes::from_static(b"{}"),
+                },
+                progress_token: call.params.meta.progress_token.map(str::to_owned),
+                pact: call.pact,
+            }),
+            Effect::Observe(note) => Deed::Observe {
+                method: note.method,
+                params: note.params.raw.map(str::to_owned),
+            },
+            Effect::Settled { id, end, .. } => {
+                if let Some(sender) = self.waiting().remove(id.raw()) {
+                    // Whoever asked may have gone; then nobody needs the answer.
+                    let _ = sender.send(heard(&end));
+                }
+                return None;
+            }
+            Effect::Concluded(pact) => Deed::Concluded(pact),
+            Effect::Withheld(misuse) => Deed::Withheld(misuse.to_string()),
+            Effect::HangUp => Deed::HangUp,
+            Effect::Dropped(drop) => {
+                tracing::debug!(what = %drop.what, why = ?drop.why, "dropped");
+                return None;
+            }
+            Effect::Report(refusal) => {
+                tracing::warn!(reason = refusal.reason(), "{}", refusal.log_text());
+                return None;
+            }
+            Effect::Remember(_) | Effect::Abandon(_) | Effect::Respawn | Effect::TryHttpSse => {
+                return None;
+            }
+        })
+    }
+}
+
+fn heard(end: &End<'_>) -> Heard {
+    match end {
+        End::Answered(Outcome::Result(body)) => Heard::Result(body.raw.to_owned()),
+        End::Answered(Outcome::Error(raw)) => Heard::Error((*raw).to_owned()),
+        End::TimedOut => Heard::Lost("the client did not answer in time"),
+        End::Cancelled => Heard::Lost("the question was withdrawn"),
+        End::ConnectionClosed => Heard::Lost("the client went away"),
+    }
+}
