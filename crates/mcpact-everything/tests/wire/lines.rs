@@ -1,0 +1,221 @@
+//! The reference server on lines, spoken to word by word.
+
+use mcpact_spec::Revision;
+use mcpact_transport::link::Link;
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use serde_json::{Value, json};
+
+use crate::http::request;
+
+struct Peer(Link);
+
+impl Peer {
+    fn start(revisions: &[Revision]) -> Self {
+        let (ours, theirs) = memory::pair();
+        let server = mcpact_everything::server(revisions);
+        tokio::spawn(async move { server.serve(theirs).await });
+        Self(ours)
+    }
+
+    async fn say(&mut self, text: &str) {
+        self.0.sink.push(text);
+        self.0.sink.flush().await.unwrap();
+    }
+
+    async fn hear(&mut self) -> Value {
+        loop {
+            if let Some(Line::Json(bytes)) = self.0.source.next_line() {
+                return serde_json::from_slice(bytes).unwrap();
+            }
+            assert!(self.0.source.fill().await.unwrap(), "the server closed");
+        }
+    }
+
+    async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+        self.say(&request(id, method, &params).to_string()).await;
+        self.hear().await
+    }
+
+    async fn open(&mut self, version: &str, capabilities: Value) {
+        let params = json!({"protocolVersion": version, "capabilities": capabilities,
+            "clientInfo": {"name": "t", "version": "1"}});
+        let opened = self.ask(0, "initialize", params).await;
+        assert_eq!(opened["result"]["protocolVersion"], version);
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            .await;
+    }
+}
+
+/// T2, F1: noise, garbage and foreign shapes get their error, and the connection lives on.
+#[tokio::test]
+async fn garbage_does_not_end_a_connection() {
+    let mut peer = Peer::start(&Revision::ALL);
+    peer.open("2025-11-25", json!({})).await;
+    for (bad, code) in [
+        ("{\"jsonrpc\":\"2.0\",", -32700),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, -32700),
+        ("[]", -32600),
+    ] {
+        peer.say(bad).await;
+        assert_eq!(peer.hear().await["error"]["code"], code, "{bad}");
+    }
+    peer.say("this is not JSON").await;
+    let pong = peer.ask(9, "ping", json!({})).await;
+    assert_eq!(pong, json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
+}
+
+/// F9, F10, F8: a tool that asks becomes requests of a legacy connection, in the middle of its call.
+#[tokio::test]
+async fn questions_are_requests_of_a_legacy_connection() {
+    let mut peer = Peer::start(&Revision::ALL);
+    peer.open(
+        "2025-11-25",
+        json!({"elicitation": {}, "sampling": {}, "roots": {}}),
+    )
+    .await;
+    let params = json!({"name": "test_input_required_result_multiple_inputs"});
+    peer.say(&request(1, "tools/call", &params).to_string())
+        .await;
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        let question = peer.hear().await;
+        let answer = match question["method"].as_str().unwrap() {
+            "elicitation/create" => json!({"action": "accept", "content": {"name": "A"}}),
+            "sampling/createMessage" => {
+                json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "hi"}})
+            }
+            "roots/list" => json!({"roots": []}),
+            other => panic!("{other}"),
+        };
+        asked.push(question["method"].as_str().unwrap().to_owned());
+        peer.say(&json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}).to_string())
+            .await;
+    }
+    assert_eq!(asked.len(), 3);
+    let done = peer.hear().await;
+    assert_eq!(done["result"]["content"][0]["text"], "3 answers");
+}
+
+/// F16: the same tool asks a modern client by a result, and a changed state is refused.
+#[tokio::test]
+async fn questions_are_results_of_a_modern_connection() {
+    let mut peer = Peer::start(&Revision::ALL);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+    let name = "test_input_required_result_multi_round";
+    let first = peer
+        .ask(1, "tools/call", json!({"name": name, "_meta": meta}))
+        .await;
+    assert_eq!(first["result"]["resultType"], "input_required");
+    let state = first["result"]["requestState"].as_str().unwrap().to_owned();
+    let answer = json!({"action": "accept", "content": {"name": "Ann", "color": "blue"}});
+    let retry = |state: &str, key: &str| json!({"name": name, "_meta": meta, "requestState": state, "inputResponses": {key: answer}});
+    let second = peer.ask(2, "tools/call", retry(&state, "step1")).await;
+    assert_eq!(second["result"]["resultType"], "input_required");
+    let next = second["result"]["requestState"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_ne!(next, state);
+    let forged = peer
+        .ask(3, "tools/call", retry(&format!("{next}x"), "step2"))
+        .await;
+    assert_eq!(forged["error"]["code"], -32602);
+    let mut other = retry(&next, "step2");
+    other["name"] = json!("test_input_required_result_elicitation");
+    assert_eq!(
+        peer.ask(4, "tools/call", other).await["error"]["code"],
+        -32602,
+        "MR-07"
+    );
+    let last = peer.ask(5, "tools/call", retry(&next, "step2")).await;
+    assert_eq!(last["result"]["content"][0]["text"], "Ann likes blue");
+}
+
+/// F13: a cancelled call is not answered, and its work ends.
+#[tokio::test]
+async fn a_cancelled_call_is_not_answered() {
+    let mut peer = Peer::start(&Revision::ALL);
+    peer.open("2025-06-18", json!({})).await;
+    let slow = json!({"name": "slow_compute", "arguments": {"seconds": 30}});
+    peer.say(&request(1, "tools/call", &slow).to_string()).await;
+    peer.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
+        .await;
+    assert_eq!(peer.ask(2, "ping", json!({})).await["id"], 2);
+    let again = peer.ask(1, "ping", json!({})).await;
+    assert_eq!(again["id"], 1, "the id is free again");
+}
+
+/// F3, F14: unknown tools, bad arguments and bad cursors get their codes, revision by revision.
+#[tokio::test]
+async fn bad_requests_get_their_codes() {
+    for (version, is_result) in [
+        ("2024-11-05", false),
+        ("2025-06-18", false),
+        ("2025-11-25", true),
+    ] {
+        let mut peer = Peer::start(&Revision::ALL);
+        peer.open(version, json!({})).await;
+        let unknown = peer.ask(1, "tools/call", json!({"name": "nope"})).await;
+        assert_eq!(unknown["error"]["code"], -32602, "{version}");
+        let bad = peer
+            .ask(
+                2,
+                "tools/call",
+                json!({"name": "add", "arguments": {"a": "x", "b": 2}}),
+            )
+            .await;
+        assert_eq!(
+            bad["result"]["isError"] == json!(true),
+            is_result,
+            "{version}: {bad}"
+        );
+        assert_eq!(
+            bad["error"]["code"] == json!(-32602),
+            !is_result,
+            "{version}: {bad}"
+        );
+        let cursor = peer
+            .ask(3, "tools/list", json!({"cursor": "nonsense"}))
+            .await;
+        assert_eq!(cursor["error"]["code"], -32602);
+        let missing = peer
+            .ask(4, "resources/read", json!({"uri": "test://none"}))
+            .await;
+        assert_eq!(missing["error"]["code"], -32002, "{version}");
+    }
+}
+
+/// F14: a list in pages is complete, and each page has its limit.
+#[tokio::test]
+async fn lists_come_in_pages() {
+    let (ours, theirs) = memory::pair();
+    let server = mcpact_everything::server(&Revision::ALL).settings(|s| s.page_size = 7);
+    tokio::spawn(async move { server.serve(theirs).await });
+    let mut peer = Peer(ours);
+    peer.open("2025-11-25", json!({})).await;
+    let mut names = Vec::new();
+    let mut params = json!({});
+    for id in 1.. {
+        let page = peer.ask(id, "tools/list", params.clone()).await;
+        let tools = page["result"]["tools"].as_array().unwrap().clone();
+        assert!(tools.len() <= 7);
+        names.extend(
+            tools
+                .iter()
+                .map(|tool| tool["name"].as_str().unwrap().to_owned()),
+        );
+        match page["result"]["nextCursor"].as_str() {
+            Some(cursor) => params = json!({ "cursor": cursor }),
+            None => break,
+        }
+    }
+    let total = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), total);
+    assert!(total > 30);
+}

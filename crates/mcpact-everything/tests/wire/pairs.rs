@@ -1,0 +1,109 @@
+//! Every revision with every revision, on memory and on HTTP, by the library's own client.
+
+use mcpact::client::{Client, ClientError};
+use mcpact::model::ElicitResult;
+use mcpact_engine::client::EraMode;
+use mcpact_spec::{Era, Revision};
+use mcpact_transport::memory;
+use serde_json::{Map, Value, json};
+
+use crate::http::Running;
+
+enum Carrier {
+    Memory,
+    Http,
+}
+
+async fn connect(
+    carrier: &Carrier,
+    client: Revision,
+    server: &[Revision],
+) -> Result<(Client, Option<Running>), ClientError> {
+    let builder = Client::builder("pair", "1")
+        .mode(EraMode::Pin(client))
+        .silence_limit(std::time::Duration::from_millis(500))
+        .on_elicitation(|_| async {
+            Ok(ElicitResult::accept(Map::from_iter([(
+                "name".to_owned(),
+                json!("Ann"),
+            )])))
+        });
+    match carrier {
+        Carrier::Memory => {
+            let (ours, theirs) = memory::pair();
+            let server = mcpact_everything::server(server);
+            tokio::spawn(async move { server.serve(theirs).await });
+            Ok((builder.connect(ours).await?, None))
+        }
+        Carrier::Http => {
+            let running = Running::everything(server).await;
+            Ok((builder.connect(running.url.as_str()).await?, Some(running)))
+        }
+    }
+}
+
+fn arguments(all: &[(&str, &str)]) -> Map<String, Value> {
+    all.iter()
+        .map(|(key, value)| ((*key).to_owned(), json!(value)))
+        .collect()
+}
+
+/// N15, T1: all 5×5 pairs of single revisions end as the specification's matrix says, on every
+/// carrier: the same revision works, any other pair finds out that it does not.
+#[tokio::test]
+async fn single_revisions_meet_only_themselves() {
+    for carrier in [Carrier::Memory, Carrier::Http] {
+        for client in Revision::ALL {
+            for server in Revision::ALL {
+                let connected = connect(&carrier, client, &[server]).await;
+                match connected {
+                    Ok((connected, _running)) => {
+                        assert_eq!(client, server, "must not agree");
+                        assert_eq!(connected.pact().revision(), client);
+                        let result = connected
+                            .call_tool("echo", json!({"text": "hello"}))
+                            .await
+                            .unwrap();
+                        assert_eq!(result.all_text(), "hello");
+                    }
+                    Err(error) => assert_ne!(client, server, "{client} must agree: {error}"),
+                }
+            }
+        }
+    }
+}
+
+/// N14, T1: a server of all revisions serves every client in its own, with questions in its way.
+#[tokio::test]
+async fn a_server_of_all_revisions_serves_every_client() {
+    for carrier in [Carrier::Memory, Carrier::Http] {
+        for client in Revision::ALL {
+            let (connected, _running) = connect(&carrier, client, &Revision::ALL).await.unwrap();
+            assert_eq!(connected.pact().revision(), client);
+            assert!(connected.list_tools().await.unwrap().len() > 30);
+            assert!(!connected.list_prompts().await.unwrap().is_empty());
+            let read = connected.read_resource("test://static-text").await.unwrap();
+            assert_eq!(read.contents.len(), 1);
+            let prompt = connected
+                .get_prompt(
+                    "test_prompt_with_arguments",
+                    arguments(&[("arg1", "x"), ("arg2", "y")]),
+                )
+                .await
+                .unwrap();
+            assert_eq!(prompt.messages.len(), 1);
+            let asks = client.era() == Era::Modern || client >= Revision::V2025_06_18;
+            let greeted = connected
+                .call_tool("test_input_required_result_elicitation", json!({}))
+                .await;
+            match greeted {
+                Ok(result) if asks => assert_eq!(result.all_text(), "Hello, Ann!", "{client}"),
+                Ok(result) => assert!(result.failed(), "{client} has no elicitation: {result:?}"),
+                Err(error) => assert!(!asks, "{client}: {error}"),
+            }
+            let missing = connected.call_tool("no_such_tool", Value::Null).await;
+            assert!(missing.is_err());
+            connected.close().await;
+        }
+    }
+}

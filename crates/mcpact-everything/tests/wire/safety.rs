@@ -1,0 +1,267 @@
+//! SAFETY 1.1 against a server without a single setting.
+
+use mcpact_spec::Revision;
+use serde_json::json;
+
+use crate::http::{Raw, Running, modern};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+/// T8: H1, H2: foreign pages and names are turned away on every verb, the local ones are not.
+#[tokio::test]
+async fn foreign_hosts_and_origins_get_403() {
+    let server = Running::everything(&Revision::ALL).await;
+    for origin in [
+        "http://evil.example",
+        "null",
+        "http://localhost.evil.example",
+        "http://127.0.0.1@evil",
+    ] {
+        for verb in ["GET", "DELETE", "OPTIONS"] {
+            let reply = server
+                .send(&Raw::new(verb, "/mcp").with("origin", origin))
+                .await;
+            assert_eq!(reply.status, 403, "{verb} {origin}");
+        }
+        let reply = server
+            .send(&Raw::text(INITIALIZE).with("origin", origin))
+            .await;
+        assert_eq!(reply.status, 403, "POST {origin}");
+        assert_eq!(
+            reply.header("mcp-session-id"),
+            None,
+            "the handler was not entered"
+        );
+    }
+    for host in ["evil.example", "evil.example:80", "localhost.evil.example"] {
+        assert_eq!(
+            server
+                .send(&Raw::text(INITIALIZE).with("host", host))
+                .await
+                .status,
+            403,
+            "{host}"
+        );
+    }
+    let twice = Raw::text(INITIALIZE)
+        .and("origin", "http://localhost")
+        .and("origin", "http://localhost");
+    assert_eq!(server.send(&twice).await.status, 403);
+    for host in ["localhost:1234", "127.0.0.1", "[::1]:9"] {
+        let local = Raw::text(INITIALIZE)
+            .with("host", host)
+            .with("origin", "http://localhost:3000");
+        assert_eq!(server.send(&local).await.status, 200, "{host}");
+    }
+}
+
+/// T8: H5: a body of another kind is refused before it is read.
+#[tokio::test]
+async fn other_content_types_get_415() {
+    let server = Running::everything(&Revision::ALL).await;
+    for kind in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "",
+        "text/plain; application/json",
+    ] {
+        assert_eq!(
+            server
+                .send(&Raw::text(INITIALIZE).with("content-type", kind))
+                .await
+                .status,
+            415,
+            "{kind}"
+        );
+    }
+    let reply = server
+        .send(&Raw::text(INITIALIZE).with("content-type", "Application/JSON; charset=utf-8"))
+        .await;
+    assert_eq!(reply.status, 200);
+}
+
+/// T9: a body beyond the limit is refused, and the server goes on.
+#[tokio::test]
+async fn large_bodies_get_413() {
+    let server = mcpact_everything::server(&Revision::ALL).settings(|s| s.limits.body = 1024);
+    let server = Running::start(server).await;
+    let large = Raw::text(&format!("{{\"x\":\"{}\"}}", "y".repeat(2000)));
+    assert_eq!(server.send(&large).await.status, 413);
+    assert_eq!(server.send(&Raw::text(INITIALIZE)).await.status, 200);
+}
+
+/// T9: a client that never finishes its headers or body does not keep its connection.
+#[tokio::test]
+async fn slow_clients_are_let_go() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = mcpact_everything::server(&Revision::ALL).settings(|s| {
+        s.limits.header_timeout = std::time::Duration::from_millis(200);
+        s.limits.body_timeout = std::time::Duration::from_millis(200);
+    });
+    let server = Running::start(server).await;
+    for opening in [
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: ",
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
+    ] {
+        let mut stream = tokio::net::TcpStream::connect(server.address)
+            .await
+            .unwrap();
+        stream.write_all(opening.as_bytes()).await.unwrap();
+        let mut end = Vec::new();
+        stream.read_to_end(&mut end).await.unwrap();
+        let text = String::from_utf8_lossy(&end);
+        assert!(text.is_empty() || text.contains("408"), "{text}");
+    }
+}
+
+/// T4: H6, H7, H8, H20: the ladder of a modern request, with its statuses.
+#[tokio::test]
+async fn modern_faults_have_their_codes_and_statuses() {
+    let server = Running::everything(&Revision::ALL).await;
+    let list = modern(1, "tools/list", json!({}));
+    let call = modern(
+        1,
+        "tools/call",
+        json!({"name": "echo", "arguments": {"text": "x"}}),
+    );
+    let mut bare = list.clone();
+    bare["params"] = json!({});
+    let mut future = list.clone();
+    future["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("v999");
+    for (name, raw, code, status) in [
+        ("no metadata", Raw::modern(&bare), -32602, 400),
+        (
+            "header differs",
+            Raw::modern(&list).with("mcp-protocol-version", "2025-11-25"),
+            -32020,
+            400,
+        ),
+        (
+            "unknown version",
+            Raw::modern(&future).with("mcp-protocol-version", "v999"),
+            -32022,
+            400,
+        ),
+        (
+            "method differs",
+            Raw::modern(&list).with("mcp-method", "Tools/List"),
+            -32020,
+            400,
+        ),
+        (
+            "method twice",
+            Raw::modern(&list).and("mcp-method", "tools/list"),
+            -32020,
+            400,
+        ),
+        (
+            "name differs",
+            Raw::modern(&call).with("mcp-name", "other"),
+            -32020,
+            400,
+        ),
+        (
+            "bad sentinel",
+            Raw::modern(&call).with("mcp-name", "=?base64?!!?="),
+            -32020,
+            400,
+        ),
+        (
+            "unknown method",
+            Raw::modern(&modern(1, "no/such", json!({}))),
+            -32601,
+            404,
+        ),
+        (
+            "removed method",
+            Raw::modern(&modern(1, "ping", json!({}))),
+            -32601,
+            404,
+        ),
+        (
+            "not JSON",
+            Raw::text("{").with("mcp-protocol-version", "2026-07-28"),
+            -32700,
+            400,
+        ),
+        (
+            "an array",
+            Raw::text("[]").with("mcp-protocol-version", "2026-07-28"),
+            -32600,
+            400,
+        ),
+        (
+            "id null",
+            Raw::text(r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#),
+            -32600,
+            400,
+        ),
+    ] {
+        let reply = server.send(&raw).await;
+        assert_eq!(
+            (reply.code(), reply.status),
+            (code, status),
+            "{name}: {reply:?}"
+        );
+    }
+    assert_eq!(
+        server.send(&Raw::modern(&call)).await.json()["result"]["content"][0]["text"],
+        "x"
+    );
+}
+
+/// T4: H9: annotated parameters must be mirrored, and integers compare as numbers.
+#[tokio::test]
+async fn annotated_parameters_are_checked() {
+    let server = Running::everything(&Revision::ALL).await;
+    let call = modern(
+        1,
+        "tools/call",
+        json!({"name": "test_x_mcp_header", "arguments": {"region": "us"}}),
+    );
+    assert_eq!(
+        server.send(&Raw::modern(&call)).await.code(),
+        -32020,
+        "missing"
+    );
+    let right = Raw::modern(&call).with("mcp-param-region", "us");
+    assert_eq!(server.send(&right).await.status, 200);
+    let wrong = Raw::modern(&call).with("mcp-param-region", "eu");
+    assert_eq!(server.send(&wrong).await.code(), -32020);
+}
+
+/// T4: H16: a modern-only server has no streams, no sessions and no verbs but POST.
+#[tokio::test]
+async fn a_modern_only_server_has_only_post() {
+    let server = Running::everything(&[Revision::V2026_07_28]).await;
+    for verb in ["GET", "DELETE", "PUT"] {
+        assert_eq!(
+            server.send(&Raw::new(verb, "/mcp")).await.status,
+            405,
+            "{verb}"
+        );
+    }
+    let list = modern(1, "tools/list", json!({}));
+    let raw = Raw::modern(&list)
+        .with("mcp-session-id", "anything")
+        .with("last-event-id", "1-1");
+    let reply = server.send(&raw).await;
+    assert_eq!(reply.status, 200, "both are ignored");
+    assert_eq!(reply.header("mcp-session-id"), None);
+    let refused = server.send(&Raw::text(INITIALIZE)).await;
+    assert_eq!(
+        refused.json()["error"]["data"]["supported"],
+        json!(["2026-07-28"])
+    );
+}
+
+/// T3: an address that is not the server's gets a helpful 404.
+#[tokio::test]
+async fn other_paths_get_404() {
+    let server = Running::everything(&Revision::ALL).await;
+    let reply = server.send(&Raw::new("GET", "/")).await;
+    assert_eq!(
+        (reply.status, reply.body.as_str()),
+        (404, "nothing here; MCP is at /mcp")
+    );
+}
