@@ -39,7 +39,15 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
         report::heading(format_args!("fuzz {target} for {} s", options.seconds));
         let limit = format!("-max_total_time={}", options.seconds);
         let mut command = unstable_cargo(checkout, nightly.as_deref());
-        run_program(command.args(["fuzz", "run", &target, "--", &limit]))?;
+        // What is found goes to a folder of its own; the committed corpus is only read.
+        let found = format!("fuzz/target/found/{target}");
+        let folder = checkout.path(&found);
+        std::fs::create_dir_all(&folder).map_err(|source| Failure::File {
+            path: folder,
+            source,
+        })?;
+        let corpus = format!("fuzz/corpus/{target}");
+        run_program(command.args(["fuzz", "run", &target, &found, &corpus, "--", &limit]))?;
     }
     Ok(())
 }

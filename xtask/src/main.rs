@@ -6,6 +6,7 @@
 
 mod bench;
 mod checkout;
+mod conformance;
 mod deny;
 mod dependencies;
 mod failure;
@@ -58,6 +59,8 @@ enum Command {
     Fuzz(fuzz::Options),
     /// Measure the hot paths and compare them with the targets.
     Bench(bench::Options),
+    /// Run the official conformance suite against our server and client.
+    Conformance(conformance::Options),
     /// Check licences, advisories and sources of the dependencies.
     Deny,
 }
@@ -83,6 +86,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::House => house::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),
         Command::Bench(options) => bench::run(&checkout, &options),
+        Command::Conformance(options) => conformance::run(&checkout, &options),
         Command::Deny => deny::run(&checkout),
     }
 }

@@ -76,10 +76,32 @@ fn classify(c: &mut Criterion) {
         ("stream", CarrierFacts::Stream),
         ("http", CarrierFacts::Http(input::http_facts())),
     ] {
+        // A client says the same about itself in every request, and a connection remembers.
+        let mut memory = None;
         group.bench_function(name, |b| {
-            b.iter(|| admit(black_box(&request), black_box(&facts), &server, &policy));
+            b.iter(|| {
+                admit(
+                    black_box(&request),
+                    black_box(&facts),
+                    &server,
+                    &policy,
+                    &mut memory,
+                )
+            });
         });
     }
+    group.bench_function("first", |b| {
+        let facts = CarrierFacts::Stream;
+        b.iter(|| {
+            admit(
+                black_box(&request),
+                black_box(&facts),
+                &server,
+                &policy,
+                &mut None,
+            )
+        });
+    });
     group.finish();
 }
 

@@ -18,7 +18,7 @@ use mcpact_wire::model::discover::CacheScope;
 use mcpact_wire::model::implementation::Implementation;
 
 use crate::capability::CapabilitySet;
-use crate::classify::{CarrierFacts, Endpoint, LegacySessions};
+use crate::classify::{CarrierFacts, Endpoint, LegacySessions, Remembered};
 use crate::effect::{Effect, Effects, End, Step};
 use crate::outstanding::{Outstanding, Patience};
 use crate::pact::{Pact, Party};
@@ -128,6 +128,7 @@ pub struct Server {
     subscribed: bool,
     heard: bool,
     served_modern: bool,
+    memory: Option<Arc<Remembered>>,
     opened: Moment,
     trail: Trail,
 }
@@ -215,9 +216,23 @@ impl Server {
             subscribed: false,
             heard: false,
             served_modern: false,
+            memory: None,
             opened: now,
             trail: Trail::default(),
         }
+    }
+
+    /// Begins with the agreement that another connection with the same terms remembers.
+    #[must_use]
+    pub fn remembering(mut self, memory: Option<Arc<Remembered>>) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// The last modern agreement, for the next connection with the same terms.
+    #[must_use]
+    pub fn memory(&self) -> Option<Arc<Remembered>> {
+        self.memory.clone()
     }
 
     /// How far the legacy conversation has come.

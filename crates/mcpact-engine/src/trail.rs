@@ -90,6 +90,9 @@ pub enum TrailEvent {
     },
 }
 
+/// How many events a transcript holds; a peer that goes on and on fills no more.
+const LIMIT: usize = 256;
+
 /// The transcript of one negotiation.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
@@ -104,6 +107,16 @@ impl Trail {
         &self.events
     }
 
+    fn note(&mut self, event: TrailEvent) {
+        if self.events.len() < LIMIT {
+            self.events.push(event);
+        }
+    }
+
+    fn note_all(&mut self, events: impl Iterator<Item = TrailEvent>) {
+        events.for_each(|event| self.note(event));
+    }
+
     /// Notes a declaration and what was forgiven in it.
     pub fn declared<'v>(
         &mut self,
@@ -113,13 +126,13 @@ impl Trail {
         let side = set.owner().as_str();
         // The document was scanned before; what does not serialise is told as an empty object.
         let raw = RawValue::from_string(set.raw().to_string()).unwrap_or_default();
-        self.events.push(TrailEvent::Declared {
+        self.note(TrailEvent::Declared {
             side,
             versions: versions.into_iter().map(String::from).collect(),
             capabilities: raw,
         });
         for finding in set.findings() {
-            self.events.push(TrailEvent::Forgiven {
+            self.note(TrailEvent::Forgiven {
                 side,
                 path: finding.fault.path.clone(),
                 detail: finding.fault.to_string(),
@@ -129,7 +142,7 @@ impl Trail {
 
     /// Notes the choice of a version.
     pub fn selected(&mut self, revision: Revision, how: Chosen) {
-        self.events.push(TrailEvent::Selected {
+        self.note(TrailEvent::Selected {
             revision: revision.as_str(),
             era: revision.era().as_str(),
             how,
@@ -139,17 +152,16 @@ impl Trail {
     /// Notes what a side leaves out of what it sends.
     pub fn trimmed(&mut self, side: Side, all: Vec<Trimmed>) {
         let side = side.as_str();
-        self.events
-            .extend(all.into_iter().map(|t| TrailEvent::Trimmed {
-                side,
-                path: t.path,
-                why: t.why,
-            }));
+        self.note_all(all.into_iter().map(|t| TrailEvent::Trimmed {
+            side,
+            path: t.path,
+            why: t.why,
+        }));
     }
 
     /// Notes a step of the probe.
     pub fn probed(&mut self, saw: impl Into<String>, concluded: impl Into<String>) {
-        self.events.push(TrailEvent::Probed {
+        self.note(TrailEvent::Probed {
             saw: saw.into(),
             concluded: concluded.into(),
         });
@@ -158,20 +170,20 @@ impl Trail {
     /// Notes the agreement, and every declaration that came to nothing.
     pub fn agreed(&mut self, pact: &Pact) {
         for dropped in pact.dropped() {
-            self.events.push(TrailEvent::Dropped {
+            self.note(TrailEvent::Dropped {
                 side: dropped.owner.as_str(),
                 path: dropped.path.into(),
                 why: dropped.why.explain(),
             });
         }
-        self.events.push(TrailEvent::Agreed {
+        self.note(TrailEvent::Agreed {
             revision: pact.revision().as_str(),
         });
     }
 
     /// Notes a refusal.
     pub fn refused(&mut self, refusal: &Refusal, dialect: Dialect) {
-        self.events.push(TrailEvent::Refused {
+        self.note(TrailEvent::Refused {
             reason: refusal.reason(),
             code: refusal.on_wire(dialect).code,
             detail: refusal.log_text(),

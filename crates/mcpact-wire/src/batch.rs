@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::envelope::{Envelope, EnvelopeError, ShapeFault};
 use crate::layout::Layout;
-use crate::scan::{Cursor, utf8};
+use crate::scan::{Cursor, ScanError, ScanFault, utf8};
 
 /// How many messages a batch may hold unless the owner says otherwise.
 pub const DEFAULT_BATCH_LIMIT: usize = 100;
@@ -37,8 +37,22 @@ impl<'a> Frame<'a> {
         let mut members = Vec::new();
         cursor.elements(|cursor| {
             if cursor.next_byte()? == b'{' {
-                let layout = Layout::scan(cursor)?;
-                members.push(Envelope::view(text, &layout));
+                let start = cursor.clone();
+                match Layout::scan(cursor) {
+                    Ok(layout) => members.push(Envelope::view(text, &layout)),
+                    // A doubled member is the fault of this message alone.
+                    Err(
+                        error @ ScanError {
+                            fault: ScanFault::Duplicate(_),
+                            ..
+                        },
+                    ) => {
+                        *cursor = start;
+                        cursor.value(1)?;
+                        members.push(Err(error.into()));
+                    }
+                    Err(error) => return Err(error),
+                }
             } else {
                 cursor.value(1)?;
                 members.push(Err(EnvelopeError::Shape {
@@ -90,6 +104,16 @@ mod tests {
                 ..
             })
         ));
+    }
+
+    #[test]
+    fn a_doubled_member_is_the_fault_of_one_message() {
+        let body = br#"[{"jsonrpc":"2.0","id":1,"id":2,"method":"x"},{"jsonrpc":"2.0","id":3,"method":"y"}]"#;
+        let Frame::Batch(members) = Frame::parse(body).unwrap() else {
+            panic!("a batch");
+        };
+        assert!(matches!(members[0], Err(EnvelopeError::Json(_))));
+        assert!(matches!(members[1], Ok(Envelope::Request(_))));
     }
 
     #[test]

@@ -182,6 +182,10 @@ impl<'a> Envelope<'a> {
         }
         let id = layout.id.of(text).map(IdRef::from_token);
         let parts = (has(layout.method), has(layout.result), has(layout.error));
+        if !parts.0 && has(layout.params) {
+            // Two readers could take the members of one body for those of the other.
+            return Err(shape(ShapeFault::Parts));
+        }
         match parts {
             (true, false, false) => {
                 let method = layout

@@ -4,7 +4,7 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use core::hash::{Hash, Hasher};
 
-use crate::scan::{quote, unquote};
+use crate::scan::{is_unspeakable, quote, unquote};
 
 /// A borrowed request id: the raw JSON token.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,12 @@ impl<'a> IdRef<'a> {
 
     /// What two spellings of the same id have in common; `1` and `"1"` stay different.
     fn key(self) -> (bool, Cow<'a, str>) {
-        (self.raw.starts_with('"'), unquote(self.raw))
+        let is_text = self.raw.starts_with('"');
+        if is_unspeakable(self.raw) {
+            // Two such ids would look alike once their surrogates are replaced.
+            return (is_text, Cow::Borrowed(self.raw));
+        }
+        (is_text, unquote(self.raw))
     }
 
     /// An owned copy.
@@ -143,5 +148,6 @@ mod tests {
         let of = |raw| IdRef::from_token(raw).unwrap();
         assert_eq!(of("\"a\""), of("\"\\u0061\""));
         assert_ne!(of("1"), of("\"1\""));
+        assert_ne!(of(r#""\ud800""#), of(r#""\ud801""#));
     }
 }

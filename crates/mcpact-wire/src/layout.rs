@@ -79,7 +79,7 @@ fn note(
 
 /// Steps over a value of which nothing is noted.
 fn pass(depth: u32) -> impl Fn(&mut Cursor<'_>) -> Result<(), ScanError> {
-    move |cursor| cursor.value(depth).map(drop)
+    move |cursor| cursor.skip_value(depth)
 }
 
 impl Layout {
@@ -105,7 +105,7 @@ impl Layout {
                 Ok(())
             }
             "error" => note(cursor, &mut found.error, "error", pass(1)),
-            _ => cursor.value(1).map(drop),
+            _ => cursor.skip_value(1),
         })?;
         found.whole = span(start, cursor.at())?;
         Ok(found)
@@ -114,7 +114,7 @@ impl Layout {
     /// Scans `params` or `result`.
     fn scan_body(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ScanError> {
         if cursor.next_byte()? != b'{' {
-            return cursor.value(1).map(drop);
+            return cursor.skip_value(1);
         }
         let found = self;
         cursor.members(1, |cursor, key| match &*key {
@@ -128,7 +128,7 @@ impl Layout {
             "uri" => note(cursor, &mut found.uri, "uri", pass(2)),
             "taskId" => note(cursor, &mut found.task_id, "taskId", pass(2)),
             "resultType" => note(cursor, &mut found.result_type, "resultType", pass(2)),
-            _ => cursor.value(2).map(drop),
+            _ => cursor.skip_value(2),
         })
     }
 }
@@ -136,7 +136,7 @@ impl Layout {
 impl MetaSpans {
     fn scan(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ScanError> {
         if cursor.next_byte()? != b'{' {
-            return cursor.value(2).map(drop);
+            return cursor.skip_value(2);
         }
         cursor.members(2, |cursor, key| {
             let (slot, name) = match &*key {
@@ -149,7 +149,7 @@ impl MetaSpans {
                 meta::PROGRESS_TOKEN => (&mut self.progress_token, meta::PROGRESS_TOKEN),
                 meta::SERVER_INFO => (&mut self.server_info, meta::SERVER_INFO),
                 meta::SUBSCRIPTION_ID => (&mut self.subscription_id, meta::SUBSCRIPTION_ID),
-                _ => return cursor.value(3).map(drop),
+                _ => return cursor.skip_value(3),
             };
             note(cursor, slot, name, pass(3))
         })

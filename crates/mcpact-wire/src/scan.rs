@@ -1,7 +1,11 @@
 //! One pass over a JSON text: is it well-formed, and where does each value end?
 
+mod walk;
+
 use alloc::borrow::Cow;
 use alloc::string::String;
+
+use walk::{Slip, Walk};
 
 /// How deep objects and arrays may nest.
 pub const MAX_DEPTH: u32 = 128;
@@ -56,29 +60,6 @@ pub struct ScanError {
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-}
-
-const LOW: u64 = 0x0101_0101_0101_0101;
-const HIGH: u64 = 0x8080_8080_8080_8080;
-
-/// Marks, in the high bit of each byte, where a string may not simply go on: a quote, a backslash
-/// or a control character. Only the lowest mark is exact, and only that one is used.
-const fn stops(word: u64) -> u64 {
-    let quote = word ^ (LOW * 0x22);
-    let slash = word ^ (LOW * 0x5c);
-    ((quote.wrapping_sub(LOW) & !quote)
-        | (slash.wrapping_sub(LOW) & !slash)
-        | (word.wrapping_sub(LOW * 0x20) & !word))
-        & HIGH
-}
-
-/// Whether a block of bytes has no stop at all; the loop has no exit, so it becomes vector code.
-fn is_plain(block: &[u8; 32]) -> bool {
-    let mut stop = 0_u8;
-    for &b in block {
-        stop |= u8::from(b == b'"') | u8::from(b == b'\\') | u8::from(b < 0x20);
-    }
-    stop == 0
 }
 
 impl<'a> Cursor<'a> {
@@ -161,11 +142,7 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         loop {
-            self.skip_space();
-            let start = self.at;
-            self.skip_string()?;
-            let key = unquote(self.since(start));
-            self.expect(b':')?;
+            let key = self.key()?;
             visit(self, key)?;
             match self.next_byte()? {
                 b',' => self.at += 1,
@@ -201,178 +178,49 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The nesting below `base` lives in the bits of one integer: 1 is an object, 0 an array. That
-    /// is what makes 128 the limit, and recursion and allocation unnecessary.
-    fn skip_value(&mut self, base: u32) -> Result<(), ScanError> {
-        let mut kinds: u128 = 0;
-        let mut depth = base;
-        loop {
-            match self.next_byte()? {
-                opening @ (b'{' | b'[') => {
-                    if depth >= MAX_DEPTH {
-                        return self.fail(ScanFault::Depth);
-                    }
-                    self.at += 1;
-                    let is_object = opening == b'{';
-                    if self.next_byte()? == opening + 2 {
-                        self.at += 1;
-                    } else {
-                        depth += 1;
-                        kinds = (kinds << 1) | u128::from(is_object);
-                        if is_object {
-                            self.skip_key()?;
-                        }
-                        continue;
-                    }
-                }
-                b'"' => self.skip_string()?,
-                b'-' | b'0'..=b'9' => self.skip_number()?,
-                b't' => self.skip_word("true")?,
-                b'f' => self.skip_word("false")?,
-                b'n' => self.skip_word("null")?,
-                _ => return self.fail(ScanFault::Byte),
-            }
-            loop {
-                if depth == base {
-                    return Ok(());
-                }
-                let in_object = kinds & 1 == 1;
-                match self.next_byte()? {
-                    b',' => {
-                        self.at += 1;
-                        if in_object {
-                            self.skip_key()?;
-                        }
-                        break;
-                    }
-                    b'}' if in_object => {}
-                    b']' if !in_object => {}
-                    _ => return self.fail(ScanFault::Byte),
-                }
-                self.at += 1;
-                depth -= 1;
-                kinds >>= 1;
-            }
-        }
-    }
-
-    fn skip_key(&mut self) -> Result<(), ScanError> {
-        self.skip_space();
-        self.skip_string()?;
-        self.expect(b':')
-    }
-
-    fn skip_word(&mut self, word: &str) -> Result<(), ScanError> {
-        if self.bytes()[self.at..].starts_with(word.as_bytes()) {
-            self.at += word.len();
-            Ok(())
-        } else {
-            self.fail(ScanFault::Byte)
-        }
-    }
-
-    fn skip_string(&mut self) -> Result<(), ScanError> {
-        if self.peek() != Some(b'"') {
-            return self.fail(if self.peek().is_none() {
-                ScanFault::End
-            } else {
-                ScanFault::Byte
-            });
-        }
-        self.at += 1;
-        loop {
-            self.skip_plain();
-            match self.peek() {
-                Some(b'"') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                Some(b'\\') => self.skip_escape()?,
-                Some(_) => return self.fail(ScanFault::Text),
-                None => return self.fail(ScanFault::End),
-            }
-        }
-    }
-
-    /// Moves to the next quote, backslash or control character, or to the end.
-    fn skip_plain(&mut self) {
-        let mut rest = &self.bytes()[self.at..];
-        while let Some((word, _)) = rest.split_first_chunk::<8>() {
-            let marks = stops(u64::from_le_bytes(*word));
-            if marks != 0 {
-                self.at += (marks.trailing_zeros() / 8) as usize;
-                return;
-            }
-            rest = &rest[8..];
-            self.at += 8;
-            while let Some((block, tail)) = rest.split_first_chunk::<32>() {
-                if !is_plain(block) {
-                    break;
-                }
-                rest = tail;
-                self.at += 32;
-            }
-        }
-        self.at += rest
-            .iter()
-            .take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\')
-            .count();
-    }
-
-    fn skip_escape(&mut self) -> Result<(), ScanError> {
-        let length = match self.bytes().get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-            Some(b'u') => {
-                let digits = self.bytes().get(self.at + 2..self.at + 6);
-                if !digits.is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit)) {
-                    return self.fail(ScanFault::Text);
-                }
-                6
-            }
-            Some(_) => return self.fail(ScanFault::Text),
-            None => return self.fail(ScanFault::End),
+    fn walk<T>(
+        &mut self,
+        step: impl FnOnce(&mut Walk<'a>) -> Result<T, Slip>,
+    ) -> Result<T, ScanError> {
+        let mut walk = Walk {
+            bytes: self.bytes(),
+            at: self.at,
         };
-        self.at += length;
-        Ok(())
+        let outcome = step(&mut walk);
+        self.at = walk.at;
+        outcome.map_err(|slip| ScanError {
+            at: walk.at,
+            fault: slip.into(),
+        })
     }
 
-    fn skip_number(&mut self) -> Result<(), ScanError> {
-        if self.peek() == Some(b'-') {
-            self.at += 1;
-        }
-        if self.peek() == Some(b'0') {
-            self.at += 1;
-        } else {
-            self.skip_digits()?;
-        }
-        if self.peek() == Some(b'.') {
-            self.at += 1;
-            self.skip_digits()?;
-        }
-        if let Some(b'e' | b'E') = self.peek() {
-            self.at += 1;
-            if let Some(b'+' | b'-') = self.peek() {
-                self.at += 1;
+    /// Steps over a value that starts at `depth`.
+    pub(crate) fn skip_value(&mut self, depth: u32) -> Result<(), ScanError> {
+        self.walk(|walk| walk.value(depth))
+    }
+
+    /// Steps over a key and its colon.
+    fn key(&mut self) -> Result<Cow<'a, str>, ScanError> {
+        let mut start = 0;
+        let mut end = 0;
+        let escaped = self.walk(|walk| {
+            if walk.next_byte()? != b'"' {
+                return Err(Slip::Byte);
             }
-            self.skip_digits()?;
+            start = walk.at;
+            let escaped = walk.string()?;
+            end = walk.at;
+            if walk.next_byte()? != b':' {
+                return Err(Slip::Byte);
+            }
+            walk.at += 1;
+            Ok(escaped)
+        })?;
+        if escaped {
+            return Ok(unquote(self.text.get(start..end).unwrap_or_default()));
         }
-        match self.peek() {
-            Some(b'0'..=b'9') => self.fail(ScanFault::Number),
-            _ => Ok(()),
-        }
-    }
-
-    fn skip_digits(&mut self) -> Result<(), ScanError> {
-        let count = self.bytes()[self.at..]
-            .iter()
-            .take_while(|b| b.is_ascii_digit())
-            .count();
-        self.at += count;
-        if count == 0 {
-            self.fail(ScanFault::Number)
-        } else {
-            Ok(())
-        }
+        let plain = self.text.get(start + 1..end - 1).unwrap_or_default();
+        Ok(Cow::Borrowed(plain))
     }
 }
 
@@ -415,27 +263,49 @@ pub fn unquote(token: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether a string token says something that no text can: it has a lone surrogate.
+#[must_use]
+pub(crate) fn is_unspeakable(token: &str) -> bool {
+    token.contains('\\') && serde_json::from_str::<String>(token).is_err()
+}
+
 /// The text of a raw value that is a string; none for every other kind.
 #[must_use]
 pub fn text(raw: &str) -> Option<Cow<'_, str>> {
     raw.starts_with('"').then(|| unquote(raw))
 }
 
-/// Only for strings that serde refuses, which are those with lone surrogates.
+/// Only for strings that serde refuses, which are those with lone surrogates: piece by piece, so that
+/// only the piece that cannot be said is replaced.
 fn unescape_lossy(inner: &str) -> String {
     let mut out = String::with_capacity(inner.len());
     let mut rest = inner;
-    while let Some(at) = rest.find("\\u") {
-        let (plain, escape) = rest.split_at(at);
-        out.push_str(plain);
-        let code = escape
-            .get(2..6)
-            .and_then(|d| u32::from_str_radix(d, 16).ok());
-        out.push(
-            code.and_then(char::from_u32)
-                .unwrap_or(char::REPLACEMENT_CHARACTER),
-        );
-        rest = escape.get(6..).unwrap_or_default();
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let escape = &rest[at..];
+        let is_unicode = escape.as_bytes().get(1) == Some(&b'u');
+        let single = if is_unicode { 6 } else { 2 };
+        // A pair of surrogates is one character; try it before either half.
+        let lengths = if is_unicode {
+            [12, single]
+        } else {
+            [single, single]
+        };
+        let found = lengths.into_iter().find_map(|length| {
+            let piece = escape.get(..length)?;
+            let text = serde_json::from_str::<String>(&alloc::format!("\"{piece}\"")).ok()?;
+            (length == single || text.chars().count() == 1).then_some((length, text))
+        });
+        match found {
+            Some((length, text)) => {
+                out.push_str(&text);
+                rest = escape.get(length..).unwrap_or_default();
+            }
+            None => {
+                out.push(char::REPLACEMENT_CHARACTER);
+                rest = escape.get(single..).unwrap_or_default();
+            }
+        }
     }
     out.push_str(rest);
     out

@@ -84,12 +84,12 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "classify/stream",
         "classify.stream",
-        "modern classification on a stream",
+        "modern classification on a stream, client seen before",
     ),
     row(
         "classify/http",
         "classify.http",
-        "modern classification over HTTP, with headers",
+        "modern classification over HTTP, client seen before",
     ),
     row(
         "negotiate/initialize",

@@ -67,13 +67,23 @@ fn dotted(path: &[&str]) -> String {
     path.join(".")
 }
 
+/// What is left of a row's path after these segments.
+fn after<'a>(row: &'a str, path: &[&str]) -> Option<&'a str> {
+    let (first, others) = path.split_first()?;
+    let mut rest = row.strip_prefix(first)?;
+    for own in others {
+        rest = rest.strip_prefix('.')?.strip_prefix(own)?;
+    }
+    // A key with a dot in it is one segment, not two.
+    path.iter().all(|own| !own.contains('.')).then_some(rest)
+}
+
 fn is_at(row: &str, path: &[&str]) -> bool {
-    row.split('.').eq(path.iter().copied())
+    after(row, path).is_some_and(str::is_empty)
 }
 
 fn is_above(row: &str, path: &[&str]) -> bool {
-    let mut segments = row.split('.');
-    path.iter().all(|own| segments.next() == Some(own)) && segments.next().is_some()
+    after(row, path).is_some_and(|rest| rest.starts_with('.'))
 }
 
 impl Reader {

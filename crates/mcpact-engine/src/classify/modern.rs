@@ -23,11 +23,23 @@ use crate::version;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModernCall {
     /// What this one request and its server have agreed on.
-    pub pact: Pact,
+    pub pact: Arc<Pact>,
     /// The method, if any revision defines it.
     pub method: Option<Method>,
     /// Which log messages the request wants; none unless it says so.
     pub log_level: Option<LogLevel>,
+}
+
+/// The agreement of an earlier request, for the next one that says exactly the same.
+///
+/// Nothing is inferred from it: it is used only for a request whose own metadata has the same bytes,
+/// and then it is what that request would have come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remembered {
+    revision: Revision,
+    capabilities: Box<str>,
+    info: Option<Box<str>>,
+    pact: Arc<Pact>,
 }
 
 /// What the rungs look at, and what the earlier ones found.
@@ -39,7 +51,8 @@ struct Climb<'a> {
     written: &'a str,
     capabilities: &'a str,
     revision: Revision,
-    pact: Option<Pact>,
+    memory: &'a mut Option<Arc<Remembered>>,
+    pact: Option<Arc<Pact>>,
     method: Option<Method>,
     log_level: Option<LogLevel>,
 }
@@ -59,7 +72,8 @@ const LADDER: [Rung; 8] = [
     log_level,
 ];
 
-/// Judges a modern request by everything but its parameters.
+/// Judges a modern request by everything but its parameters. `memory` belongs to the owner of server
+/// and policy, and saves building the same pact again.
 ///
 /// # Errors
 /// The first rung that it fails.
@@ -68,6 +82,7 @@ pub fn admit(
     facts: &CarrierFacts<'_>,
     server: &Party,
     policy: &Policy,
+    memory: &mut Option<Arc<Remembered>>,
 ) -> Result<ModernCall, Refusal> {
     let mut climb = Climb {
         request,
@@ -77,6 +92,7 @@ pub fn admit(
         written: "",
         capabilities: "",
         revision: Revision::LATEST,
+        memory,
         pact: None,
         method: None,
         log_level: None,
@@ -173,22 +189,37 @@ fn method_header(climb: &mut Climb<'_>) -> Result<(), Refusal> {
     mirrors(Header::Method, http.method, Some(&climb.request.method))
 }
 
-/// Builds the pact of this one request; nothing is remembered from earlier ones.
+/// Builds the pact of this one request; nothing is inferred from earlier ones.
 fn agreement(climb: &mut Climb<'_>) -> Result<(), Refusal> {
+    let info = climb.request.params.meta.client_info;
+    if let Some(known) = climb.memory
+        && known.revision == climb.revision
+        && *known.capabilities == *climb.capabilities
+        && known.info.as_deref() == info
+    {
+        climb.pact = Some(Arc::clone(&known.pact));
+        return Ok(());
+    }
     let capabilities =
         CapabilitySet::parse(Side::Client, Some(climb.capabilities), climb.policy.reading)
             .map_err(|fault| Misbehaviour::Document {
                 owner: Side::Client,
                 fault,
             })?;
-    let info = climb.request.params.meta.client_info;
-    let info = info.and_then(|raw| Implementation::parse(meta::CLIENT_INFO, Some(raw)).ok());
+    let who = info.and_then(|raw| Implementation::parse(meta::CLIENT_INFO, Some(raw)).ok());
     let client = Party {
-        info: info.map(Arc::new),
+        info: who.map(Arc::new),
         capabilities: Arc::new(capabilities),
     };
     let pact = Pact::new(climb.revision, client, climb.server.clone());
     crate::negotiate::require(&pact, Side::Client, climb.policy)?;
+    let pact = Arc::new(pact);
+    *climb.memory = Some(Arc::new(Remembered {
+        revision: climb.revision,
+        capabilities: Box::from(climb.capabilities),
+        info: info.map(Box::from),
+        pact: Arc::clone(&pact),
+    }));
     climb.pact = Some(pact);
     Ok(())
 }

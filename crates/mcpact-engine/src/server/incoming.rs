@@ -169,7 +169,13 @@ impl Server {
         facts: &CarrierFacts<'a>,
         effects: &mut Effects<'a>,
     ) {
-        let call = match admit(&request, facts, &self.terms.party, &self.terms.policy) {
+        let call = match admit(
+            &request,
+            facts,
+            &self.terms.party,
+            &self.terms.policy,
+            &mut self.memory,
+        ) {
             Ok(call) => call,
             Err(refusal) => {
                 return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
@@ -207,7 +213,7 @@ impl Server {
             method: call.method,
             name: name(&request.method),
             params: request.params,
-            pact: Arc::new(call.pact),
+            pact: call.pact,
             log_level: call.log_level,
         }));
     }

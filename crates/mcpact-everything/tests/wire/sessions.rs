@@ -85,7 +85,7 @@ async fn a_stream_can_be_resumed() {
         .body
         .lines()
         .filter_map(|line| line.strip_prefix("id: "))
-        .last()
+        .next_back()
         .unwrap()
         .to_owned();
     assert!(broken.body.contains("retry: 500"), "{broken:?}");

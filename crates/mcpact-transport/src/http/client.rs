@@ -28,7 +28,7 @@ use crate::error::DoorError;
 
 pub use answer::{Answer, AnswerBody};
 pub use events::EventStream;
-pub use headers::is_reserved;
+pub use headers::{StaticHeaders, is_reserved};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -55,7 +55,8 @@ pub struct HttpSettings {
     pub stream_idle_timeout: Duration,
     /// Certificates that are trusted besides the usual ones.
     pub trusted: Vec<CertificateDer<'static>>,
-    headers: HeaderMap,
+    /// Headers that go with every request; see [`HttpSettings::header`].
+    pub headers: StaticHeaders,
 }
 
 impl Default for HttpSettings {
@@ -68,7 +69,7 @@ impl Default for HttpSettings {
             idle_timeout: Duration::from_secs(60),
             stream_idle_timeout: Duration::from_secs(3600),
             trusted: Vec::new(),
-            headers: HeaderMap::new(),
+            headers: StaticHeaders::default(),
         }
     }
 }
@@ -79,8 +80,7 @@ impl HttpSettings {
     /// # Errors
     /// The name belongs to the protocol or to HTTP itself, or name or value cannot be sent.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, DoorError> {
-        let (name, value) = headers::checked(name, value)?;
-        self.headers.insert(name, value);
+        self.headers.insert(name, value)?;
         Ok(self)
     }
 }
@@ -186,7 +186,7 @@ impl HttpClient {
     }
 
     fn headers(&self, facts: &HeaderMap, accept: &'static str) -> HeaderMap {
-        let mut all = self.settings.headers.clone();
+        let mut all = self.settings.headers.all().clone();
         all.extend(facts.clone());
         all.insert(ACCEPT, HeaderValue::from_static(accept));
         all

@@ -73,6 +73,10 @@ fn shapes_that_are_not_messages() {
             ShapeFault::Parts,
         ),
         (
+            r#"{"jsonrpc":"2.0","id":1,"params":{"resultType":"input_required"},"result":{}}"#,
+            ShapeFault::Parts,
+        ),
+        (
             r#"{"jsonrpc":"2.0","id":1,"method":"x","result":{}}"#,
             ShapeFault::Parts,
         ),

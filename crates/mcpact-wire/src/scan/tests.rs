@@ -76,6 +76,9 @@ fn a_long_string_stops_at_the_right_byte() {
 fn lone_surrogates_become_replacement_characters() {
     assert_eq!(unquote(r#""a\ud800b""#), "a\u{fffd}b");
     assert_eq!(unquote(r#""\u0061""#), "a");
+    assert_eq!(unquote(r#""\ud800\n""#), "\u{fffd}\n");
+    assert_eq!(unquote(r#""\\ud800\ud800""#), "\\ud800\u{fffd}");
+    assert_eq!(unquote(r#""\ud83d\ude00\ud800x""#), "\u{1f600}\u{fffd}x");
 }
 
 proptest! {

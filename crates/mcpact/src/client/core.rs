@@ -1,34 +1,34 @@
 //! The machine and everybody who waits for it: what a driver does apart from moving bytes.
 
+mod answers;
+mod asking;
+mod serving;
+
 use std::collections::{HashMap, HashSet};
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use mcpact_engine::client::probe::ProbeFailure;
 use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Failure, Input, Phase};
-use mcpact_engine::effect::{Call, DropCause, Effect, End, Note};
+use mcpact_engine::effect::{DropCause, Effect, End};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
-use mcpact_engine::refusal::{Incompatible, WireError};
 use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method};
-use mcpact_wire::envelope::{Envelope, Outcome};
-use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::{Object, ObjectWriter};
-use mcpact_wire::scan::text;
+use mcpact_wire::id::Id;
+use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 
-use super::error::{AnswerError, ClientError, RpcError};
-use super::handlers::Notification;
+use self::answers::{instructions, offers_what_we_speak};
+use super::error::{AnswerError, ClientError};
 use super::shared::{Agreement, Shared};
-use super::watch::{Change, ChangeQueue};
+use super::watch::ChangeQueue;
 use crate::model::Progress;
+
+pub(super) use self::answers::{number, rpc_error};
 
 /// One request of a caller.
 pub(super) struct Ask {
@@ -242,21 +242,6 @@ impl Core {
         deeds
     }
 
-    /// Whether it was the answer to a request of an earlier session.
-    fn settle_orphan(&mut self, bytes: &[u8]) -> bool {
-        let Ok(Envelope::Response(response)) = Envelope::parse(bytes) else {
-            return false;
-        };
-        let Some(id) = response.id.and_then(number) else {
-            return false;
-        };
-        if self.orphans.remove(&id).is_none() {
-            return false;
-        }
-        self.settle(id, End::Answered(response.outcome));
-        true
-    }
-
     /// An HTTP answer without a message in it, while there is no agreement.
     pub(super) fn status(&mut self, status: u16) -> Deeds {
         self.feed(Input::Status(status))
@@ -327,22 +312,6 @@ impl Core {
         deeds
     }
 
-    /// Sends a request whose answer nobody reads.
-    fn tell(&mut self, method: Method, params: String) -> Deeds {
-        let (reply, answer) = oneshot::channel();
-        tokio::spawn(answer);
-        self.ask(Ask {
-            ticket: self.shared.ticket(),
-            method: method.as_str().to_owned(),
-            params: Some(params),
-            patience: Patience::default(),
-            reply,
-            progress: None,
-            changes: None,
-            is_second: true,
-        })
-    }
-
     /// The connection cannot be had.
     pub(super) fn fail(&mut self, error: ClientError) {
         if let Some(opened) = self.opened.take() {
@@ -401,120 +370,6 @@ impl Core {
         }
         deeds.add(self.feed(Input::Close));
         deeds
-    }
-
-    fn ask(&mut self, ask: Ask) -> Deeds {
-        if ask.reply.is_closed() {
-            return Deeds::default();
-        }
-        self.last_id += 1;
-        let id = self.last_id;
-        let input = Input::Ask {
-            id,
-            method: &ask.method,
-            params: ask.params.as_deref(),
-            patience: ask.patience,
-        };
-        let mut deeds = Deeds::default();
-        let mut withheld = None;
-        for effect in self.step(input) {
-            match effect {
-                Effect::Withheld(misuse) => withheld = Some(misuse),
-                other => self.effect(other, &mut deeds),
-            }
-        }
-        match withheld {
-            Some(misuse) => drop(ask.reply.send(Err(misuse.into()))),
-            None => {
-                self.tickets.insert(ask.ticket, id);
-                self.pending.insert(id, ask);
-            }
-        }
-        deeds
-    }
-
-    fn take(&mut self, id: i64) -> Option<Ask> {
-        let ask = self.pending.remove(&id)?;
-        self.tickets.remove(&ask.ticket);
-        Some(ask)
-    }
-
-    /// A caller has gone away.
-    fn give_up(&mut self, ticket: u64) -> Deeds {
-        self.early.retain(|ask| ask.ticket != ticket);
-        match self.tickets.get(&ticket) {
-            Some(id) => {
-                let id = *id;
-                self.orphans.remove(&id);
-                self.feed(Input::Cancel { id })
-            }
-            None => Deeds::default(),
-        }
-    }
-
-    /// A handler has answered.
-    fn answered(&mut self, id: Id, outcome: Result<String, AnswerError>) -> Deeds {
-        self.serving.remove(&id);
-        let outcome = outcome.map_err(|error| WireError {
-            code: error.code,
-            message: error.message,
-            data: None,
-            http_status: 200,
-        });
-        self.feed(Input::Answer { id, outcome })
-    }
-
-    /// Whether a request still waits.
-    pub(super) fn waits(&self, id: i64) -> bool {
-        self.pending.contains_key(&id)
-    }
-
-    /// A request will never be answered, for this reason. The server is not told: it does not know
-    /// of it, or has already forgotten.
-    pub(super) fn lose(&mut self, id: i64, error: ClientError) {
-        self.orphans.remove(&id);
-        if let Some(ask) = self.take(id) {
-            let _ = ask.reply.send(Err(error));
-        }
-        let _ = self.feed(Input::Cancel { id });
-    }
-
-    /// The server has forgotten the session: everything begins anew, and what it refused to serve is
-    /// asked again. What is in flight elsewhere keeps waiting.
-    pub(super) fn begin_anew(&mut self) -> Deeds {
-        let terms = ClientTerms {
-            prior: Some(EraVerdict::Legacy),
-            ..(*self.terms).clone()
-        };
-        self.machine = Machine::new(Arc::new(terms));
-        self.is_open = false;
-        let now = Instant::now();
-        for (id, ask) in &self.pending {
-            let until = now + ask.patience.timeout.min(Duration::from_secs(24 * 3600));
-            self.orphans.entry(*id).or_insert(until);
-        }
-        for (_, task) in self.serving.drain() {
-            task.abort();
-        }
-        self.connected()
-    }
-
-    /// Puts a request back that the server has refused to look at, to be sent under the next
-    /// agreement; `false` if that has happened to it before.
-    pub(super) fn put_back(&mut self, id: i64) -> bool {
-        let Some(mut ask) = self.take(id) else {
-            return true;
-        };
-        self.orphans.remove(&id);
-        // The machine that sent it is told that nobody waits; what it would write is not sent.
-        let _ = self.feed(Input::Cancel { id });
-        if ask.is_second {
-            let _ = ask.reply.send(Err(ClientError::SessionLost));
-            return false;
-        }
-        ask.is_second = true;
-        self.early.push(ask);
-        true
     }
 
     /// What was asked while everything began anew.
@@ -595,119 +450,6 @@ impl Core {
         }
     }
 
-    fn settle(&mut self, id: i64, end: End<'_>) {
-        let Some(ask) = self.take(id) else {
-            return;
-        };
-        let outcome = match end {
-            End::Answered(Outcome::Result(body)) => Ok(body.raw.to_owned()),
-            End::Answered(Outcome::Error(raw)) => Err(rpc_error(raw).into()),
-            End::TimedOut => Err(ClientError::Timeout {
-                method: ask.method.clone(),
-            }),
-            End::Cancelled => Err(ClientError::Cancelled),
-            End::ConnectionClosed => Err(ClientError::Closed),
-        };
-        let _ = ask.reply.send(outcome);
-    }
-
-    fn serve(&mut self, call: Call<'_>, deeds: &mut Deeds) {
-        let Some(answering) = self.shared.handlers.answer(&call.name, call.params.raw) else {
-            let error = AnswerError {
-                code: -32601,
-                message: format!("no handler for `{}`", call.name),
-            };
-            return deeds.add(self.answered(call.id, Err(error)));
-        };
-        let id = call.id.clone();
-        let answer = self.answer.clone();
-        let task = tokio::spawn(async move {
-            let outcome = AssertUnwindSafe(answering).catch_unwind().await;
-            let outcome = outcome
-                .unwrap_or_else(|_| Err(AnswerError::internal("the handler of the client failed")));
-            // The driver may have ended.
-            let _ = answer.send((id, outcome)).await;
-        });
-        self.serving.insert(call.id, task.abort_handle());
-    }
-
-    fn observe(&mut self, note: Note<'_>, deeds: &mut Deeds) {
-        match note.method {
-            Some(Method::Cancelled) => self.cancelled(&note, deeds),
-            Some(Method::Progress) => self.progressed(&note),
-            Some(Method::SubscriptionsAcknowledged) => {
-                if let Some(queue) = self.subscription(&note) {
-                    queue.acknowledge(note.params.raw);
-                }
-            }
-            Some(_) | None => {}
-        }
-        if let Some(change) = Change::of(&note) {
-            match note.params.meta.subscription_id {
-                Some(_) => self
-                    .subscription(&note)
-                    .into_iter()
-                    .for_each(|queue| queue.push(change.clone())),
-                None => self
-                    .shared
-                    .listeners()
-                    .into_iter()
-                    .filter(|queue| queue.wants(&change))
-                    .for_each(|queue| queue.push(change.clone())),
-            }
-        }
-        if !self.shared.handlers.notes.is_empty() {
-            let note = Notification {
-                method: note.name.into(),
-                params: note.params.raw.map(str::to_owned),
-            };
-            for observer in &self.shared.handlers.notes {
-                observer.observe(&note);
-            }
-        }
-    }
-
-    fn subscription(&self, note: &Note<'_>) -> Option<Arc<ChangeQueue>> {
-        let id = IdRef::from_token(note.params.meta.subscription_id?)?;
-        self.pending.get(&number(id)?)?.changes.clone()
-    }
-
-    /// The server gives up a question of its own, or ends a subscription of ours.
-    fn cancelled(&mut self, note: &Note<'_>, deeds: &mut Deeds) {
-        let params = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
-        let Some(id) = params.get("requestId").and_then(IdRef::from_token) else {
-            return;
-        };
-        if let Some(task) = self.serving.get(&id.to_id()) {
-            task.abort();
-            let gone = AnswerError::internal("cancelled");
-            return deeds.add(self.answered(id.to_id(), Err(gone)));
-        }
-        if let Some(id) = number(id)
-            && self
-                .pending
-                .get(&id)
-                .is_some_and(|ask| ask.changes.is_some())
-        {
-            self.lose(id, ClientError::Closed);
-        }
-    }
-
-    fn progressed(&self, note: &Note<'_>) {
-        let Ok(progress) = serde_json::from_str::<Progress>(note.params.raw.unwrap_or("{}")) else {
-            return;
-        };
-        let ask = progress
-            .progress_token
-            .0
-            .as_u64()
-            .and_then(|ticket| self.tickets.get(&ticket))
-            .and_then(|id| self.pending.get(id));
-        if let Some(call) = ask.and_then(|ask| ask.progress.as_ref()) {
-            call(progress);
-        }
-    }
-
     /// Whether what was agreed is modern.
     pub(super) fn is_modern(&self) -> bool {
         self.pact().is_some_and(|pact| pact.era() == Era::Modern)
@@ -742,55 +484,5 @@ impl Deeds {
         if other.next != Next::GoOn {
             self.next = other.next;
         }
-    }
-}
-
-/// The number of a request of ours.
-pub(super) fn number(id: IdRef<'_>) -> Option<i64> {
-    id.raw().parse().ok()
-}
-
-pub(super) fn rpc_error(raw: &str) -> RpcError {
-    match ErrorBody::parse(raw) {
-        Some(body) => RpcError {
-            code: body.code,
-            message: body.message.into_owned(),
-            data: body.data.and_then(|raw| serde_json::from_str(raw).ok()),
-        },
-        None => RpcError {
-            code: 0,
-            message: raw.to_owned(),
-            data: None,
-        },
-    }
-}
-
-fn instructions(bytes: &[u8]) -> Option<String> {
-    let Ok(Envelope::Response(response)) = Envelope::parse(bytes) else {
-        return None;
-    };
-    match response.outcome {
-        Outcome::Result(body) => {
-            let raw = Object::parse(body.raw).ok()?.get("instructions")?;
-            text(raw).map(std::borrow::Cow::into_owned)
-        }
-        Outcome::Error(_) => None,
-    }
-}
-
-fn offers_what_we_speak(failure: &Failure, terms: &ClientTerms) -> bool {
-    match failure {
-        Failure::Probe(ProbeFailure::Incompatible(Incompatible::NoCommonVersion {
-            offered,
-            ..
-        })) => {
-            let speakable = terms.speakable();
-            offered.iter().any(|offer| {
-                speakable
-                    .iter()
-                    .any(|revision| revision.as_str() == &**offer)
-            })
-        }
-        _ => false,
     }
 }

@@ -50,6 +50,9 @@ pub enum ClientError {
         /// Its `Retry-After` header.
         retry_after: Option<String>,
     },
+    /// The exchange went wrong at the door.
+    #[error("the exchange with the server failed")]
+    Door(#[source] DoorError),
     /// The message was not sent, because it was not negotiated or could not be written.
     #[error(transparent)]
     NotNegotiated(#[from] ApiMisuse),

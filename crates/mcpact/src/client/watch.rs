@@ -301,6 +301,8 @@ impl Client {
                 };
                 self.shared.add_listener(&queue);
                 tokio::select! {
+                    // A stream that was acknowledged and then lost is asked for again.
+                    biased;
                     // The queue holds the sender, so this ends only with an acknowledgement.
                     _ = granted.wait_for(Option::is_some) => Ok(changes),
                     error = failure => Err(error.unwrap_or(ClientError::Closed)),

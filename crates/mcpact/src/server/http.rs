@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::future::AbortHandle;
 use http::{HeaderName, Method as Verb};
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
-use mcpact_engine::classify::{Endpoint as Offered, Verb as Kind};
+use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Header, Revision};
@@ -68,6 +68,7 @@ pub(super) struct HttpEndpoint {
     offered: Offered,
     sessions: Mutex<HashMap<String, Arc<HttpSession>>>,
     sse: SseSessions,
+    memory: Mutex<Option<Arc<Remembered>>>,
 }
 
 impl HttpEndpoint {
@@ -78,6 +79,7 @@ impl HttpEndpoint {
             core,
             sessions: Mutex::default(),
             sse: SseSessions::default(),
+            memory: Mutex::default(),
         }
     }
 
@@ -87,6 +89,11 @@ impl HttpEndpoint {
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the last modern request has agreed on; most come from the same few clients.
+    fn memory(&self) -> MutexGuard<'_, Option<Arc<Remembered>>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The live session that a request names.

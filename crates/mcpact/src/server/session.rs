@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use mcpact_engine::classify::CarrierFacts;
+use mcpact_engine::classify::{CarrierFacts, Remembered};
 use mcpact_engine::effect::{Effect, End};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
@@ -71,6 +71,21 @@ impl Session {
             waiting: Mutex::default(),
             last_id: AtomicI64::new(0),
         }
+    }
+
+    /// A session for one modern request, with what the last one like it has agreed on.
+    pub(super) fn remembering(terms: &Arc<ServerTerms>, memory: Option<Arc<Remembered>>) -> Self {
+        let machine = Server::new(Arc::clone(terms), now()).remembering(memory);
+        Self {
+            machine: Mutex::new(Some(machine)),
+            waiting: Mutex::default(),
+            last_id: AtomicI64::new(0),
+        }
+    }
+
+    pub(super) fn memory(&self) -> Option<Arc<Remembered>> {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        machine.as_ref().and_then(Server::memory)
     }
 
     pub(super) fn bytes(&self, bytes: &Bytes) -> Vec<Deed> {

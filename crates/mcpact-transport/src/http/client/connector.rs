@@ -49,7 +49,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, address: Uri) -> Self::Future {
         let connecting = tokio::time::timeout(self.limit, self.inner.call(address));
-        Box::pin(async move { connecting.await.map_err(|_| Box::new(TooSlow))? })
+        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(TooSlow.into())) })
     }
 }
 

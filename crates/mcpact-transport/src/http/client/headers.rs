@@ -1,6 +1,6 @@
 //! Headers that a caller may choose.
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::DoorError;
 
@@ -32,19 +32,36 @@ pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name.as_str()) || name.starts_with("mcp-param-")
 }
 
-/// A header of the caller; its value counts as a secret.
-pub(super) fn checked(name: &str, text: &str) -> Result<(HeaderName, HeaderValue), DoorError> {
-    let refuse = |why| DoorError::Header {
-        name: name.to_owned(),
-        why,
-    };
-    if is_reserved(name) {
-        return Err(refuse("the protocol sets it"));
+/// Headers that a caller has chosen; their values count as secrets and are never shown.
+#[derive(Clone, Debug, Default)]
+pub struct StaticHeaders {
+    all: HeaderMap,
+}
+
+impl StaticHeaders {
+    /// Adds a header, or replaces the one of the same name.
+    ///
+    /// # Errors
+    /// The name belongs to the protocol or to HTTP itself, or name or value cannot be sent.
+    pub fn insert(&mut self, name: &str, text: &str) -> Result<(), DoorError> {
+        let refuse = |why| DoorError::Header {
+            name: name.to_owned(),
+            why,
+        };
+        if is_reserved(name) {
+            return Err(refuse("the protocol sets it"));
+        }
+        let parsed =
+            HeaderName::try_from(name).map_err(|_| refuse("the name is not a header name"))?;
+        let mut value = value(name, text)?;
+        value.set_sensitive(true);
+        self.all.insert(parsed, value);
+        Ok(())
     }
-    let parsed = HeaderName::try_from(name).map_err(|_| refuse("the name is not a header name"))?;
-    let mut value = value(name, text)?;
-    value.set_sensitive(true);
-    Ok((parsed, value))
+
+    pub(super) const fn all(&self) -> &HeaderMap {
+        &self.all
+    }
 }
 
 pub(super) fn value(name: &str, text: &str) -> Result<HeaderValue, DoorError> {

@@ -1,1 +1,159 @@
+//! The door itself: what it waits for, what it trusts, what it refuses.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(50);
+
+/// A server that reads a little, writes this and then keeps the connection open.
+async fn serve(text: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = socket.read(&mut [0; 4096]).await;
+                let _ = socket.write_all(text.as_bytes()).await;
+                let _ = socket.read(&mut [0; 4096]).await;
+            });
+        }
+    });
+    format!("http://{address}/mcp")
+}
+
+async fn post(url: &str, settings: HttpSettings) -> Result<Answer, DoorError> {
+    let client = HttpClient::new(url, settings)?;
+    client
+        .post(&HeaderMap::new(), Bytes::from_static(b"{}"))
+        .await
+}
+
+/// T9: a head that does not come, a body that stops and a stream that falls silent all end in time.
+#[tokio::test]
+async fn every_wait_has_an_end() {
+    let settings = HttpSettings {
+        head_timeout: SHORT,
+        idle_timeout: SHORT,
+        stream_idle_timeout: SHORT,
+        ..HttpSettings::default()
+    };
+    let url = serve("").await;
+    let failed = post(&url, settings.clone()).await.unwrap_err();
+    assert!(matches!(failed, DoorError::Timeout(_)), "{failed:?}");
+
+    let url =
+        serve("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+            .await;
+    let failed = post(&url, settings.clone()).await.unwrap_err();
+    assert!(matches!(failed, DoorError::Timeout(_)), "{failed:?}");
+
+    let url = serve("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n").await;
+    let AnswerBody::Events(mut events) = post(&url, settings).await.unwrap().body else {
+        panic!("it is a stream");
+    };
+    assert_eq!(events.next().await.unwrap().unwrap().data, "1");
+    let failed = events.next().await.unwrap().unwrap_err();
+    assert!(matches!(failed, DoorError::Timeout(_)), "{failed:?}");
+    assert!(events.next().await.is_none());
+}
+
+/// A connection that is accepted by nobody, and a handshake that nobody answers, end in time.
+#[tokio::test]
+async fn connecting_has_an_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/mcp", listener.local_addr().unwrap());
+    let settings = HttpSettings {
+        connect_timeout: SHORT,
+        ..HttpSettings::default()
+    };
+    let failed = post(&url, settings).await.unwrap_err();
+    assert!(
+        matches!(failed, DoorError::Timeout("connecting")),
+        "{failed:?}"
+    );
+}
+
+/// T9: a length that is announced and a body that grows are both held to the limit.
+#[tokio::test]
+async fn bodies_are_limited() {
+    let settings = HttpSettings {
+        body_limit: 8,
+        ..HttpSettings::default()
+    };
+    for text in [
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n123456789\r\n",
+    ] {
+        let failed = post(&serve(text).await, settings.clone())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(failed, DoorError::TooLarge { limit: 8 }),
+            "{failed:?}"
+        );
+    }
+}
+
+/// A certificate that nobody vouches for is refused, and one that is trusted is not.
+#[tokio::test]
+async fn certificates_are_checked() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!(
+        "https://localhost:{}/mcp",
+        listener.local_addr().unwrap().port()
+    );
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(socket).await else {
+                continue;
+            };
+            let _ = stream.read(&mut [0; 4096]).await;
+            let answer = "HTTP/1.1 202 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+        }
+    });
+    let failed = post(&url, HttpSettings::default()).await.unwrap_err();
+    assert!(failed.to_string().contains("certificate"), "{failed}");
+    let settings = HttpSettings {
+        trusted: vec![certificate],
+        ..HttpSettings::default()
+    };
+    assert_eq!(post(&url, settings).await.unwrap().status, 202);
+}
+
+/// T7: the headers of a caller are secrets, and never those of the protocol.
+#[test]
+fn headers_of_a_caller_are_not_shown() {
+    let settings = HttpSettings::default()
+        .header("Authorization", "Bearer hunter2")
+        .unwrap();
+    assert!(!format!("{settings:?}").contains("hunter2"));
+    for name in [
+        "Content-Length",
+        "mcp-session-id",
+        "MCP-Param-x",
+        "Last-Event-ID",
+    ] {
+        assert!(HttpSettings::default().header(name, "x").is_err(), "{name}");
+    }
+    assert!(HttpSettings::default().header("X", "a\nb").is_err());
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpact_engine::shutdown::Grace;
 use mcpact_transport::stdio::child::{Child, ChildCommand};
 
-use super::lines::{Ended, converse};
+use super::lines::{Ended, GOODBYE, converse, say_goodbye};
 use crate::client::core::{Core, Next};
 use crate::client::error::ClientError;
 
@@ -43,10 +43,12 @@ pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
                 core.closed().next
             }
         };
-        // Closing its input asks it to end.
-        let _ = link.sink.close().await;
-        drop(link);
-        if let Err(error) = process.shutdown(Grace::default()).await {
+        // Closing its input asks it to end; what does not heed that is made to.
+        let (_, ended) = tokio::join!(
+            tokio::time::timeout(GOODBYE, say_goodbye(&mut link)),
+            process.shutdown(Grace::default()),
+        );
+        if let Err(error) = ended {
             tracing::warn!(%error, "the process did not end as it should");
         }
         if next != Next::Respawn {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderValue;
 use mcpact_spec::Method;
+use mcpact_transport::error::DoorError;
 use mcpact_transport::http::client::HttpClient;
-use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, Outcome};
 use tokio::sync::mpsc;
@@ -100,7 +100,7 @@ impl Driver {
             deeds.add(self.core.open());
         }
         for text in std::mem::take(&mut deeds.writes) {
-            self.post(text);
+            self.post(&text);
         }
         for id in deeds.abandoned {
             self.close_stream(id);
@@ -119,7 +119,7 @@ impl Driver {
         });
     }
 
-    fn post(&mut self, text: String) {
+    fn post(&mut self, text: &str) {
         let Ok(envelope) = Envelope::parse(text.as_bytes()) else {
             return;
         };
@@ -133,6 +133,9 @@ impl Driver {
         let is_modern = envelope
             .params()
             .is_some_and(|params| params.meta.protocol_version.is_some());
+        if envelope.method() == Some(Method::Initialize.as_str()) {
+            self.session = None;
+        }
         self.last += 1;
         let job = Job {
             number: self.last,
@@ -141,11 +144,7 @@ impl Driver {
             id: envelope.id().map(mcpact_wire::id::IdRef::to_id),
             // 2026-07-28: a stream that breaks is gone with its request.
             is_resumable: !is_modern,
-            body: Bytes::new(),
-        };
-        let job = Job {
-            body: Bytes::from(text),
-            ..job
+            body: Bytes::copy_from_slice(text.as_bytes()),
         };
         let task = tokio::spawn(exchange::run(job, self.arrive.clone())).abort_handle();
         let exchange = Exchange {
@@ -187,6 +186,7 @@ impl Driver {
                 }
                 let deeds = self.core.receive(bytes, Some(status));
                 if deeds.is_unknown_answer
+                    && status >= 400
                     && self.core.waits(id)
                     && let Some(raw) = error_in(bytes)
                 {
@@ -202,8 +202,8 @@ impl Driver {
     }
 
     fn opening_message(&mut self, bytes: &[u8], status: u16) -> Deeds {
-        if Frame::parse(bytes).is_err() {
-            return self.core.status(status);
+        if tells_of_the_moment(status) {
+            return Deeds::default();
         }
         let deeds = self.core.receive(bytes, Some(status));
         match error_in(bytes) {
@@ -247,11 +247,11 @@ impl Driver {
 
     fn opening_ended(&mut self, how: How) -> Deeds {
         let error = match how {
+            How::Status(status) | How::Refused(status) if tells_of_the_moment(status.code) => {
+                by_status(status)
+            }
+            How::Status(status) => return self.core.status(status.code),
             How::Finished | How::Refused(_) => return Deeds::default(),
-            How::Status(status) => match status.code {
-                401 | 403 | 429 => by_status(status),
-                code => return self.core.status(code),
-            },
             How::Failed(source) => ClientError::Unreachable {
                 target: self.core.shared.target.clone(),
                 stderr: String::new(),
@@ -277,6 +277,7 @@ impl Driver {
             }
             How::Status(status) | How::Refused(status) => by_status(status),
             How::Finished => ClientError::Misbehaved("an answer ended without a result"),
+            How::Failed(source @ DoorError::TooLarge { .. }) => ClientError::Door(source),
             How::Failed(source) => ClientError::Unreachable {
                 target: self.core.shared.target.clone(),
                 stderr: String::new(),
@@ -327,6 +328,11 @@ impl Driver {
             let _ = tokio::time::timeout(GOODBYE, self.http.delete(&facts)).await;
         }
     }
+}
+
+/// Statuses that say nothing about the era, and whose headers say what to do.
+const fn tells_of_the_moment(status: u16) -> bool {
+    matches!(status, 401 | 403 | 429)
 }
 
 fn by_status(status: Status) -> ClientError {

@@ -18,6 +18,9 @@ const READ_AHEAD: usize = 64;
 /// How long a peer may refuse to read.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a peer may take to close its side after we have closed ours.
+pub(super) const GOODBYE: Duration = Duration::from_secs(2);
+
 /// Why a conversation has stopped.
 #[derive(Debug)]
 pub(super) enum Ended {
@@ -33,9 +36,18 @@ pub(in crate::client) async fn run(mut core: Core, mut link: Link) {
     if let Ended::Gone = converse(&mut core, &mut link, std::future::pending()).await {
         let _ = core.closed();
     }
-    // The peer may be gone already.
-    let _ = tokio::time::timeout(WRITE_TIMEOUT, link.sink.close()).await;
+    // The peer may be gone already, or not care.
+    let _ = tokio::time::timeout(GOODBYE, say_goodbye(&mut link)).await;
     core.finish();
+}
+
+/// Closes our side and reads what the peer still has to say, so that it does not write to nobody.
+pub(super) async fn say_goodbye(link: &mut Link) -> Result<(), DoorError> {
+    link.sink.close().await?;
+    while link.source.fill().await? {
+        while link.source.next_line().is_some() {}
+    }
+    Ok(())
 }
 
 /// Runs the conversation on an open link.

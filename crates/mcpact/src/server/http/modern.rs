@@ -42,9 +42,12 @@ impl HttpEndpoint {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
-        let session = Arc::new(Session::new(&self.core.terms));
+        let known = self.memory().clone();
+        let session = Arc::new(Session::remembering(&self.core.terms, known));
         let mut written = None;
-        for deed in session.frame(body, frame, facts) {
+        let deeds = session.frame(body, frame, facts);
+        *self.memory() = session.memory();
+        for deed in deeds {
             match deed {
                 Deed::Reply { text, status, .. } => return Answer::json(status, json(text)),
                 Deed::Write(text) => written = Some(text),

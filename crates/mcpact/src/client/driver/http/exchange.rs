@@ -92,7 +92,9 @@ pub(super) async fn run(job: Job, arrive: mpsc::Sender<Arrival>) {
 }
 
 async fn take(job: &Job, answer: Answer, arrive: &mpsc::Sender<Arrival>) -> How {
-    if let Some(session) = answer.headers.get("mcp-session-id") {
+    if let Some(session) = answer.headers.get("mcp-session-id")
+        && answer.status < 300
+    {
         let session = session.clone();
         let number = job.number;
         let _ = arrive.send(Arrival::Session { number, session }).await;
@@ -134,8 +136,19 @@ async fn follow(
 ) -> How {
     let mut reading = Reading::new(events);
     let mut attempt = 0;
+    let mut failure = None;
     loop {
         while let Some(data) = reading.next().await {
+            let data = match data {
+                Ok(data) => data,
+                // It may have been the answer, and would be too large again.
+                Err(error @ DoorError::TooLarge { .. }) => return How::Failed(error),
+                Err(error) => {
+                    tracing::debug!(%error, "an event was lost");
+                    failure = Some(error);
+                    continue;
+                }
+            };
             attempt = 0;
             let is_answer = job.id.as_ref().is_some_and(|id| answers(&data, id));
             let message = Arrival::Message {
@@ -148,12 +161,12 @@ async fn follow(
             }
         }
         if job.id.is_none() || !job.is_resumable || reading.last_id.is_none() {
-            return How::Finished;
+            return failure.map_or(How::Finished, How::Failed);
         }
         loop {
             attempt += 1;
             if attempt > ATTEMPTS {
-                return How::Finished;
+                return failure.map_or(How::Finished, How::Failed);
             }
             tokio::time::sleep(reading.pause(attempt)).await;
             match job
@@ -173,7 +186,10 @@ async fn follow(
                         }
                     }
                 }
-                Err(error) => tracing::debug!(%error, "a stream could not be taken up again"),
+                Err(error) => {
+                    tracing::debug!(%error, "a stream could not be taken up again");
+                    failure = Some(error);
+                }
             }
         }
     }
@@ -204,6 +220,13 @@ pub(super) async fn listen(http: HttpClient, facts: HeaderMap, arrive: mpsc::Sen
         }
         if let Some(reading) = &mut reading {
             while let Some(bytes) = reading.next().await {
+                let bytes = match bytes {
+                    Ok(bytes) => bytes,
+                    Err(error) => {
+                        tracing::debug!(%error, "an event was lost");
+                        continue;
+                    }
+                };
                 attempt = 0;
                 let message = Arrival::Message {
                     number: NO_POST,
@@ -241,14 +264,11 @@ impl Reading {
     }
 
     /// The next message; none when the stream has ended.
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Result<Bytes, DoorError>> {
         while let Some(event) = self.events.next().await {
             let event = match event {
                 Ok(event) => event,
-                Err(error) => {
-                    tracing::debug!(%error, "an event was lost");
-                    continue;
-                }
+                Err(error) => return Some(Err(error)),
             };
             if let Some(id) = event.id {
                 self.last_id = Some(id).filter(|id| !id.is_empty());
@@ -258,7 +278,7 @@ impl Reading {
             }
             let is_message = matches!(event.name.as_deref(), None | Some("message"));
             if is_message && !event.data.is_empty() {
-                return Some(Bytes::from(event.data));
+                return Some(Ok(Bytes::from(event.data)));
             }
         }
         None

@@ -31,8 +31,9 @@ pub(super) fn of_message(
 /// What goes with everything after the handshake.
 pub(super) fn of_session(core: &Core, session: Option<&HeaderValue>) -> HeaderMap {
     let mut facts = HeaderMap::new();
-    if let Some(pact) = core.pact() {
-        let revision = pact.revision();
+    // The machine gives up its pact when it closes; the server still wants to hear of it.
+    if let Some(agreement) = core.shared.agreement() {
+        let revision = agreement.pact.revision();
         match Header::ProtocolVersion.rule(revision) {
             HeaderRule::AfterInitialize | HeaderRule::Required => {
                 insert(

@@ -1,0 +1,94 @@
+//! `mcpact everything`, as a person or a client's config starts it.
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(args: &[&str]) -> Running {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+    command.arg("everything").args(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    Running(command.spawn().unwrap())
+}
+
+/// T2: on standard input and output, one answer per line, and the end of input is the end.
+#[test]
+fn it_serves_on_standard_input_and_output() {
+    let mut running = start(&[]);
+    let mut input = running.0.stdin.take().unwrap();
+    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    writeln!(input, "{INITIALIZE}").unwrap();
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.contains(r#""protocolVersion":"2025-11-25""#), "{line}");
+    drop(input);
+    assert!(running.0.wait().unwrap().success());
+}
+
+/// T3: on HTTP, the first line on standard output is the address, and port 0 picks a free one.
+#[test]
+fn it_prints_its_address_first() {
+    let mut running = start(&["--listen", "127.0.0.1:0"]);
+    let mut line = String::new();
+    BufReader::new(running.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("http://")
+        .unwrap()
+        .strip_suffix("/mcp")
+        .unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{INITIALIZE}",
+        INITIALIZE.len()
+    )
+    .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(
+        reply.starts_with("HTTP/1.1 200") && reply.contains("mcp-session-id: "),
+        "{reply}"
+    );
+}
+
+/// N10: restricted to some revisions, it offers no other.
+#[test]
+fn it_can_be_restricted_to_some_revisions() {
+    let mut running = start(&["--revisions", "2024-11-05, 2025-03-26"]);
+    let mut input = running.0.stdin.take().unwrap();
+    writeln!(input, "{INITIALIZE}").unwrap();
+    let mut line = String::new();
+    BufReader::new(running.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.contains(r#""protocolVersion":"2025-03-26""#), "{line}");
+}
+
+#[test]
+fn an_unknown_revision_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_mcpact"))
+        .args(["everything", "--revisions", "2025-06-17"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("unknown revision `2025-06-17`") && told.contains("`2025-06-18`"),
+        "{told}"
+    );
+}

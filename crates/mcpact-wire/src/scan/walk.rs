@@ -1,0 +1,270 @@
+//! The inner loop of the scanner: every byte of a message goes through here, once.
+
+use super::{MAX_DEPTH, ScanFault};
+
+const LOW: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Marks, in the high bit of each byte, where a string may not simply go on: a quote, a backslash
+/// or a control character. Only the lowest mark is exact, and only that one is used.
+const fn stops(word: u64) -> u64 {
+    let quote = word ^ (LOW * 0x22);
+    let slash = word ^ (LOW * 0x5c);
+    ((quote.wrapping_sub(LOW) & !quote)
+        | (slash.wrapping_sub(LOW) & !slash)
+        | (word.wrapping_sub(LOW * 0x20) & !word))
+        & HIGH
+}
+
+/// Whether a block of bytes has no stop at all; the loop has no exit, so it becomes vector code.
+fn is_plain(block: &[u8; 32]) -> bool {
+    let mut stop = 0_u8;
+    for &b in block {
+        stop |= u8::from(b == b'"') | u8::from(b == b'\\') | u8::from(b < 0x20);
+    }
+    stop == 0
+}
+
+/// A fault that fits into a register: results of the inner loop never go through memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slip {
+    End,
+    Byte,
+    Text,
+    Number,
+    Depth,
+}
+
+impl From<Slip> for ScanFault {
+    fn from(slip: Slip) -> Self {
+        match slip {
+            Slip::End => Self::End,
+            Slip::Byte => Self::Byte,
+            Slip::Text => Self::Text,
+            Slip::Number => Self::Number,
+            Slip::Depth => Self::Depth,
+        }
+    }
+}
+
+/// The inner loop, apart from the cursor so that its place stays in a register.
+#[derive(Clone, Copy)]
+pub(super) struct Walk<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+impl<'a> Walk<'a> {
+    #[inline(always)]
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline(always)]
+    pub(super) fn next_byte(&mut self) -> Result<u8, Slip> {
+        loop {
+            match self.peek() {
+                Some(b) if b > b' ' => return Ok(b),
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                Some(b) => return Ok(b),
+                None => return Err(Slip::End),
+            }
+        }
+    }
+
+    /// The nesting below `base` lives in the bits of one integer: 1 is an object, 0 an array. That
+    /// is what makes 128 the limit, and recursion and allocation unnecessary.
+    pub(super) fn value(&mut self, base: u32) -> Result<(), Slip> {
+        let mut kinds: u128 = 0;
+        let mut depth = base;
+        loop {
+            match self.next_byte()? {
+                b'"' => {
+                    self.string()?;
+                }
+                opening @ (b'{' | b'[') => {
+                    if depth >= MAX_DEPTH {
+                        return Err(Slip::Depth);
+                    }
+                    self.at += 1;
+                    if self.next_byte()? == opening + 2 {
+                        self.at += 1;
+                    } else {
+                        depth += 1;
+                        let is_object = opening == b'{';
+                        kinds = (kinds << 1) | u128::from(is_object);
+                        if is_object {
+                            self.key()?;
+                        }
+                        continue;
+                    }
+                }
+                b'-' | b'0'..=b'9' => self.number()?,
+                b't' => self.word(*b"true")?,
+                b'f' => {
+                    self.at += 1;
+                    self.word(*b"alse").inspect_err(|_| self.at -= 1)?;
+                }
+                b'n' => self.word(*b"null")?,
+                _ => return Err(Slip::Byte),
+            }
+            loop {
+                if depth == base {
+                    return Ok(());
+                }
+                let in_object = kinds & 1 == 1;
+                match self.next_byte()? {
+                    b',' => {
+                        self.at += 1;
+                        if in_object {
+                            self.key()?;
+                        }
+                        break;
+                    }
+                    b'}' if in_object => {}
+                    b']' if !in_object => {}
+                    _ => return Err(Slip::Byte),
+                }
+                self.at += 1;
+                depth -= 1;
+                kinds >>= 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn key(&mut self) -> Result<(), Slip> {
+        if self.next_byte()? != b'"' {
+            return Err(Slip::Byte);
+        }
+        self.string()?;
+        if self.next_byte()? != b':' {
+            return Err(Slip::Byte);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn word(&mut self, word: [u8; 4]) -> Result<(), Slip> {
+        let found = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
+        if found == Some(&word) {
+            self.at += 4;
+            Ok(())
+        } else {
+            Err(Slip::Byte)
+        }
+    }
+
+    /// Steps over a string whose quote is at the cursor, and tells whether it has escapes.
+    #[inline(always)]
+    pub(super) fn string(&mut self) -> Result<bool, Slip> {
+        self.at += 1;
+        let mut escaped = false;
+        loop {
+            self.plain();
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(Slip::Text),
+                None => return Err(Slip::End),
+            }
+        }
+    }
+
+    /// Moves to the next quote, backslash or control character, or to the end.
+    #[inline(always)]
+    fn plain(&mut self) {
+        let mut rest = self.bytes.get(self.at..).unwrap_or_default();
+        // Most strings are short: one word tells where they end.
+        if let Some((word, tail)) = rest.split_first_chunk::<8>() {
+            let marks = stops(u64::from_le_bytes(*word));
+            if marks != 0 {
+                self.at += (marks.trailing_zeros() / 8) as usize;
+                return;
+            }
+            rest = tail;
+        }
+        while let Some((block, tail)) = rest.split_first_chunk::<32>() {
+            if !is_plain(block) {
+                break;
+            }
+            rest = tail;
+        }
+        while let Some((word, tail)) = rest.split_first_chunk::<8>() {
+            let marks = stops(u64::from_le_bytes(*word));
+            if marks != 0 {
+                self.at = self.bytes.len() - rest.len() + (marks.trailing_zeros() / 8) as usize;
+                return;
+            }
+            rest = tail;
+        }
+        let last = rest
+            .iter()
+            .take_while(|&&b| b >= 0x20 && b != b'"' && b != b'\\')
+            .count();
+        self.at = self.bytes.len() - rest.len() + last;
+    }
+
+    fn escape(&mut self) -> Result<(), Slip> {
+        let length = match self.bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+            Some(b'u') => {
+                let digits = self.bytes.get(self.at + 2..self.at + 6);
+                if !digits.is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit)) {
+                    return Err(Slip::Text);
+                }
+                6
+            }
+            Some(_) => return Err(Slip::Text),
+            None => return Err(Slip::End),
+        };
+        self.at += length;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn number(&mut self) -> Result<(), Slip> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        match self.peek() {
+            Some(b'0'..=b'9') => Err(Slip::Number),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn digits(&mut self) -> Result<(), Slip> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at == start {
+            Err(Slip::Number)
+        } else {
+            Ok(())
+        }
+    }
+}

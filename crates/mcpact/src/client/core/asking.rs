@@ -1,0 +1,167 @@
+//! Requests of callers: sent, waited for, lost and sent again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Input};
+use mcpact_engine::effect::{Effect, End};
+use mcpact_engine::outstanding::Patience;
+use mcpact_spec::Method;
+use mcpact_wire::envelope::{Envelope, Outcome};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::answers::{number, rpc_error};
+use super::{Ask, Core, Deeds};
+use crate::client::error::ClientError;
+
+impl Core {
+    /// Sends a request whose answer nobody reads.
+    pub(super) fn tell(&mut self, method: Method, params: String) -> Deeds {
+        let (reply, answer) = oneshot::channel();
+        tokio::spawn(answer);
+        self.ask(Ask {
+            ticket: self.shared.ticket(),
+            method: method.as_str().to_owned(),
+            params: Some(params),
+            patience: Patience::default(),
+            reply,
+            progress: None,
+            changes: None,
+            is_second: true,
+        })
+    }
+
+    pub(super) fn ask(&mut self, ask: Ask) -> Deeds {
+        if ask.reply.is_closed() {
+            return Deeds::default();
+        }
+        self.last_id += 1;
+        let id = self.last_id;
+        let input = Input::Ask {
+            id,
+            method: &ask.method,
+            params: ask.params.as_deref(),
+            patience: ask.patience,
+        };
+        let mut deeds = Deeds::default();
+        let mut withheld = None;
+        for effect in self.step(input) {
+            match effect {
+                Effect::Withheld(misuse) => withheld = Some(misuse),
+                other => self.effect(other, &mut deeds),
+            }
+        }
+        match withheld {
+            Some(misuse) => drop(ask.reply.send(Err(misuse.into()))),
+            None => {
+                self.tickets.insert(ask.ticket, id);
+                self.pending.insert(id, ask);
+            }
+        }
+        deeds
+    }
+
+    pub(super) fn take(&mut self, id: i64) -> Option<Ask> {
+        let ask = self.pending.remove(&id)?;
+        self.tickets.remove(&ask.ticket);
+        Some(ask)
+    }
+
+    /// A caller has gone away.
+    pub(super) fn give_up(&mut self, ticket: u64) -> Deeds {
+        self.early.retain(|ask| ask.ticket != ticket);
+        match self.tickets.get(&ticket) {
+            Some(id) => {
+                let id = *id;
+                self.orphans.remove(&id);
+                self.feed(Input::Cancel { id })
+            }
+            None => Deeds::default(),
+        }
+    }
+
+    /// Whether a request still waits.
+    pub(in crate::client) fn waits(&self, id: i64) -> bool {
+        self.pending.contains_key(&id)
+    }
+
+    /// A request will never be answered, for this reason. The server is not told: it does not know
+    /// of it, or has already forgotten.
+    pub(in crate::client) fn lose(&mut self, id: i64, error: ClientError) {
+        self.orphans.remove(&id);
+        if let Some(ask) = self.take(id) {
+            let _ = ask.reply.send(Err(error));
+        }
+        let _ = self.feed(Input::Cancel { id });
+    }
+
+    pub(super) fn settle(&mut self, id: i64, end: End<'_>) {
+        let Some(ask) = self.take(id) else {
+            return;
+        };
+        let outcome = match end {
+            End::Answered(Outcome::Result(body)) => Ok(body.raw.to_owned()),
+            End::Answered(Outcome::Error(raw)) => Err(rpc_error(raw).into()),
+            End::TimedOut => Err(ClientError::Timeout {
+                method: ask.method.clone(),
+            }),
+            End::Cancelled => Err(ClientError::Cancelled),
+            End::ConnectionClosed => Err(ClientError::Closed),
+        };
+        let _ = ask.reply.send(outcome);
+    }
+
+    /// Whether it was the answer to a request of an earlier session.
+    pub(super) fn settle_orphan(&mut self, bytes: &[u8]) -> bool {
+        let Ok(Envelope::Response(response)) = Envelope::parse(bytes) else {
+            return false;
+        };
+        let Some(id) = response.id.and_then(number) else {
+            return false;
+        };
+        if self.orphans.remove(&id).is_none() {
+            return false;
+        }
+        self.settle(id, End::Answered(response.outcome));
+        true
+    }
+
+    /// Puts a request back that the server has refused to look at, to be sent under the next
+    /// agreement; `false` if that has happened to it before.
+    pub(in crate::client) fn put_back(&mut self, id: i64) -> bool {
+        let Some(mut ask) = self.take(id) else {
+            return true;
+        };
+        self.orphans.remove(&id);
+        // The machine that sent it is told that nobody waits; what it would write is not sent.
+        let _ = self.feed(Input::Cancel { id });
+        if ask.is_second {
+            let _ = ask.reply.send(Err(ClientError::SessionLost));
+            return false;
+        }
+        ask.is_second = true;
+        self.early.push(ask);
+        true
+    }
+
+    /// The server has forgotten the session: everything begins anew, and what it refused to serve is
+    /// asked again. What is in flight elsewhere keeps waiting.
+    pub(in crate::client) fn begin_anew(&mut self) -> Deeds {
+        let terms = ClientTerms {
+            prior: Some(EraVerdict::Legacy),
+            ..(*self.terms).clone()
+        };
+        self.machine = Machine::new(Arc::new(terms));
+        self.is_open = false;
+        let now = Instant::now();
+        for (id, ask) in &self.pending {
+            let until = now + ask.patience.timeout.min(Duration::from_secs(24 * 3600));
+            self.orphans.entry(*id).or_insert(until);
+        }
+        for (_, task) in self.serving.drain() {
+            task.abort();
+        }
+        self.connected()
+    }
+}

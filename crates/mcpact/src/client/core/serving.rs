@@ -1,0 +1,130 @@
+//! What the server asks and tells.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use mcpact_engine::client::Input;
+use mcpact_engine::effect::{Call, Note};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::Method;
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::Object;
+
+use super::answers::number;
+use super::{Core, Deeds};
+use crate::client::error::{AnswerError, ClientError};
+use crate::client::handlers::Notification;
+use crate::client::watch::{Change, ChangeQueue};
+use crate::model::Progress;
+
+impl Core {
+    pub(super) fn serve(&mut self, call: Call<'_>, deeds: &mut Deeds) {
+        let Some(answering) = self.shared.handlers.answer(&call.name, call.params.raw) else {
+            let error = AnswerError {
+                code: -32601,
+                message: format!("no handler for `{}`", call.name),
+            };
+            return deeds.add(self.answered(call.id, Err(error)));
+        };
+        let id = call.id.clone();
+        let answer = self.answer.clone();
+        let task = tokio::spawn(async move {
+            let outcome = AssertUnwindSafe(answering).catch_unwind().await;
+            let outcome = outcome
+                .unwrap_or_else(|_| Err(AnswerError::internal("the handler of the client failed")));
+            // The driver may have ended.
+            let _ = answer.send((id, outcome)).await;
+        });
+        self.serving.insert(call.id, task.abort_handle());
+    }
+
+    /// A handler has answered.
+    pub(super) fn answered(&mut self, id: Id, outcome: Result<String, AnswerError>) -> Deeds {
+        self.serving.remove(&id);
+        let outcome = outcome.map_err(|error| WireError {
+            code: error.code,
+            message: error.message,
+            data: None,
+            http_status: 200,
+        });
+        self.feed(Input::Answer { id, outcome })
+    }
+
+    pub(super) fn observe(&mut self, note: Note<'_>, deeds: &mut Deeds) {
+        match note.method {
+            Some(Method::Cancelled) => self.cancelled(&note, deeds),
+            Some(Method::Progress) => self.progressed(&note),
+            Some(Method::SubscriptionsAcknowledged) => {
+                if let Some(queue) = self.subscription(&note) {
+                    queue.acknowledge(note.params.raw);
+                }
+            }
+            Some(_) | None => {}
+        }
+        if let Some(change) = Change::of(&note) {
+            match note.params.meta.subscription_id {
+                Some(_) => self
+                    .subscription(&note)
+                    .into_iter()
+                    .for_each(|queue| queue.push(change.clone())),
+                None => self
+                    .shared
+                    .listeners()
+                    .into_iter()
+                    .filter(|queue| queue.wants(&change))
+                    .for_each(|queue| queue.push(change.clone())),
+            }
+        }
+        if !self.shared.handlers.notes.is_empty() {
+            let note = Notification {
+                method: note.name.into(),
+                params: note.params.raw.map(str::to_owned),
+            };
+            for observer in &self.shared.handlers.notes {
+                observer.observe(&note);
+            }
+        }
+    }
+
+    pub(super) fn subscription(&self, note: &Note<'_>) -> Option<Arc<ChangeQueue>> {
+        let id = IdRef::from_token(note.params.meta.subscription_id?)?;
+        self.pending.get(&number(id)?)?.changes.clone()
+    }
+
+    /// The server gives up a question of its own, or ends a subscription of ours.
+    pub(super) fn cancelled(&mut self, note: &Note<'_>, deeds: &mut Deeds) {
+        let params = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
+        let Some(id) = params.get("requestId").and_then(IdRef::from_token) else {
+            return;
+        };
+        if let Some(task) = self.serving.get(&id.to_id()) {
+            task.abort();
+            let gone = AnswerError::internal("cancelled");
+            return deeds.add(self.answered(id.to_id(), Err(gone)));
+        }
+        if let Some(id) = number(id)
+            && self
+                .pending
+                .get(&id)
+                .is_some_and(|ask| ask.changes.is_some())
+        {
+            self.lose(id, ClientError::Closed);
+        }
+    }
+
+    pub(super) fn progressed(&self, note: &Note<'_>) {
+        let Ok(progress) = serde_json::from_str::<Progress>(note.params.raw.unwrap_or("{}")) else {
+            return;
+        };
+        let ask = progress
+            .progress_token
+            .0
+            .as_u64()
+            .and_then(|ticket| self.tickets.get(&ticket))
+            .and_then(|id| self.pending.get(id));
+        if let Some(call) = ask.and_then(|ask| ask.progress.as_ref()) {
+            call(progress);
+        }
+    }
+}

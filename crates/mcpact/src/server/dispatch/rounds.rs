@@ -1,0 +1,78 @@
+//! Questions to a modern client: what it brings back, and what it is asked.
+
+use mcpact_spec::{Era, Method};
+use serde_json::{Map, Value, json};
+
+use super::{Core, Served};
+use crate::server::context::{Context, Rounds};
+use crate::server::error::HandlerError;
+use crate::server::seal::{Binding, Opened, digest, unix_now};
+use crate::server::session::Job;
+
+impl Core {
+    /// What a modern client brings back from earlier rounds.
+    pub(super) fn rounds(
+        &self,
+        job: &Job,
+        method: Method,
+        params: &Map<String, Value>,
+    ) -> Result<Rounds, HandlerError> {
+        if job.pact.era() == Era::Legacy || !method.may_ask_for_input() {
+            return Ok(Rounds::default());
+        }
+        let opened = match params.get("requestState") {
+            None | Some(Value::Null) => Opened::default(),
+            Some(state) => state
+                .as_str()
+                .and_then(|state| {
+                    self.sealer
+                        .open(state, binding(method, params), unix_now())
+                        .ok()
+                })
+                .ok_or_else(|| {
+                    HandlerError::invalid_params("`requestState` is not valid for this request")
+                })?,
+        };
+        let mut answers = opened.answers;
+        if let Some(Value::Object(responses)) = params.get("inputResponses") {
+            answers.extend(responses.clone());
+        }
+        Ok(Rounds {
+            answers,
+            round: opened.round,
+            ..Rounds::default()
+        })
+    }
+
+    /// The result that asks a modern client for input.
+    pub(super) fn ask_back(
+        &self,
+        method: Method,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Served, HandlerError> {
+        let mut rounds = context.rounds();
+        let open = std::mem::take(&mut rounds.open);
+        let used = std::mem::take(&mut rounds.used);
+        let expires = unix_now() + self.settings.input_timeout.as_secs();
+        let state = self
+            .sealer
+            .seal(binding(method, params), rounds.round + 1, used, expires)
+            .ok_or_else(|| HandlerError::failed("the state cannot be sealed"))?;
+        let result = json!({
+            "resultType": "input_required",
+            "inputRequests": open,
+            "requestState": state,
+        });
+        Ok(Served::Final(result.to_string()))
+    }
+}
+
+/// What a state is good for. Without authentication every caller is the same one.
+fn binding<'a>(method: Method, params: &Map<String, Value>) -> Binding<'a> {
+    Binding {
+        principal: "",
+        method: method.as_str(),
+        digest: digest(params),
+    }
+}

@@ -1,0 +1,149 @@
+//! Calling tools, as tasks where that is wanted.
+
+use std::sync::Arc;
+
+use mcpact_engine::task_rule::{self, Demand, Wish};
+use mcpact_spec::{Era, ErrorCode, Extension, Feature};
+use serde_json::{Map, Value, json};
+
+use super::{Core, Served, text};
+use crate::model::{TaskSupport, ToolResult};
+use crate::server::context::Context;
+use crate::server::error::{HandlerError, Kind};
+use crate::server::registry::ToolEntry;
+
+impl Core {
+    pub(super) async fn call_tool(
+        self: &Arc<Self>,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Served, HandlerError> {
+        let name = text(params, "name")?;
+        let Some(entry) = self.registry.tool(name) else {
+            return Err(HandlerError::invalid_params(format!(
+                "Unknown tool: {name}"
+            )));
+        };
+        let arguments = match params.get("arguments") {
+            None | Some(Value::Null) => json!({}),
+            Some(arguments) => arguments.clone(),
+        };
+        if let Some(problem) = invalid(entry.input.as_ref(), &arguments) {
+            let is_result = context
+                .pact()
+                .revision()
+                .has(Feature::ArgumentErrorsAreResults);
+            let text = format!("Invalid arguments for tool {name}: {problem}");
+            return if is_result {
+                Served::of(&ToolResult::error(text))
+            } else {
+                Err(HandlerError::invalid_params(text))
+            };
+        }
+        let is_task = self.is_task(entry, params, context)?;
+        let arguments = match &entry.gather {
+            // A core task answers at once, so that its questions are part of it.
+            Some(gather) if !is_task || context.pact().era() == Era::Modern => {
+                gather.call(arguments, context.clone()).await?
+            }
+            Some(_) | None => arguments,
+        };
+        if is_task {
+            let (gather, run) = (entry.gather.clone(), entry.run.clone());
+            let gathers_inside = context.pact().era() == Era::Legacy;
+            let work = move |context: Context| {
+                let work = async move {
+                    let arguments = match gather.filter(|_| gathers_inside) {
+                        Some(gather) => gather.call(arguments, context.clone()).await?,
+                        None => arguments,
+                    };
+                    run.call(arguments, context).await
+                };
+                Box::pin(work) as _
+            };
+            return self.tasks.start(params, context, work).map(Served::Final);
+        }
+        let result = run_tool(entry, arguments, context.clone()).await?;
+        Served::of(&result)
+    }
+
+    /// Whether this call is to be a task.
+    pub(super) fn is_task(
+        &self,
+        entry: &ToolEntry,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<bool, HandlerError> {
+        let pact = context.pact();
+        let support = entry.tool.supports_tasks();
+        if pact.era() == Era::Modern {
+            // The extension is directed by the server: a client that declared it takes what comes.
+            let has_extension = pact.lacking(Extension::Tasks).is_none();
+            return match (support, has_extension) {
+                (TaskSupport::Forbidden, _) | (TaskSupport::Optional, false) => Ok(false),
+                (TaskSupport::Optional | TaskSupport::Required, true) => Ok(true),
+                (TaskSupport::Required, false) => {
+                    let required = json!({"extensions": { Extension::Tasks.id(): {} }});
+                    Err(HandlerError::rpc(
+                        ErrorCode::MissingClientCapability.code(),
+                        "Missing required client capability",
+                    )
+                    .with_data(json!({ "requiredCapabilities": required })))
+                }
+            };
+        }
+        let support = match support {
+            TaskSupport::Forbidden => task_rule::TaskSupport::Forbidden,
+            TaskSupport::Optional => task_rule::TaskSupport::Optional,
+            TaskSupport::Required => task_rule::TaskSupport::Required,
+        };
+        let wish = if params.contains_key("task") {
+            Wish::Task
+        } else {
+            Wish::Plain
+        };
+        task_rule::judge(pact, support, wish, Demand::ByTool)
+            .map(|wish| wish == Wish::Task)
+            .map_err(|refusal| HandlerError(Kind::Refused(Box::new(refusal))))
+    }
+}
+
+async fn run_tool(
+    entry: &ToolEntry,
+    arguments: Value,
+    context: Context,
+) -> Result<ToolResult, HandlerError> {
+    let result = match entry.run.call(arguments, context).await {
+        Ok(result) => result,
+        Err(HandlerError(Kind::Failed(text))) => return Ok(ToolResult::error(text)),
+        Err(other) => return Err(other),
+    };
+    if result.failed() {
+        return Ok(result);
+    }
+    let structured = result.structured_content.as_ref();
+    match (&entry.output, structured) {
+        (Some(_), None) => Ok(ToolResult::error(
+            "the tool gave no structured content, which its output schema promises",
+        )),
+        (Some(schema), Some(value)) => Ok(match invalid(Some(schema), value) {
+            Some(problem) => ToolResult::error(format!(
+                "the tool's result does not fit its output schema: {problem}"
+            )),
+            None => result,
+        }),
+        (None, _) => Ok(result),
+    }
+}
+
+/// The first thing that a schema has against a value.
+fn invalid(schema: Option<&jsonschema::Validator>, value: &Value) -> Option<String> {
+    let error = schema?.iter_errors(value).next()?;
+    let place = error.instance_path().to_string();
+    let place = if place.is_empty() {
+        String::from("the arguments")
+    } else {
+        format!("`{place}`")
+    };
+    Some(format!("{place}: {error}"))
+}

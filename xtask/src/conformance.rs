@@ -1,0 +1,113 @@
+//! The official conformance suite, judged by a stricter rule than its own.
+//!
+//! The suite comes from npm. It plays a client against `mcpact everything` and a server against the
+//! example `conformance_client`, and writes what it saw. `strict.rs` judges that; whatever falls
+//! short must stand in `conformance-baseline.toml` with a reason, and what stands there must still
+//! fall short.
+
+mod baseline;
+mod leg;
+mod requirement_set;
+mod results;
+mod score;
+mod server;
+mod strict;
+mod suite;
+
+use mcpact_spec::Revision;
+
+use crate::checkout::Checkout;
+use crate::failure::Failure;
+use crate::report;
+use baseline::Baseline;
+use leg::{Leg, Run};
+use score::Score;
+use suite::Suite;
+
+/// The revisions that the suite has requirements for.
+const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
+
+/// What to run the suite against.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Run one leg only.
+    #[arg(long)]
+    only: Option<Leg>,
+    /// Run the requirements of one revision only.
+    #[arg(long, value_parser = revision)]
+    revision: Option<Revision>,
+    /// Judge the server at this address instead of our own; nothing is expected to fail.
+    #[arg(long, conflicts_with = "only")]
+    url: Option<String>,
+}
+
+impl Options {
+    /// Both legs, both revisions, our own server and client.
+    pub(crate) fn everything() -> Self {
+        Self {
+            only: None,
+            revision: None,
+            url: None,
+        }
+    }
+
+    fn revisions(&self) -> Vec<Revision> {
+        let chosen = |revision: &Revision| self.revision.is_none_or(|only| only == *revision);
+        REVISIONS.into_iter().filter(chosen).collect()
+    }
+
+    fn wants(&self, leg: Leg) -> bool {
+        self.only.is_none_or(|only| only == leg)
+    }
+}
+
+fn revision(text: &str) -> Result<Revision, String> {
+    let known = REVISIONS.into_iter().find(|known| known.as_str() == text);
+    known.ok_or_else(|| {
+        format!(
+            "the suite has requirements for {}",
+            REVISIONS.map(Revision::as_str).join(" and ")
+        )
+    })
+}
+
+/// Run the suite and compare what falls short with what is expected to.
+pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
+    let suite = Suite::install(checkout)?;
+    let revisions = options.revisions();
+    if let Some(url) = &options.url {
+        let scores = leg::against(&suite, url, &revisions)?;
+        return settle(&scores, &Baseline::default());
+    }
+    let baseline = Baseline::read(checkout)?;
+    let mut scores = Vec::new();
+    for leg in [Leg::Server, Leg::Client] {
+        if !options.wants(leg) {
+            continue;
+        }
+        match leg::run(leg, checkout, &suite, &revisions)? {
+            Run::Done(done) => scores.extend(done),
+            Run::Skipped(why) => report::say(format_args!("{leg}: skipped: {why}")),
+        }
+    }
+    settle(&scores, &baseline)
+}
+
+/// Print the scores; what nobody expected is a finding.
+fn settle(scores: &[Score], baseline: &Baseline) -> Result<(), Failure> {
+    for score in scores {
+        report::say(score);
+        for shortfall in score.shortfalls() {
+            let expected = match baseline.entry_for(score, shortfall.scenario()) {
+                Some(entry) => format!(" (expected: {})", entry.reason),
+                None => String::new(),
+            };
+            report::say(format_args!("  {shortfall}{expected}"));
+        }
+    }
+    Failure::unless_clean(
+        "conformance",
+        baseline.findings(scores),
+        "mend it, or write the reason into `conformance-baseline.toml`; take out what is stale",
+    )
+}

@@ -1,0 +1,191 @@
+//! What is known to fall short, and why.
+
+use mcpact_spec::Revision;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use super::leg::Leg;
+use super::score::Score;
+use crate::checkout::Checkout;
+use crate::failure::Failure;
+
+const FILE: &str = "conformance-baseline.toml";
+
+/// `conformance-baseline.toml`.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Baseline {
+    #[serde(default)]
+    expected: Vec<Entry>,
+}
+
+/// Scenarios that are expected to fall short.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Entry {
+    leg: Leg,
+    #[serde(deserialize_with = "known_revision")]
+    revision: Revision,
+    /// A name, or the beginning of names with `*` after it.
+    scenario: String,
+    #[serde(deserialize_with = "some_words")]
+    pub(super) reason: String,
+}
+
+impl Baseline {
+    /// Read the file of the checkout.
+    pub(super) fn read(checkout: &Checkout) -> Result<Self, Failure> {
+        toml::from_str(&checkout.read(FILE)?).map_err(|source| Failure::Toml {
+            path: checkout.path(FILE),
+            source,
+        })
+    }
+
+    /// The entry that expects the scenario to fall short.
+    pub(super) fn entry_for(&self, score: &Score, scenario: &str) -> Option<&Entry> {
+        let fits = |entry: &&Entry| entry.is_about(score) && entry.names(scenario);
+        self.expected.iter().find(fits)
+    }
+
+    /// What falls short without an entry, and the entries that nothing needs any more.
+    ///
+    /// An entry about a set that did not run is left alone.
+    pub(super) fn findings(&self, scores: &[Score]) -> Vec<String> {
+        let unexpected = scores.iter().flat_map(|score| {
+            score
+                .shortfalls()
+                .filter(|shortfall| self.entry_for(score, shortfall.scenario()).is_none())
+                .map(|shortfall| {
+                    let revision = score.revision.as_str();
+                    format!("{} {revision} {shortfall}", score.leg)
+                })
+        });
+        let stale = self.expected.iter().filter(|entry| entry.is_stale(scores));
+        let stale = stale.map(|entry| {
+            let (revision, scenario) = (entry.revision.as_str(), &entry.scenario);
+            format!("{} {revision} `{scenario}`: stale in `{FILE}`", entry.leg)
+        });
+        unexpected.chain(stale).collect()
+    }
+}
+
+impl Entry {
+    fn is_about(&self, score: &Score) -> bool {
+        self.leg == score.leg && self.revision == score.revision
+    }
+
+    fn names(&self, scenario: &str) -> bool {
+        match self.scenario.strip_suffix('*') {
+            Some(beginning) => scenario.starts_with(beginning),
+            None => scenario == self.scenario,
+        }
+    }
+
+    fn is_stale(&self, scores: &[Score]) -> bool {
+        let mut about = scores
+            .iter()
+            .filter(|score| self.is_about(score))
+            .peekable();
+        let has_run = about.peek().is_some();
+        let is_needed = about.any(|score| score.shortfalls().any(|s| self.names(s.scenario())));
+        has_run && !is_needed
+    }
+}
+
+fn known_revision<'de, D: Deserializer<'de>>(input: D) -> Result<Revision, D::Error> {
+    let text = String::deserialize(input)?;
+    super::revision(&text).map_err(D::Error::custom)
+}
+
+fn some_words<'de, D: Deserializer<'de>>(input: D) -> Result<String, D::Error> {
+    let text = String::deserialize(input)?;
+    if text.trim().is_empty() {
+        return Err(D::Error::custom("every entry needs a reason"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODERN: Revision = Revision::V2026_07_28;
+    const LEGACY: Revision = Revision::V2025_11_25;
+
+    fn entry(leg: &str, revision: &str, scenario: &str, reason: &str) -> String {
+        format!(
+            "[[expected]]\nleg = \"{leg}\"\nrevision = \"{revision}\"\nscenario = \"{scenario}\"\nreason = \"{reason}\"\n"
+        )
+    }
+
+    fn baseline(scenario: &str) -> Baseline {
+        toml::from_str(&entry("client", "2026-07-28", scenario, "later")).unwrap()
+    }
+
+    fn failing(scenarios: &[&str]) -> [Score; 1] {
+        [Score::with_failing(Leg::Client, MODERN, scenarios)]
+    }
+
+    #[test]
+    fn what_is_expected_is_no_finding() {
+        let scores = failing(&["auth/dpop", "auth/iss-supported"]);
+        assert!(baseline("auth/*").findings(&scores).is_empty());
+        assert!(baseline("*").findings(&scores).is_empty());
+    }
+
+    #[test]
+    fn what_is_not_expected_is_a_finding() {
+        let scores = failing(&["auth/dpop", "tools_call"]);
+        assert_eq!(
+            baseline("auth/*").findings(&scores),
+            ["client 2026-07-28 tools_call: no result"]
+        );
+        assert_eq!(Baseline::default().findings(&scores).len(), 2);
+    }
+
+    #[test]
+    fn a_name_without_star_is_the_whole_name() {
+        let scores = failing(&["auth/dpop", "auth/dpop-nonce"]);
+        assert_eq!(
+            baseline("auth/dpop").findings(&scores),
+            ["client 2026-07-28 auth/dpop-nonce: no result"]
+        );
+    }
+
+    #[test]
+    fn an_entry_that_nothing_needs_is_stale() {
+        assert_eq!(
+            baseline("auth/*").findings(&failing(&[])),
+            ["client 2026-07-28 `auth/*`: stale in `conformance-baseline.toml`"]
+        );
+    }
+
+    #[test]
+    fn an_entry_counts_for_its_own_set_only() {
+        let other = [Score::with_failing(Leg::Client, LEGACY, &["auth/dpop"])];
+        assert_eq!(
+            baseline("auth/*").findings(&other),
+            ["client 2025-11-25 auth/dpop: no result"]
+        );
+        let other = [Score::with_failing(Leg::Server, MODERN, &["auth/dpop"])];
+        assert_eq!(
+            baseline("auth/*").findings(&other),
+            ["server 2026-07-28 auth/dpop: no result"]
+        );
+        assert!(baseline("auth/*").findings(&[]).is_empty());
+    }
+
+    #[test]
+    fn entries_need_a_reason_a_leg_and_a_revision_of_the_suite() {
+        for (text, complaint) in [
+            (entry("client", "2026-07-28", "a", " "), "needs a reason"),
+            (entry("client", "2024-11-05", "a", "b"), "2025-11-25"),
+            (entry("proxy", "2026-07-28", "a", "b"), "proxy"),
+            ("[[expected]]\nleg = \"client\"\n".to_owned(), "missing"),
+            ("[[accepted]]\n".to_owned(), "accepted"),
+        ] {
+            let refused = toml::from_str::<Baseline>(&text).err().unwrap().to_string();
+            assert!(refused.contains(complaint), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! One side of the protocol under test: what is built, started and handed to the suite.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use mcpact_spec::Revision;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::score::Score;
+use super::server::Server;
+use super::suite::Suite;
+use crate::checkout::Checkout;
+use crate::failure::Failure;
+use crate::process::{capture, cargo};
+use crate::report;
+
+const CLIENT_SOURCE: &str = "crates/mcpact/examples/conformance_client.rs";
+const BUILD_SERVER: &[&str] = &["-p", "mcpact-cli", "--bin", "mcpact"];
+const BUILD_CLIENT: &[&str] = &["-p", "mcpact", "--example", "conformance_client"];
+
+/// The side of the protocol that is ours while the suite plays the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Leg {
+    /// The suite calls our server.
+    Server,
+    /// The suite starts our client.
+    Client,
+}
+
+impl Leg {
+    /// The word that the suite uses.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+impl fmt::Display for Leg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a leg ended when it did not fail.
+pub(super) enum Run {
+    Done(Vec<Score>),
+    Skipped(String),
+}
+
+/// Build our side and run the suite against it.
+pub(super) fn run(
+    leg: Leg,
+    checkout: &Checkout,
+    suite: &Suite,
+    revisions: &[Revision],
+) -> Result<Run, Failure> {
+    match leg {
+        Leg::Server => own_server(checkout, suite, revisions).map(Run::Done),
+        Leg::Client if !checkout.path(CLIENT_SOURCE).is_file() => {
+            Ok(Run::Skipped(format!("there is no `{CLIENT_SOURCE}`")))
+        }
+        Leg::Client => own_client(checkout, suite, revisions).map(Run::Done),
+    }
+}
+
+/// Run the server leg against a server that somebody else started.
+pub(super) fn against(
+    suite: &Suite,
+    url: &str,
+    revisions: &[Revision],
+) -> Result<Vec<Score>, Failure> {
+    let one = |revision: &Revision| {
+        announce(Leg::Server, *revision);
+        suite.run(Leg::Server, *revision, &["--url", url])
+    };
+    revisions.iter().map(one).collect()
+}
+
+fn own_server(
+    checkout: &Checkout,
+    suite: &Suite,
+    revisions: &[Revision],
+) -> Result<Vec<Score>, Failure> {
+    let binary = build(checkout, BUILD_SERVER)?;
+    let mut server = Server::start(&binary, &suite.log("mcpact-everything"))?;
+    let scores = against(suite, server.url(), revisions)?;
+    server.must_still_run()?;
+    Ok(scores)
+}
+
+fn own_client(
+    checkout: &Checkout,
+    suite: &Suite,
+    revisions: &[Revision],
+) -> Result<Vec<Score>, Failure> {
+    let binary = build(checkout, BUILD_CLIENT)?;
+    let command = shell_word(&binary);
+    let one = |revision: &Revision| {
+        announce(Leg::Client, *revision);
+        suite.run(Leg::Client, *revision, &["--command", &command])
+    };
+    revisions.iter().map(one).collect()
+}
+
+fn announce(leg: Leg, revision: Revision) {
+    report::say(format_args!(
+        "running the {leg} scenarios of {}",
+        revision.as_str()
+    ));
+}
+
+/// The suite hands the command to a shell, which would break the path at a blank.
+fn shell_word(path: &Path) -> String {
+    format!("\"{}\"", path.display())
+}
+
+/// Build one program and take its place from cargo, which alone knows the target folder.
+fn build(checkout: &Checkout, what: &[&str]) -> Result<PathBuf, Failure> {
+    let mut command = cargo(checkout);
+    command.args(["build", "--message-format=json-render-diagnostics"]);
+    let messages = capture(command.args(what))?;
+    executable(&messages).ok_or_else(|| Failure::Findings {
+        check: "conformance",
+        lines: vec![format!("`cargo build {}` names no program", what.join(" "))],
+        hint: "the target may have changed its name",
+    })
+}
+
+/// The program in the messages of a build; what else is built on the way is no program.
+fn executable(messages: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{executable, shell_word};
+
+    #[test]
+    fn the_program_is_found_among_the_messages_of_a_build() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","executable":null}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","executable":"/t/debug/mcpact"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+            "\n",
+        );
+        assert_eq!(executable(messages).unwrap(), Path::new("/t/debug/mcpact"));
+        assert_eq!(executable(r#"{"reason":"build-finished"}"#), None);
+    }
+
+    #[test]
+    fn a_path_stays_one_word() {
+        assert_eq!(shell_word(Path::new("/a b/c")), "\"/a b/c\"");
+    }
+}
