@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// Run the requirements of one revision only.
     #[arg(long, value_parser = revision)]
     revision: Option<Revision>,
-    /// Judge the server at this address instead of our own; nothing is expected to fail.
+    /// Judge the server at this address instead of our own; no expectation is stale then.
     #[arg(long, conflicts_with = "only")]
     url: Option<String>,
 }
@@ -73,13 +73,14 @@ fn revision(text: &str) -> Result<Revision, String> {
 
 /// Run the suite and compare what falls short with what is expected to.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
+    let baseline = Baseline::read(checkout)?;
     let suite = Suite::install(checkout)?;
     let revisions = options.revisions();
     if let Some(url) = &options.url {
         let scores = leg::against(&suite, url, &revisions)?;
-        return settle(&scores, &Baseline::default());
+        print(&scores, &baseline);
+        return settle(baseline.unexpected(&scores));
     }
-    let baseline = Baseline::read(checkout)?;
     let mut scores = Vec::new();
     for leg in [Leg::Server, Leg::Client] {
         if !options.wants(leg) {
@@ -90,11 +91,13 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
             Run::Skipped(why) => report::say(format_args!("{leg}: skipped: {why}")),
         }
     }
-    settle(&scores, &baseline)
+    print(&scores, &baseline);
+    let mut findings = baseline.unexpected(&scores);
+    findings.extend(baseline.stale(&scores));
+    settle(findings)
 }
 
-/// Print the scores; what nobody expected is a finding.
-fn settle(scores: &[Score], baseline: &Baseline) -> Result<(), Failure> {
+fn print(scores: &[Score], baseline: &Baseline) {
     for score in scores {
         report::say(score);
         for shortfall in score.shortfalls() {
@@ -105,9 +108,12 @@ fn settle(scores: &[Score], baseline: &Baseline) -> Result<(), Failure> {
             report::say(format_args!("  {shortfall}{expected}"));
         }
     }
+}
+
+fn settle(findings: Vec<String>) -> Result<(), Failure> {
     Failure::unless_clean(
         "conformance",
-        baseline.findings(scores),
+        findings,
         "mend it, or write the reason into `conformance-baseline.toml`; take out what is stale",
     )
 }

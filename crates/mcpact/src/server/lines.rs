@@ -45,7 +45,10 @@ struct Connection {
     is_open: bool,
 }
 
-/// Serves until the client closes its side and everything that it asked for is answered.
+/// How long requests may go on after the client has closed its side.
+const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Serves until the client closes its side; what it asked for before gets a moment to finish.
 pub(super) async fn run(core: Arc<Core>, link: Link) -> Result<(), Error> {
     let Link { mut source, sink } = link;
     let session = Arc::new(Session::new(&core.terms));
@@ -100,6 +103,7 @@ pub(super) async fn run(core: Arc<Core>, link: Link) -> Result<(), Error> {
         }
         connection.gather();
     }
+    let _ = tokio::time::timeout(DRAIN, connection.drain()).await;
     connection.session.close();
     connection.sink.close().await?;
     Ok(())
@@ -177,6 +181,12 @@ impl Connection {
             if let Deed::Reply { text, .. } = deed {
                 self.sink.push(&text);
             }
+        }
+    }
+
+    async fn drain(&mut self) {
+        while let Some(done) = self.running.next().await {
+            self.finish(done);
         }
     }
 
