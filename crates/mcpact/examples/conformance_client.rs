@@ -51,7 +51,9 @@ async fn run(url: &str, scenario: &str) -> Result<(), ClientError> {
         .await?;
     match scenario {
         "initialize" | "json-schema-ref-no-deref" | "request-metadata" => {
-            client.list_tools().await?;
+            if client.may(Method::ToolsList) {
+                client.list_tools().await?;
+            }
         }
         "tools_call" => {
             client.list_tools().await?;

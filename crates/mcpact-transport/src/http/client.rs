@@ -34,6 +34,9 @@ const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const BOTH: &str = "application/json, text/event-stream";
 
+/// How many idle connections are kept: fewer than calls in flight would mean to connect anew all the time.
+const MAX_IDLE: usize = 256;
+
 /// How often a redirect inside the same origin is followed.
 const MAX_REDIRECTS: usize = 3;
 
@@ -119,7 +122,7 @@ impl HttpClient {
         let pool = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(30))
-            .pool_max_idle_per_host(32)
+            .pool_max_idle_per_host(MAX_IDLE)
             .build(connector);
         Ok(Self {
             pool,

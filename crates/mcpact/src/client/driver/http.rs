@@ -169,6 +169,9 @@ impl Driver {
                 bytes,
                 status,
             } => self.message(number, &bytes, status),
+            // A server may ask something on its own stream as soon as it is called; whoever calls
+            // must find that stream open.
+            Arrival::Listening => self.core.open_again(),
             Arrival::End { number, how } => self.ended(number, how),
         }
     }
@@ -234,7 +237,7 @@ impl Driver {
                     );
                 }
                 self.listen();
-                self.core.open_again()
+                Deeds::default()
             }
             Purpose::Other => {
                 if let How::Failed(error) = how {

@@ -46,6 +46,8 @@ pub(super) enum Arrival {
         bytes: Bytes,
         status: u16,
     },
+    /// The session's own stream is open, or will not be.
+    Listening,
     /// Nothing more comes.
     End { number: u64, how: How },
 }
@@ -195,15 +197,18 @@ async fn follow(
     }
 }
 
+/// How long a session waits for the head of its own stream before it is used without.
+const HEAD: Duration = Duration::from_millis(500);
+
 /// The stream of a session, for what the server says without being asked.
 pub(super) async fn listen(http: HttpClient, facts: HeaderMap, arrive: mpsc::Sender<Arrival>) {
     let mut reading: Option<Reading> = None;
     let mut attempt = 0;
+    let mut announce = Some(&arrive);
     while attempt <= ATTEMPTS {
-        let last_id = reading
-            .as_ref()
-            .and_then(|reading| reading.last_id.as_deref());
-        match http.listen(&facts, last_id).await {
+        let last_id = reading.as_ref().and_then(|reading| reading.last_id.clone());
+        let opened = open_stream(&http, &facts, last_id.as_deref(), announce.take()).await;
+        match opened {
             Ok(Answer {
                 body: AnswerBody::Events(events),
                 ..
@@ -245,6 +250,27 @@ pub(super) async fn listen(http: HttpClient, facts: HeaderMap, arrive: mpsc::Sen
         tokio::time::sleep(pause).await;
     }
     tracing::warn!("the server's stream could not be kept open");
+}
+
+/// Opens the session's own stream; the first time, the driver learns when that is done or takes long.
+async fn open_stream(
+    http: &HttpClient,
+    facts: &HeaderMap,
+    last_id: Option<&str>,
+    announce: Option<&mpsc::Sender<Arrival>>,
+) -> Result<Answer, DoorError> {
+    let opening = http.listen(facts, last_id);
+    let Some(arrive) = announce else {
+        return opening.await;
+    };
+    tokio::pin!(opening);
+    let early = tokio::time::timeout(HEAD, &mut opening).await;
+    // The driver may be gone already; then nobody waits for this.
+    let _ = arrive.send(Arrival::Listening).await;
+    match early {
+        Ok(opened) => opened,
+        Err(_) => opening.await,
+    }
 }
 
 /// A stream and what its resumption needs.

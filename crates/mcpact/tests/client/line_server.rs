@@ -1,0 +1,117 @@
+//! A server on a piece of memory, told line by line what to answer.
+
+use std::sync::{Arc, Mutex};
+
+use mcpact::client::Link;
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use serde_json::{Value, json};
+
+/// What a scripted server has heard.
+#[derive(Clone, Default)]
+pub(crate) struct Heard(Arc<Mutex<Vec<Value>>>);
+
+impl Heard {
+    pub(crate) fn push(&self, message: Value) {
+        self.0.lock().unwrap().push(message);
+    }
+
+    pub(crate) fn all(&self) -> Vec<Value> {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn methods(&self) -> Vec<String> {
+        let all = self.all();
+        let methods = all.iter().filter_map(|message| message["method"].as_str());
+        methods.map(str::to_owned).collect()
+    }
+
+    pub(crate) fn of(&self, method: &str) -> Vec<Value> {
+        let mut all = self.all();
+        all.retain(|message| message["method"] == method);
+        all
+    }
+}
+
+/// Starts a server that says what the script gives for each message that it hears.
+pub(crate) fn serve(
+    mut script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
+) -> (Link, Heard) {
+    let (near, mut far) = memory::pair();
+    let heard = Heard::default();
+    let log = heard.clone();
+    tokio::spawn(async move {
+        loop {
+            while let Some(line) = far.source.next_line() {
+                let Line::Json(bytes) = line else {
+                    panic!("the client wrote {line:?}");
+                };
+                let message: Value = serde_json::from_slice(bytes).unwrap();
+                log.push(message.clone());
+                for answer in script(&message) {
+                    far.sink.push(&answer.to_string());
+                }
+            }
+            if far.sink.flush().await.is_err() || !far.source.fill().await.unwrap_or(false) {
+                return log.push(json!({ "method": "end" }));
+            }
+        }
+    });
+    (near, heard)
+}
+
+pub(crate) fn result(message: &Value, result: Value) -> Vec<Value> {
+    vec![json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })]
+}
+
+pub(crate) fn error(message: &Value, code: i64, data: Value) -> Vec<Value> {
+    let error = json!({ "code": code, "message": "no", "data": data });
+    vec![json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })]
+}
+
+pub(crate) fn initialized(version: &str, capabilities: Value) -> Value {
+    json!({
+        "protocolVersion": version,
+        "capabilities": capabilities,
+        "serverInfo": { "name": "scripted", "version": "1" },
+        "instructions": "be kind",
+    })
+}
+
+pub(crate) fn discovered(capabilities: Value) -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": capabilities,
+        "instructions": "be kind",
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "scripted", "version": "1" } },
+    })
+}
+
+/// A legacy server that does not know `server/discover`; the script sees everything after the
+/// handshake.
+pub(crate) fn legacy(
+    version: &'static str,
+    capabilities: Value,
+    mut script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
+) -> (Link, Heard) {
+    serve(move |message| match message["method"].as_str() {
+        Some("server/discover") => error(message, -32601, Value::Null),
+        Some("initialize") => result(message, initialized(version, capabilities.clone())),
+        Some("notifications/initialized") => Vec::new(),
+        _ => script(message),
+    })
+}
+
+/// A modern server; the script sees everything but `server/discover`.
+pub(crate) fn modern(
+    capabilities: Value,
+    mut script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
+) -> (Link, Heard) {
+    serve(move |message| match message["method"].as_str() {
+        Some("server/discover") => result(message, discovered(capabilities.clone())),
+        _ => script(message),
+    })
+}

@@ -1,0 +1,469 @@
+//! Conversations on lines.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpact::client::{
+    AnswerError, CallOptions, CancelToken, Client, ClientError, Era, EraMode, Failure,
+};
+use mcpact::model::{CreateMessageRequest, CreateMessageResult, FormRequest, LogLevel, Root};
+use serde_json::{Map, Value, json};
+
+use crate::line_server::{error, initialized, legacy, modern, result, serve};
+
+fn tools() -> Value {
+    json!({ "tools": {} })
+}
+
+fn text(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+/// T1: every legacy revision is agreed on over the same code, after one question to find the era.
+#[tokio::test]
+async fn every_legacy_revision_is_agreed_on() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let (link, heard) = legacy(version, tools(), |message| {
+            result(
+                message,
+                json!({ "tools": [{ "name": "t", "inputSchema": {} }] }),
+            )
+        });
+        let client = Client::connect(link).await.unwrap();
+        assert_eq!(client.pact().revision().as_str(), version);
+        assert_eq!(client.server_info().unwrap().name(), "scripted");
+        assert_eq!(client.instructions().as_deref(), Some("be kind"));
+        assert!(!client.trail().events().is_empty());
+        assert_eq!(client.list_tools().await.unwrap()[0].name, "t");
+        assert_eq!(
+            heard.methods(),
+            [
+                "server/discover",
+                "initialize",
+                "notifications/initialized",
+                "tools/list"
+            ]
+        );
+    }
+}
+
+/// T1: a modern server is agreed with by one question, and every request carries its metadata.
+#[tokio::test]
+async fn a_modern_server_needs_no_handshake() {
+    let (link, heard) = modern(tools(), |message| {
+        result(message, json!({ "resultType": "complete", "tools": [] }))
+    });
+    let client = Client::connect(link).await.unwrap();
+    assert_eq!(client.pact().era(), Era::Modern);
+    assert_eq!(client.instructions().as_deref(), Some("be kind"));
+    client.list_tools().await.unwrap();
+    assert_eq!(heard.methods(), ["server/discover", "tools/list"]);
+    for message in heard.all() {
+        let meta = &message["params"]["_meta"];
+        assert_eq!(
+            meta["io.modelcontextprotocol/protocolVersion"],
+            "2026-07-28"
+        );
+        assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object());
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "mcpact");
+    }
+}
+
+/// A server that answers with a version that nobody offered is refused, with a reason.
+#[tokio::test]
+async fn a_version_out_of_the_blue_is_refused() {
+    let (link, heard) = legacy("1999-01-01", tools(), |_| Vec::new());
+    let failed = Client::connect(link).await.unwrap_err();
+    let ClientError::Refused { failure, trail, .. } = failed else {
+        panic!("{failed:?}");
+    };
+    assert!(matches!(failure, Failure::Refused(_)));
+    assert!(!trail.events().is_empty());
+    assert!(
+        !heard
+            .methods()
+            .contains(&"notifications/initialized".to_owned())
+    );
+}
+
+/// A floor keeps a client from falling back.
+#[tokio::test]
+async fn a_modern_client_does_not_fall_back() {
+    let (link, heard) = legacy("2025-11-25", tools(), |_| Vec::new());
+    let builder = Client::builder("t", "1").mode(EraMode::Modern);
+    let failed = builder.connect(link).await.unwrap_err();
+    assert!(matches!(failed, ClientError::Refused { .. }), "{failed:?}");
+    assert!(!heard.methods().contains(&"initialize".to_owned()));
+}
+
+/// A silent legacy server is one that was asked and said nothing.
+#[tokio::test(start_paused = true)]
+async fn silence_means_legacy() {
+    let (link, _) = serve(|message| match message["method"].as_str() {
+        Some("initialize") => result(message, initialized("2025-06-18", tools())),
+        _ => Vec::new(),
+    });
+    let client = Client::connect(link).await.unwrap();
+    assert_eq!(client.pact().revision().as_str(), "2025-06-18");
+}
+
+/// F3: answers find their callers in whatever order they come.
+#[tokio::test]
+async fn answers_find_their_callers() {
+    let mut held = Vec::new();
+    let (link, _) = legacy("2025-11-25", tools(), move |message| {
+        let name = message["params"]["name"].as_str().unwrap();
+        held.extend(result(message, text(name)));
+        match held.len() {
+            20 => held.drain(..).rev().collect(),
+            _ => Vec::new(),
+        }
+    });
+    let client = Client::connect(link).await.unwrap();
+    let calls = (0..20).map(|at| {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let name = format!("tool-{at}");
+            let answer = client.call_tool(&name, Value::Null).await.unwrap();
+            (name, answer.all_text())
+        })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        let (name, answer) = call.await.unwrap();
+        assert_eq!(name, answer);
+    }
+}
+
+/// What was not negotiated is not sent, and the error says which capability is missing.
+#[tokio::test]
+async fn what_was_not_negotiated_is_not_sent() {
+    let (link, heard) = legacy("2025-11-25", tools(), |_| Vec::new());
+    let client = Client::connect(link).await.unwrap();
+    let refused = client.list_prompts().await.unwrap_err();
+    assert!(
+        matches!(refused, ClientError::NotNegotiated(_)),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("prompts"), "{refused}");
+    assert!(!heard.methods().contains(&"prompts/list".to_owned()));
+}
+
+/// F3 F14: cursors are followed, sent back as they came, and a list that goes round is an error.
+#[tokio::test]
+async fn pages_are_followed_to_the_end() {
+    let (link, heard) = legacy("2025-11-25", tools(), |message| {
+        let tool = |name| json!({ "name": name, "inputSchema": { "type": "object" } });
+        let page = match message["params"]["cursor"].as_str() {
+            None => json!({ "tools": [tool("a")], "nextCursor": "\u{e9} 2" }),
+            Some("\u{e9} 2") => json!({ "tools": [tool("b")], "nextCursor": null }),
+            Some(other) => panic!("{other}"),
+        };
+        result(message, page)
+    });
+    let client = Client::connect(link).await.unwrap();
+    let tools = client.list_tools().await.unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(heard.of("tools/list").len(), 2);
+
+    let (link, _) = legacy("2025-11-25", json!({ "tools": {} }), |message| {
+        result(message, json!({ "tools": [], "nextCursor": "again" }))
+    });
+    let client = Client::connect(link).await.unwrap();
+    let refused = client.list_tools().await.unwrap_err();
+    assert!(matches!(refused, ClientError::Misbehaved(_)), "{refused:?}");
+
+    let mut page = 0;
+    let (link, _) = legacy("2025-11-25", json!({ "tools": {} }), move |message| {
+        page += 1;
+        result(
+            message,
+            json!({ "tools": [], "nextCursor": page.to_string() }),
+        )
+    });
+    let builder = Client::builder("t", "1").page_limit(3);
+    let refused = builder
+        .connect(link)
+        .await
+        .unwrap()
+        .list_tools()
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, ClientError::Limit { limit: 3, .. }),
+        "{refused:?}"
+    );
+}
+
+/// F13: progress comes before the result, in order, and only to the call that it belongs to.
+#[tokio::test]
+async fn progress_comes_before_the_result() {
+    let (link, _) = legacy("2025-11-25", tools(), |message| {
+        let token = &message["params"]["_meta"]["progressToken"];
+        let progress = |at: f64| {
+            let params = json!({ "progressToken": token, "progress": at, "total": 2 });
+            json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+        };
+        let mut all = vec![progress(1.0), progress(2.0)];
+        all.extend(result(message, text("done")));
+        all
+    });
+    let client = Client::connect(link).await.unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let options =
+        CallOptions::new().on_progress(move |progress| log.lock().unwrap().push(progress.progress));
+    let answer = client
+        .call_tool_with("t", json!({}), options)
+        .await
+        .unwrap();
+    assert_eq!(answer.all_text(), "done");
+    assert_eq!(*seen.lock().unwrap(), [1.0, 2.0]);
+}
+
+/// F13: a request that takes too long is given up and the server is told, on lines in both eras.
+#[tokio::test(start_paused = true)]
+async fn a_slow_request_is_given_up() {
+    for (link, heard) in [
+        legacy("2025-11-25", tools(), |_| Vec::new()),
+        modern(tools(), |_| Vec::new()),
+    ] {
+        let client = Client::connect(link).await.unwrap();
+        let options = CallOptions::new().timeout(Duration::from_secs(5));
+        let failed = client
+            .call_tool_with("t", json!({}), options)
+            .await
+            .unwrap_err();
+        assert!(matches!(failed, ClientError::Timeout { .. }), "{failed:?}");
+        client.close().await;
+        let call = &heard.of("tools/call")[0];
+        let told = &heard.of("notifications/cancelled")[0];
+        assert_eq!(told["params"]["requestId"], call["id"]);
+    }
+}
+
+/// F13: a token and a dropped future both give a request up.
+#[tokio::test]
+async fn a_caller_can_give_up() {
+    let (link, heard) = legacy("2025-11-25", tools(), |_| Vec::new());
+    let client = Client::connect(link).await.unwrap();
+    let token = CancelToken::new();
+    let options = CallOptions::new().cancel(token.clone());
+    let (outcome, ()) = tokio::join!(client.call_tool_with("t", json!({}), options), async {
+        while heard.of("tools/call").is_empty() {
+            tokio::task::yield_now().await;
+        }
+        token.cancel();
+    });
+    assert!(
+        matches!(outcome, Err(ClientError::Cancelled)),
+        "{outcome:?}"
+    );
+
+    let other = client.clone();
+    let call = tokio::spawn(async move { other.call_tool("t", json!({})).await });
+    while heard.of("tools/call").len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    call.abort();
+    while heard.of("notifications/cancelled").len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let ids = |method| -> Vec<Value> {
+        let all = heard.of(method);
+        all.iter()
+            .map(|message| match method {
+                "tools/call" => message["id"].clone(),
+                _ => message["params"]["requestId"].clone(),
+            })
+            .collect()
+    };
+    assert_eq!(ids("tools/call"), ids("notifications/cancelled"));
+}
+
+/// F8 F9 F10: what the server asks is answered by the handlers, and what has none is refused.
+#[tokio::test]
+async fn questions_of_the_server_are_answered() {
+    let asked = json!([
+        ["sampling/createMessage", {
+            "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }],
+            "maxTokens": 10,
+        }],
+        ["elicitation/create", {
+            "message": "who?",
+            "requestedSchema": { "type": "object", "properties": {
+                "name": { "type": "string", "default": "Ann" },
+            } },
+        }],
+        ["roots/list", {}],
+        ["tasks/list", {}],
+    ]);
+    let (link, heard) = legacy("2025-11-25", tools(), move |message| {
+        if message["method"] != "tools/call" {
+            return Vec::new();
+        }
+        let mut all = Vec::new();
+        for (at, question) in asked.as_array().unwrap().iter().enumerate() {
+            let id = format!("q{at}");
+            let (method, params) = (&question[0], &question[1]);
+            all.push(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        }
+        all
+    });
+    let client = Client::builder("t", "1")
+        .on_sampling(|request: CreateMessageRequest| async move {
+            assert_eq!(request.max_tokens, 10);
+            Ok(CreateMessageResult::new("model", "hello"))
+        })
+        .on_elicitation(
+            |form: FormRequest| async move { Ok(form.accept_with_defaults(Map::new())) },
+        )
+        .roots(vec![Root::new("file:///work")])
+        .connect(link)
+        .await
+        .unwrap();
+    let declared = &heard.of("initialize")[0]["params"]["capabilities"];
+    assert_eq!(
+        *declared,
+        json!({ "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {} } })
+    );
+    let call = tokio::spawn(async move { client.call_tool("t", json!({})).await });
+    let answer = |id: &str| heard.all().into_iter().find(|message| message["id"] == id);
+    while (0..4).any(|at| answer(&format!("q{at}")).is_none()) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(answer("q0").unwrap()["result"]["content"]["text"], "hello");
+    assert_eq!(answer("q1").unwrap()["result"]["content"]["name"], "Ann");
+    assert_eq!(
+        answer("q2").unwrap()["result"]["roots"][0]["uri"],
+        "file:///work"
+    );
+    assert_eq!(answer("q3").unwrap()["error"]["code"], -32601);
+    call.abort();
+}
+
+/// A handler that fails answers with its own code, and one that panics does not leave the server
+/// waiting.
+#[tokio::test]
+async fn a_failing_handler_still_answers() {
+    let (link, heard) = legacy("2025-11-25", tools(), |message| {
+        if message["method"] != "tools/call" {
+            return Vec::new();
+        }
+        let params = json!({ "messages": [], "maxTokens": 1 });
+        let ask =
+            |id, method| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        vec![ask("a", "sampling/createMessage"), ask("b", "roots/list")]
+    });
+    let client = Client::builder("t", "1")
+        .on_sampling(|_| async { Err(AnswerError::rejected("not today")) })
+        .on_roots(|| async { panic!("a handler that panics") })
+        .connect(link)
+        .await
+        .unwrap();
+    let call = tokio::spawn(async move { client.call_tool("t", json!({})).await });
+    let answer = |id: &str| heard.all().into_iter().find(|message| message["id"] == id);
+    while answer("a").is_none() || answer("b").is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(answer("a").unwrap()["error"]["code"], -1);
+    assert_eq!(answer("b").unwrap()["error"]["code"], -32603);
+    call.abort();
+}
+
+/// F6: a level is a request to a legacy server and a member of every request to a modern one.
+#[tokio::test]
+async fn a_log_level_is_told_in_the_way_of_the_era() {
+    let capabilities = json!({ "tools": {}, "logging": {} });
+    let (link, heard) = legacy("2025-11-25", capabilities.clone(), |message| {
+        result(message, json!({}))
+    });
+    let client = Client::connect(link).await.unwrap();
+    client.set_log_level(LogLevel::Warning).await.unwrap();
+    assert_eq!(
+        heard.of("logging/setLevel")[0]["params"]["level"],
+        "warning"
+    );
+
+    let (link, heard) = modern(capabilities, |message| {
+        result(message, json!({ "resultType": "complete", "tools": [] }))
+    });
+    let builder = Client::builder("t", "1").log_level(LogLevel::Debug);
+    let client = builder.connect(link).await.unwrap();
+    client.list_tools().await.unwrap();
+    let meta = &heard.of("tools/list")[0]["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/logLevel"], "debug");
+    assert!(heard.of("logging/setLevel").is_empty());
+}
+
+/// F19: an error of the server keeps its code, text and data.
+#[tokio::test]
+async fn errors_keep_their_code_and_data() {
+    let (link, _) = legacy("2025-11-25", tools(), |message| {
+        error(message, -31337, json!({ "why": [1, 2] }))
+    });
+    let client = Client::connect(link).await.unwrap();
+    let failed = client.call_tool("t", json!({})).await.unwrap_err();
+    let ClientError::Rpc(error) = failed else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(
+        (error.code, error.data),
+        (-31337, Some(json!({ "why": [1, 2] })))
+    );
+}
+
+/// Closing lets what is in flight finish; a server that goes away ends what is in flight.
+#[tokio::test]
+async fn an_end_is_an_end() {
+    let (link, heard) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
+    let client = Client::connect(link).await.unwrap();
+    let other = client.clone();
+    let call = tokio::spawn(async move { other.call_tool("t", json!({})).await });
+    while heard.of("tools/call").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    client.clone().close().await;
+    assert_eq!(call.await.unwrap().unwrap().all_text(), "x");
+    let late = client.call_tool("t", json!({})).await;
+    assert!(matches!(late, Err(ClientError::Closed)), "{late:?}");
+
+    let (link, mut far) = mcpact_transport::memory::pair();
+    let builder = Client::builder("t", "1").mode(EraMode::Legacy);
+    let server = async move {
+        far.source.fill().await.unwrap();
+        let answer = json!({
+            "jsonrpc": "2.0", "id": "mcpact-open-1",
+            "result": initialized("2025-11-25", json!({ "tools": {} })),
+        });
+        far.sink.push(&answer.to_string());
+        far.sink.flush().await.unwrap();
+        while far.source.next_line().is_some() {}
+        far.source.fill().await.unwrap();
+        far
+    };
+    let (client, far) = tokio::join!(builder.connect(link), server);
+    let client = client.unwrap();
+    let (outcome, ()) = tokio::join!(client.call_tool("t", json!({})), async move {
+        drop(far);
+    });
+    assert!(matches!(outcome, Err(ClientError::Closed)), "{outcome:?}");
+}
+
+/// Arguments that are no object never leave.
+#[tokio::test]
+async fn arguments_are_an_object_or_nothing() {
+    let (link, heard) = legacy("2025-11-25", tools(), |message| result(message, text("x")));
+    let client = Client::connect(link).await.unwrap();
+    let refused = client.call_tool("t", json!([1])).await;
+    assert!(
+        matches!(refused, Err(ClientError::Arguments)),
+        "{refused:?}"
+    );
+    client.call_tool("t", Value::Null).await.unwrap();
+    assert!(
+        heard.of("tools/call")[0]["params"]
+            .get("arguments")
+            .is_none()
+    );
+}

@@ -1,0 +1,21 @@
+//! The client against scripted servers: on lines in memory, in child processes, and over raw HTTP.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a broken expectation is a failed test"
+)]
+
+mod child;
+mod http_legacy;
+mod http_modern;
+mod http_server;
+mod http_sse;
+mod line_server;
+mod lines;
+mod own_server;
+mod rounds;
+mod statuses;
+mod subscriptions;
+mod task_calls;
+mod verdicts;

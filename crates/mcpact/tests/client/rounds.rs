@@ -1,0 +1,142 @@
+//! Results that are questions.
+
+use mcpact::client::{Client, ClientError, Link};
+use mcpact::model::{FormRequest, Root};
+use serde_json::{Map, Value, json};
+
+use crate::line_server::{Heard, modern, result};
+
+/// A server whose tool asks `rounds` times.
+fn asking(rounds: usize) -> (Link, Heard) {
+    let mut round = 0;
+    modern(json!({ "tools": {} }), move |message| {
+        if message["params"]["name"] == "plain" {
+            return result(message, json!({ "content": [] }));
+        }
+        if round == rounds {
+            return result(
+                message,
+                json!({ "content": [{ "type": "text", "text": "done" }] }),
+            );
+        }
+        round += 1;
+        let mut asked = json!({
+            "resultType": "input_required",
+            "inputRequests": {
+                "who": { "method": "elicitation/create", "params": {
+                    "mode": "form", "message": "who?",
+                    "requestedSchema": { "type": "object", "properties": {
+                        "name": { "type": "string", "default": "Ann" } } } } },
+                "where": { "method": "roots/list" },
+            },
+        });
+        if round == 1 {
+            asked["requestState"] = json!("caf\u{e9} \"1\" \u{1F600}");
+        }
+        result(message, asked)
+    })
+}
+
+async fn connect(link: Link) -> Client {
+    Client::builder("t", "1")
+        .on_elicitation(
+            |form: FormRequest| async move { Ok(form.accept_with_defaults(Map::new())) },
+        )
+        .roots(vec![Root::new("file:///work")])
+        .connect(link)
+        .await
+        .unwrap()
+}
+
+/// F16: every question is answered under its key, the state goes back as it came and only when there
+/// is one, each try has an id of its own, and a result without `resultType` is complete.
+#[tokio::test]
+async fn questions_in_a_result_are_answered() {
+    let (link, heard) = asking(2);
+    let client = connect(link).await;
+    let answer = client.call_tool("ask", json!({ "x": 1 })).await.unwrap();
+    assert_eq!(answer.all_text(), "done");
+    client.call_tool("plain", json!({})).await.unwrap();
+    let calls = heard.of("tools/call");
+    assert_eq!(calls.len(), 4);
+    let ids: std::collections::HashSet<String> =
+        calls.iter().map(|call| call["id"].to_string()).collect();
+    assert_eq!(ids.len(), 4);
+    let answers = json!({
+        "who": { "action": "accept", "content": { "name": "Ann" } },
+        "where": { "roots": [{ "uri": "file:///work" }] },
+    });
+    for call in &calls[1..3] {
+        assert_eq!(call["params"]["arguments"], json!({ "x": 1 }));
+        assert_eq!(call["params"]["inputResponses"], answers);
+    }
+    assert_eq!(
+        calls[1]["params"]["requestState"],
+        "caf\u{e9} \"1\" \u{1F600}"
+    );
+    for call in [&calls[0], &calls[2], &calls[3]] {
+        assert!(call["params"].get("requestState").is_none(), "{call}");
+    }
+    assert!(calls[3]["params"].get("inputResponses").is_none());
+}
+
+/// F16: a server that never stops asking is given up.
+#[tokio::test]
+async fn a_server_that_never_stops_asking_is_given_up() {
+    let (link, heard) = asking(usize::MAX);
+    let failed = connect(link)
+        .await
+        .call_tool("ask", Value::Null)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(failed, ClientError::Limit { limit: 10, .. }),
+        "{failed:?}"
+    );
+    assert_eq!(heard.of("tools/call").len(), 11);
+}
+
+/// F16: a question that nobody can answer ends the call and is not answered with an invention.
+#[tokio::test]
+async fn a_question_without_a_handler_ends_the_call() {
+    let (link, heard) = asking(1);
+    let client = Client::connect(link).await.unwrap();
+    let failed = client.call_tool("ask", Value::Null).await.unwrap_err();
+    assert!(
+        matches!(failed, ClientError::Unanswerable { .. }),
+        "{failed:?}"
+    );
+    assert_eq!(heard.of("tools/call").len(), 1);
+}
+
+/// F16: a state without questions means to come back later; neither is a fault of the server.
+#[tokio::test(start_paused = true)]
+async fn a_state_alone_means_to_come_back() {
+    let mut first = true;
+    let (link, heard) = modern(
+        json!({ "resources": {} }),
+        move |message| match std::mem::take(&mut first) {
+            true => result(
+                message,
+                json!({ "resultType": "input_required", "requestState": "s" }),
+            ),
+            false => result(message, json!({ "resultType": "complete", "contents": [] })),
+        },
+    );
+    let client = Client::connect(link).await.unwrap();
+    client.read_resource("a:b").await.unwrap();
+    assert_eq!(heard.of("resources/read")[1]["params"]["requestState"], "s");
+
+    let (link, _) = modern(json!({ "resources": {} }), |message| {
+        result(message, json!({ "resultType": "input_required" }))
+    });
+    let failed = Client::connect(link)
+        .await
+        .unwrap()
+        .read_resource("a:b")
+        .await;
+    assert!(
+        matches!(failed, Err(ClientError::Misbehaved(_))),
+        "{failed:?}"
+    );
+}

@@ -1,0 +1,160 @@
+//! Calls that run as tasks.
+
+use std::time::Duration;
+
+use mcpact::client::{Client, ClientError, TaskOptions};
+use mcpact::model::{Root, TaskStatus};
+use serde_json::{Value, json};
+
+use crate::line_server::{legacy, modern, result};
+
+/// F11: a task of 2025-11-25 is asked for in the call, looked after and fetched.
+#[tokio::test]
+async fn a_core_task_is_asked_for_and_fetched() {
+    let capabilities = json!({
+        "tools": {},
+        "tasks": { "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } },
+    });
+    let task = json!({ "taskId": "t1", "status": "working", "ttl": 5000, "pollInterval": 10,
+        "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
+    let (link, heard) = legacy(
+        "2025-11-25",
+        capabilities,
+        move |message| match message["method"].as_str().unwrap() {
+            "tools/call" => result(message, json!({ "task": task })),
+            "tasks/get" => result(message, task.clone()),
+            "tasks/list" => result(message, json!({ "tasks": [task] })),
+            "tasks/result" => result(
+                message,
+                json!({ "content": [{ "type": "text", "text": "ok" }] }),
+            ),
+            "tasks/cancel" => result(message, task.clone()),
+            other => panic!("{other}"),
+        },
+    );
+    let client = Client::connect(link).await.unwrap();
+    let options = TaskOptions::new().ttl(Duration::from_secs(5));
+    let mut call = client
+        .call_tool_as_task("t", json!({}), options)
+        .await
+        .unwrap();
+    assert_eq!(
+        heard.of("tools/call")[0]["params"]["task"],
+        json!({ "ttl": 5000 })
+    );
+    assert_eq!(call.task().unwrap().task_id, "t1");
+    assert_eq!(
+        call.refresh().await.unwrap().unwrap().status,
+        TaskStatus::Working
+    );
+    assert_eq!(client.list_tasks().await.unwrap().len(), 1);
+    call.cancel().await.unwrap();
+    assert_eq!(call.result().await.unwrap().all_text(), "ok");
+}
+
+/// F11: without the capability the `task` member is not sent.
+#[tokio::test]
+async fn a_task_that_was_not_negotiated_is_not_sent() {
+    let (link, heard) = legacy("2025-11-25", json!({ "tools": {} }), |_| Vec::new());
+    let client = Client::connect(link).await.unwrap();
+    let refused = client
+        .call_tool_as_task("t", json!({}), TaskOptions::new())
+        .await;
+    assert!(
+        matches!(refused, Err(ClientError::NotNegotiated(_))),
+        "{refused:?}"
+    );
+    assert!(heard.of("tools/call").is_empty());
+}
+
+fn extension(
+    script: impl FnMut(&Value) -> Vec<Value> + Send + 'static,
+) -> (mcpact::client::Link, crate::line_server::Heard) {
+    let capabilities =
+        json!({ "tools": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    modern(capabilities, script)
+}
+
+/// F12: a modern server that answers with a task is asked until it is done, and its questions are
+/// answered once.
+#[tokio::test(start_paused = true)]
+async fn a_task_of_the_extension_is_driven_to_its_end() {
+    let mut polls = 0;
+    let (link, heard) = extension(move |message| {
+        let task = |status: &str| json!({ "taskId": "t1", "status": status, "pollIntervalMs": 20 });
+        match message["method"].as_str().unwrap() {
+            "tools/call" => {
+                let mut task = task("working");
+                task["resultType"] = json!("task");
+                result(message, task)
+            }
+            "tasks/update" => result(message, json!({ "resultType": "complete" })),
+            "tasks/get" => {
+                polls += 1;
+                let mut task = match polls {
+                    1 => task("working"),
+                    2 | 3 => task("input_required"),
+                    _ => task("completed"),
+                };
+                task["resultType"] = json!("complete");
+                match polls {
+                    2 | 3 => task["inputRequests"] = json!({ "where": { "method": "roots/list" } }),
+                    4 => task["result"] = json!({ "content": [{ "type": "text", "text": "ok" }] }),
+                    _ => {}
+                }
+                result(message, task)
+            }
+            other => panic!("{other}"),
+        }
+    });
+    let builder = Client::builder("t", "1")
+        .tasks()
+        .roots(vec![Root::new("file:///work")]);
+    let client = builder.connect(link).await.unwrap();
+    let answer = client.call_tool("t", json!({})).await.unwrap();
+    assert_eq!(answer.all_text(), "ok");
+    let updates = heard.of("tasks/update");
+    assert_eq!(updates.len(), 1);
+    assert_eq!(updates[0]["params"]["taskId"], "t1");
+    let answers = &updates[0]["params"]["inputResponses"];
+    assert_eq!(
+        *answers,
+        json!({ "where": { "roots": [{ "uri": "file:///work" }] } })
+    );
+}
+
+/// F12: a task that fails is an error, and a call that is answered at once needs no task.
+#[tokio::test(start_paused = true)]
+async fn a_task_may_fail_or_not_come_about() {
+    let (link, _) = extension(|message| match message["method"].as_str().unwrap() {
+        "tools/call" if message["params"]["name"] == "quick" => {
+            result(message, json!({ "resultType": "complete", "content": [] }))
+        }
+        "tools/call" => result(
+            message,
+            json!({ "resultType": "task", "taskId": "t", "status": "working" }),
+        ),
+        _ => result(
+            message,
+            json!({ "resultType": "complete", "taskId": "t", "status": "failed",
+                "error": { "code": -32603, "message": "broken" } }),
+        ),
+    });
+    let client = Client::builder("t", "1")
+        .tasks()
+        .connect(link)
+        .await
+        .unwrap();
+    let call = client
+        .call_tool_as_task("slow", json!({}), TaskOptions::new())
+        .await
+        .unwrap();
+    let failed = call.result().await.unwrap_err();
+    assert_eq!(failed.code(), Some(-32603));
+    let call = client
+        .call_tool_as_task("quick", json!({}), TaskOptions::new())
+        .await
+        .unwrap();
+    assert!(call.task().is_none());
+    assert!(call.result().await.unwrap().content.is_empty());
+}
