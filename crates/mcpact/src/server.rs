@@ -19,7 +19,8 @@ mod session;
 mod task;
 mod uri_template;
 
-pub use builder::{NoArgs, Server, Settings};
+pub use builder::{Listening, NoArgs, Server, Settings};
 pub use context::Context;
 pub use error::HandlerError;
 pub use input::Question;
+pub use registry::CompletionRequest;
