@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use mcpact_spec::{Gate, Kind, Method, ParamGate, ParamProbe, Role, Side};
-use mcpact_wire::raw::{JsonKind, Object};
+use mcpact_wire::raw::Object;
 use mcpact_wire::scan::text;
 
 use crate::pact::Pact;
@@ -73,10 +73,21 @@ impl Pact {
         method: Method,
         params: Option<&str>,
     ) -> Option<&'static ParamGate> {
-        let mut gates = ParamGate::of(method, self.revision()).peekable();
-        gates.peek()?;
-        let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
-        gates.find(|gate| is_used(gate.probe, &object) && !self.declares(gate.capability))
+        let raw = params.unwrap_or("{}");
+        let mut parsed = None;
+        ParamGate::of(method, self.revision()).find(|gate| {
+            let key = member(gate.probe);
+            // Most parameters do not even contain the name, and then there is nothing to look up.
+            let is_named = raw.contains(key) || raw.contains('\\');
+            let value = is_named
+                .then(|| {
+                    parsed
+                        .get_or_insert_with(|| Object::parse(raw).unwrap_or_default())
+                        .get_present(key)
+                })
+                .flatten();
+            is_used(gate.probe, value) && !self.declares(gate.capability)
+        })
     }
 
     fn ask(&self, gate: Gate, sender: Side) -> Reason {
@@ -149,18 +160,15 @@ fn misfit(role: Role, sender: Side, kind: Kind) -> Reason {
     }
 }
 
-fn is_used(probe: ParamProbe, params: &Object<'_>) -> bool {
-    let value = |key: &str| params.get_present(key);
+fn is_used(probe: ParamProbe, value: Option<&str>) -> bool {
     match probe {
-        ParamProbe::Present(key) => value(key).is_some(),
-        ParamProbe::Equals(key, values) => value(key)
+        ParamProbe::Present(_) => value.is_some(),
+        ParamProbe::Equals(_, values) => value
             .and_then(text)
             .is_some_and(|v| values.contains(&v.as_ref())),
-        ParamProbe::AbsentOr(key, default) => match value(key) {
+        ParamProbe::AbsentOr(_, default) => match value {
             None => true,
-            Some(raw) => {
-                JsonKind::of(raw) == JsonKind::String && text(raw).as_deref() == Some(default)
-            }
+            Some(raw) => text(raw).as_deref() == Some(default),
         },
     }
 }
