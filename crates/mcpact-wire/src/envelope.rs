@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 
 use crate::id::{Id, IdRef};
-use crate::layout::{Layout, Span};
+use crate::layout::Layout;
 use crate::raw::JsonKind;
 use crate::scan::{Cursor, ScanError, utf8};
 
@@ -161,28 +161,28 @@ impl<'a> Envelope<'a> {
     /// # Errors
     /// The text is not a message, or `layout` is not its own.
     pub fn view(text: &'a str, layout: &Layout) -> Result<Self, EnvelopeError> {
-        let has = |span: Span| span.of(text).is_some();
         let shape = |fault| {
             // An answer to an answer would never end: only what looks like a request gets one.
-            let is_answer = has(layout.result) || has(layout.error);
+            let is_answer = layout.result.is_there() || layout.error.is_there();
             let id = layout.id.of(text).and_then(IdRef::from_token);
             EnvelopeError::Shape {
                 fault,
                 id: id.filter(|_| !is_answer).map(IdRef::to_id),
             }
         };
-        if layout
-            .jsonrpc
-            .of(text)
-            .and_then(crate::scan::text)
-            .as_deref()
-            != Some("2.0")
-        {
+        let version = layout.jsonrpc.of(text);
+        let is_current = version == Some(r#""2.0""#)
+            || version.and_then(crate::scan::text).as_deref() == Some("2.0");
+        if !is_current {
             return Err(shape(ShapeFault::Version));
         }
         let id = layout.id.of(text).map(IdRef::from_token);
-        let parts = (has(layout.method), has(layout.result), has(layout.error));
-        if !parts.0 && has(layout.params) {
+        let parts = (
+            layout.method.is_there(),
+            layout.result.is_there(),
+            layout.error.is_there(),
+        );
+        if !parts.0 && layout.params.is_there() {
             // Two readers could take the members of one body for those of the other.
             return Err(shape(ShapeFault::Parts));
         }
@@ -282,7 +282,7 @@ impl Layout {
     /// `null` counts as no parameters: some peers write it.
     fn params<'a>(&self, text: &'a str) -> Option<Params<'a>> {
         let raw = match self.params.of(text) {
-            Some(raw) if JsonKind::of(raw) == JsonKind::Object => Some(raw),
+            Some(raw) if raw.starts_with('{') => Some(raw),
             Some(raw) if JsonKind::of(raw) == JsonKind::Null => None,
             None => None,
             Some(_) => return None,
@@ -297,7 +297,7 @@ impl Layout {
     }
 
     fn meta<'a>(&self, text: &'a str) -> Meta<'a> {
-        if self.meta.whole == Span::default() {
+        if !self.meta.whole.is_there() {
             return Meta::default();
         }
         Meta {

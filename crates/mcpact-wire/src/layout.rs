@@ -12,6 +12,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// Whether the member is there at all.
+    pub(crate) const fn is_there(self) -> bool {
+        self.end > 0
+    }
+
     pub(crate) fn of(self, text: &str) -> Option<&str> {
         (self.end > 0)
             .then(|| text.get(self.start as usize..self.end as usize))
