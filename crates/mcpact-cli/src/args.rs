@@ -1,5 +1,6 @@
 //! The arguments, as they are typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -50,16 +51,21 @@ pub(crate) struct Everything {
     pub(crate) stdio: bool,
 
     /// Serve HTTP clients on this address; port 0 picks a free one
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: Option<std::net::SocketAddr>,
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
 
     /// Speak only these revisions, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) revisions: Vec<String>,
 
     /// With `--listen`: also serve 2024-11-05 clients on `/sse`
-    #[arg(long, requires = "listen")]
+    #[arg(long, requires = "listen", conflicts_with = "stdio")]
     pub(crate) sse: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse()
+        .map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:0")
 }
 
 const EXPLAIN_DETAILS: &str = "\

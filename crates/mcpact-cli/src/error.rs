@@ -46,6 +46,13 @@ pub(crate) enum CliError {
     /// A server could not do its work.
     #[error("cannot serve")]
     Serve(#[source] mcpact::Error),
+    /// An address cannot be listened on.
+    #[error("cannot listen on `{address}`")]
+    Listen {
+        address: std::net::SocketAddr,
+        #[source]
+        source: mcpact::Error,
+    },
     /// The asynchronous runtime could not be started.
     #[error("cannot start the runtime")]
     Runtime(#[source] std::io::Error),
@@ -65,7 +72,8 @@ impl CliError {
             | Self::Member { .. }
             | Self::StdinTwice
             | Self::UnknownRevision { .. }
-            | Self::UnknownProfile { .. } => Exit::Usage,
+            | Self::UnknownProfile { .. }
+            | Self::Listen { .. } => Exit::Usage,
             Self::Output(_) | Self::Serve(_) | Self::Runtime(_) => Exit::Unexpected,
         }
     }
@@ -85,6 +93,11 @@ impl CliError {
             Self::StdinTwice => vec![String::from("put one of the two documents into a file")],
             Self::UnknownRevision { given } => choice(given, &Revision::ALL.map(Revision::as_str)),
             Self::UnknownProfile { given } => choice(given, &Profile::ALL.map(Profile::as_str)),
+            Self::Listen {
+                source: mcpact::Error::NotLoopback(_),
+                ..
+            } => vec![String::from("listen on 127.0.0.1 or [::1]")],
+            Self::Listen { .. } => vec![String::from("port 0 picks a free one")],
             Self::Serve(_) | Self::Runtime(_) | Self::Output(_) => Vec::new(),
         }
     }

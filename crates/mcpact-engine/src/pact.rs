@@ -37,6 +37,8 @@ pub struct Dropped {
 pub enum DropReason {
     /// The revision does not define it.
     NotInRevision,
+    /// It names only URLs, and the revision knows only forms.
+    OnlyUrls,
     /// The value is not of the kind that the path needs.
     Malformed,
     /// The other side does not have it, and it takes two.
@@ -55,6 +57,7 @@ impl DropReason {
     pub const fn explain(self) -> &'static str {
         match self {
             Self::NotInRevision => "the negotiated revision does not define it",
+            Self::OnlyUrls => "it names only URLs, and the negotiated revision knows only forms",
             Self::Malformed => "its value is of the wrong type",
             Self::NotShared => "the other side did not declare it",
             Self::NoCommonVersion => "no version of it is common to both",
@@ -199,7 +202,11 @@ impl Pact {
             all.extend(idle.map(|c| Dropped {
                 owner,
                 path: c.path().into(),
-                why: DropReason::NotInRevision,
+                why: if c.presence(self.revision).counts() {
+                    DropReason::OnlyUrls
+                } else {
+                    DropReason::NotInRevision
+                },
             }));
         }
         let (client, server) = (&self.client.capabilities, &self.server.capabilities);

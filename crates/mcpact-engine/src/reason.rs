@@ -91,7 +91,7 @@ impl Ruling {
             Reason::NotShared(e, lacking) => {
                 alloc::format!("the {lacking} did not declare the extension `{}`", e.id())
             }
-            Reason::NotInRevision => match self.method.and_then(neighbours) {
+            Reason::NotInRevision => match self.method.and_then(|m| neighbours(m, revision)) {
                 Some(other) => alloc::format!("{revision} does not have it ({other})"),
                 None => alloc::format!("{revision} does not have it"),
             },
@@ -135,7 +135,7 @@ impl Ruling {
             )),
             Reason::NotInRevision => self
                 .method
-                .and_then(neighbours)
+                .and_then(|m| neighbours(m, self.revision))
                 .map(|other| alloc::format!("{other}; a bridge can translate")),
             Reason::WrongSender | Reason::WrongKind => Some(String::from(
                 "correct the sender; no setting makes this valid",
@@ -159,7 +159,10 @@ impl Ruling {
 }
 
 /// Which revisions have a method that another lacks, or what took its place.
-fn neighbours(method: Method) -> Option<String> {
+fn neighbours(method: Method, revision: Revision) -> Option<String> {
+    let having = |r: &Revision| method.role(*r) != Role::Absent;
+    let first = Revision::ALL.into_iter().find(having)?;
+    let last = Revision::ALL.into_iter().rev().find(having)?;
     let successor = match method {
         Method::LoggingSetLevel => {
             Some("`_meta` `io.modelcontextprotocol/logLevel` took its place")
@@ -200,12 +203,10 @@ fn neighbours(method: Method) -> Option<String> {
         | Method::TasksStatus
         | Method::TasksChanged => None,
     };
-    if let Some(text) = successor {
+    // What came later can only have taken the place of what was there before.
+    if let Some(text) = successor.filter(|_| revision > last) {
         return Some(String::from(text));
     }
-    let having = |r: &Revision| method.role(*r) != Role::Absent;
-    let first = Revision::ALL.into_iter().find(having)?;
-    let last = Revision::ALL.into_iter().rev().find(having)?;
     Some(if first == last {
         alloc::format!("only {first} has it")
     } else if last == Revision::LATEST {

@@ -12,6 +12,9 @@ pub enum Error {
     /// The operating system gave no random numbers.
     #[error("the operating system gave no random numbers")]
     Randomness,
+    /// The address is reachable for others, and nobody said that it may be.
+    #[error("`{0}` can be reached from other machines, and there is no authentication")]
+    NotLoopback(std::net::SocketAddr),
     /// A pipe or socket failed.
     #[error(transparent)]
     Door(#[from] DoorError),

@@ -20,10 +20,16 @@ pub(super) fn run(args: &Everything) -> Result<Exit, CliError> {
 async fn serve(args: &Everything, revisions: &[Revision]) -> Result<(), CliError> {
     let server = mcpact_everything::server(revisions);
     let Some(address) = args.listen else {
-        return server.serve_stdio().await.map_err(CliError::Serve);
+        return tokio::select! {
+            served = server.serve_stdio() => served.map_err(CliError::Serve),
+            () = stopped() => Ok(()),
+        };
     };
     let server = server.settings(|settings| settings.http_sse = args.sse);
-    let listening = server.listen(address).await.map_err(CliError::Serve)?;
+    let listening = server
+        .listen(address)
+        .await
+        .map_err(|source| CliError::Listen { address, source })?;
     report::print(&format!("{}\n", listening.url()))?;
     listening.run(stopped()).await.map_err(CliError::Serve)
 }

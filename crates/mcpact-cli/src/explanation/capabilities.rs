@@ -74,6 +74,7 @@ fn idle_row(pact: &Pact, dropped: &Dropped) -> Idle {
             let text = format!("only the {} declared it", dropped.owner);
             ("not-shared", text)
         }
+        DropReason::OnlyUrls => ("only-urls", sentence(dropped)),
         DropReason::NoCommonVersion => ("no-common-version", sentence(dropped)),
         DropReason::NotInForce => ("not-in-force", sentence(dropped)),
         DropReason::BadIdentifier => ("bad-identifier", sentence(dropped)),

@@ -141,9 +141,11 @@ impl Incompatible {
                 supported,
                 why,
             } => {
+                // A server without any handshake answers in its own words, whoever asks.
+                let has_handshake = !supported.in_era(Era::Legacy).is_empty();
                 let code = match dialect.revision.era() {
-                    Era::Modern => ErrorCode::UnsupportedVersion,
-                    Era::Legacy => ErrorCode::InvalidParams,
+                    Era::Legacy if has_handshake => ErrorCode::InvalidParams,
+                    Era::Legacy | Era::Modern => ErrorCode::UnsupportedVersion,
                 };
                 let data = ObjectWriter::new()
                     .texts("supported", supported.names())

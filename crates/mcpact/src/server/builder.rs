@@ -55,6 +55,9 @@ pub struct Settings {
     pub http_sse: bool,
     /// Names and origins beside loopback's.
     pub guard: Guard,
+    /// Whether the server may listen on other addresses than loopback's. There is no authentication
+    /// yet: whoever can reach it can use it.
+    pub allow_remote: bool,
     /// What the HTTP server endures.
     pub limits: Limits,
 }
@@ -70,6 +73,7 @@ impl Default for Settings {
             path: String::from("/mcp"),
             http_sse: false,
             guard: Guard::default(),
+            allow_remote: false,
             limits: Limits::default(),
         }
     }
@@ -262,6 +266,7 @@ impl Server {
             sealer: Sealer::random().map_err(|_| Error::Randomness)?,
             changes: Arc::new(Changes::default()),
             tasks: TaskStore::default(),
+            stopping: tokio::sync::watch::Sender::new(false),
         }))
     }
 
@@ -287,6 +292,9 @@ impl Server {
     /// # Errors
     /// The registration is faulty, or the address cannot be bound.
     pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
+        if !address.ip().is_loopback() && !self.settings.allow_remote {
+            return Err(Error::NotLoopback(address));
+        }
         let core = self.build()?;
         let server = HttpServer::bind(address)
             .await?
@@ -324,6 +332,11 @@ impl Listening {
     /// # Errors
     /// Accepting connections failed for good.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        let endpoint = Arc::clone(&self.endpoint);
+        let stop = async move {
+            stop.await;
+            endpoint.stop();
+        };
         Ok(self.server.serve(self.endpoint, stop).await?)
     }
 }

@@ -12,9 +12,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpact_bridge::shape;
 use mcpact_engine::refusal::{Dialect, WireError};
 use mcpact_engine::server::{Scope, ServerTerms};
+use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
 use super::builder::Settings;
 use super::change::Changes;
@@ -34,6 +36,7 @@ pub(super) struct Core {
     pub(super) sealer: Sealer,
     pub(super) changes: Arc<Changes>,
     pub(super) tasks: TaskStore,
+    pub(super) stopping: watch::Sender<bool>,
 }
 
 /// A result that is ready to be shaped for its client.
@@ -48,11 +51,6 @@ impl Served {
     fn of(value: &impl Serialize) -> Result<Self, HandlerError> {
         Ok(Self::Result(serde_json::to_string(value)?))
     }
-}
-
-/// How long a listen request lives: until somebody ends it.
-async fn forever() -> Result<Served, HandlerError> {
-    std::future::pending().await
 }
 
 impl Core {
@@ -165,7 +163,7 @@ impl Core {
                 let scope = Scope::Request(context.call.id.clone());
                 let outbox = context.call.outbox.0.clone();
                 self.changes.add(&context.call.session, scope, outbox);
-                forever().await
+                self.listen(context).await
             }
             Method::TasksGet
             | Method::TasksResult
@@ -178,6 +176,17 @@ impl Core {
                 .map(Served::Final),
             _ => Err(HandlerError::rpc(-32601, "Method not found")),
         }
+    }
+
+    /// A listen request lives until its client ends it or the server stops.
+    async fn listen(&self, context: &Context) -> Result<Served, HandlerError> {
+        let mut stopping = self.stopping.subscribe();
+        if stopping.wait_for(|is_stopping| *is_stopping).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        let id: Value = serde_json::from_str(context.call.id.raw())?;
+        let result = json!({"resultType": "complete", "_meta": {meta::SUBSCRIPTION_ID: id}});
+        Ok(Served::Final(result.to_string()))
     }
 
     /// One page of a list; a cursor is the position where the next page begins.

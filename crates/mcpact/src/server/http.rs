@@ -87,6 +87,12 @@ impl HttpEndpoint {
         &self.core.settings.path
     }
 
+    /// Ends every stream, so that nobody waits for a server that wants to go.
+    pub(super) fn stop(&self) {
+        self.core.stopping.send_replace(true);
+        self.sessions().clear();
+    }
+
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,7 +195,8 @@ impl HttpEndpoint {
 
 impl Endpoint for HttpEndpoint {
     async fn handle(&self, arrival: Arrival) -> Answer {
-        let is_sse = self.core.settings.http_sse;
+        let speaks_first = self.offered.legacy.contains(Revision::V2024_11_05);
+        let is_sse = self.core.settings.http_sse && speaks_first;
         match (arrival.path.as_str(), &arrival.verb) {
             (path, verb) if path == self.path() => {
                 if verb == Verb::POST {

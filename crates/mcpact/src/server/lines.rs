@@ -73,10 +73,14 @@ pub(super) async fn run(core: Arc<Core>, link: Link) -> Result<(), Error> {
                     let bytes = Bytes::copy_from_slice(bytes);
                     connection.receive(&bytes).await;
                 }
-                Line::Noise(noise) => tracing::warn!(
-                    length = noise.len(),
-                    "the client wrote a line that is not JSON"
-                ),
+                Line::Noise(bytes) => {
+                    tracing::warn!(
+                        length = bytes.len(),
+                        "the client wrote a line that is not JSON"
+                    );
+                    let bytes = Bytes::copy_from_slice(bytes);
+                    connection.receive(&bytes).await;
+                }
                 Line::TooLong { limit } => {
                     tracing::warn!(limit, "the client wrote a line that is too long");
                     connection.receive(&Bytes::from_static(b"{")).await;
