@@ -92,3 +92,30 @@ fn an_unknown_revision_is_named() {
         "{told}"
     );
 }
+
+/// T8: an address that others can reach is not listened on while there is no authentication.
+#[test]
+fn it_listens_on_loopback_only() {
+    let output = Command::new(env!("CARGO_BIN_EXE_mcpact"))
+        .args(["everything", "--listen", "0.0.0.0:0"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("hint: listen on 127.0.0.1"), "{told}");
+}
+
+/// F1: a line that is not JSON is told so, and the next one is served.
+#[test]
+fn a_line_of_noise_is_told_so() {
+    let mut running = start(&[]);
+    let mut input = running.0.stdin.take().unwrap();
+    let mut output = BufReader::new(running.0.stdout.take().unwrap());
+    writeln!(input, "hello?\n{INITIALIZE}").unwrap();
+    let mut told = String::new();
+    output.read_line(&mut told).unwrap();
+    assert!(told.contains("-32700"), "{told}");
+    let mut served = String::new();
+    output.read_line(&mut served).unwrap();
+    assert!(served.contains("protocolVersion"), "{served}");
+}

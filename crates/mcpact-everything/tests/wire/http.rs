@@ -137,8 +137,8 @@ impl Raw {
         self
     }
 
-    pub(crate) async fn send(&self, address: SocketAddr) -> Reply {
-        let mut stream = TcpStream::connect(address).await.unwrap();
+    /// The request as it goes over the wire.
+    pub(crate) fn encode(&self) -> String {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.verb, self.path);
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));
@@ -148,7 +148,12 @@ impl Raw {
             self.body.len()
         ));
         text.push_str(&self.body);
-        stream.write_all(text.as_bytes()).await.unwrap();
+        text
+    }
+
+    pub(crate) async fn send(&self, address: SocketAddr) -> Reply {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(self.encode().as_bytes()).await.unwrap();
         let mut bytes = Vec::new();
         let _ = stream.read_to_end(&mut bytes).await;
         Reply::parse(&bytes)

@@ -58,11 +58,11 @@ async fn garbage_does_not_end_a_connection() {
         (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, -32700),
         ("[]", -32600),
+        ("this is not JSON", -32700),
     ] {
         peer.say(bad).await;
         assert_eq!(peer.hear().await["error"]["code"], code, "{bad}");
     }
-    peer.say("this is not JSON").await;
     let pong = peer.ask(9, "ping", json!({})).await;
     assert_eq!(pong, json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
 }

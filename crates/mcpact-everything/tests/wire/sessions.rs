@@ -3,7 +3,7 @@
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::http::{Raw, Running, request};
+use crate::http::{Raw, Running, modern, request};
 
 fn list() -> Value {
     request(1, "tools/list", &json!({}))
@@ -178,5 +178,38 @@ async fn http_sse_is_served_when_asked_for() {
         without.send(&Raw::new("GET", "/sse")).await.status,
         404,
         "off by default"
+    );
+}
+
+/// T4, L26: a server that stops ends its listeners with a result, and does not wait for them.
+#[tokio::test]
+async fn a_server_that_stops_ends_its_listeners() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = mcpact_everything::server(&Revision::ALL);
+    let listening = server.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let mut stream = tokio::net::TcpStream::connect(listening.address())
+        .await
+        .unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let running = tokio::spawn(listening.run(async {
+        let _ = stopped.await;
+    }));
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let listen = Raw::modern(&modern(9, "subscriptions/listen", wanted));
+    stream.write_all(listen.encode().as_bytes()).await.unwrap();
+    let mut seen = String::new();
+    let mut chunk = [0; 4096];
+    while !seen.contains("acknowledged") {
+        let count = stream.read(&mut chunk).await.unwrap();
+        assert!(count > 0, "{seen}");
+        seen.push_str(&String::from_utf8_lossy(&chunk[..count]));
+    }
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    let mut rest = String::new();
+    stream.read_to_string(&mut rest).await.unwrap();
+    assert!(
+        rest.contains(r#""id":9"#) && rest.contains("complete"),
+        "{rest}"
     );
 }
