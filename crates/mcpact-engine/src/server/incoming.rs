@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use mcpact_spec::{Feature, Kind, LogLevel, Method, Revision, Side, Violation};
+use mcpact_spec::{Feature, Kind, Method, Revision, Side, Violation};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, EnvelopeError, Notification, Request, Response};
@@ -11,6 +11,7 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
 use super::listen::ListenFilter;
+use super::outgoing::level_of;
 use super::{Hint, InFlight, Phase, Server, is, name};
 use crate::classify::{CarrierFacts, Route, admit, route};
 use crate::effect::{Call, DropCause, Effect, Effects, End, Note};
@@ -471,12 +472,6 @@ pub(crate) fn undeclared(
             effects.push(Effect::HangUp);
         }
     }
-}
-
-/// The level in the parameters of `logging/setLevel`.
-fn level_of(params: Option<&str>) -> Option<LogLevel> {
-    let object = Object::parse(params?).ok()?;
-    LogLevel::parse(&object.get_str("level")?)
 }
 
 /// A revision's word for whether batches exist; kept beside the code that relies on it.

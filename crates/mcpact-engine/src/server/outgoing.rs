@@ -280,7 +280,8 @@ fn listened(id: &Id, filter: &ListenFilter, method: &str, params: Option<&str>) 
     Some(codec::call(None, method, Some(&params)))
 }
 
-fn level_of(params: Option<&str>) -> Option<LogLevel> {
+/// The level in the parameters of `logging/setLevel` and of a log message.
+pub(super) fn level_of(params: Option<&str>) -> Option<LogLevel> {
     let object = Object::parse(params?).ok()?;
     LogLevel::parse(&object.get_str("level")?)
 }
