@@ -50,6 +50,15 @@ async fn the_version_header_must_be_the_negotiated_one() {
 async fn a_second_initialize_does_no_harm() {
     let server = Running::everything(&Revision::ALL).await;
     let id = server.session("2025-11-25").await;
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let second = Raw::post(&request(4, "initialize", &params)).with("mcp-session-id", &id);
+    let refused = server.send(&second).await;
+    assert_eq!((refused.code(), refused.status), (-32600, 200));
+    assert_eq!(
+        refused.header("mcp-session-id"),
+        None,
+        "no other session was opened"
+    );
     let prompts = request(5, "prompts/list", &json!({}));
     let reply = server
         .send(&Raw::post(&prompts).with("mcp-session-id", &id))

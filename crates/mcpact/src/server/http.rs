@@ -129,7 +129,11 @@ impl HttpEndpoint {
         let facts = CarrierFacts::Http(http_facts(&arrival, fact));
         match route(Some(&frame), &facts, None, &self.offered) {
             Route::Modern => self.modern(&arrival, &body, frame, facts).await,
-            Route::LegacyOpen => self.open(&body, frame, facts),
+            Route::LegacyOpen => match session {
+                // In a session that lives it is a second one, which the machine refuses.
+                Some(session) => self.legacy(&session, &body, frame, facts).await,
+                None => self.open(&body, frame, facts),
+            },
             Route::Legacy(_) | Route::Batch(_) => match session {
                 Some(session) => self.legacy(&session, &body, frame, facts).await,
                 None => self.refuse(
