@@ -35,8 +35,10 @@ fn incomplete(entry: &Entry) -> Vec<String> {
     if entry.text.trim().is_empty() {
         findings.push(format!("{id}: has no text"));
     }
-    if entry.tests.is_empty() {
-        findings.push(format!("{id}: no test shows it"));
+    match &entry.later {
+        None if entry.tests.is_empty() => findings.push(format!("{id}: no test shows it")),
+        Some(why) if why.trim().is_empty() => findings.push(format!("{id}: `later` has no reason")),
+        None | Some(_) => {}
     }
     findings
 }

@@ -1,15 +1,21 @@
-//! The ids in the document of requirements, which lies beside the checkout on some machines.
+//! The ids in the documents of requirements, which lie beside the checkout on some machines.
 
 use std::collections::BTreeSet;
 
 use super::sections::{SECTIONS, Section};
+use crate::checkout::Checkout;
+use crate::failure::Failure;
 
-/// Where the sections of the document and our list of them differ.
-pub(super) fn findings(document: &str) -> Vec<String> {
-    SECTIONS
-        .iter()
-        .flat_map(|section| differences(section, document))
-        .collect()
+/// Where the sections of the documents that are there and our list of them differ.
+pub(super) fn findings(checkout: &Checkout) -> Result<Vec<String>, Failure> {
+    let mut findings = Vec::new();
+    for section in SECTIONS {
+        if checkout.path(section.document).is_file() {
+            let document = checkout.read(section.document)?;
+            findings.extend(differences(section, &document));
+        }
+    }
+    Ok(findings)
 }
 
 fn differences(section: &Section, document: &str) -> Vec<String> {
@@ -25,12 +31,13 @@ fn differences(section: &Section, document: &str) -> Vec<String> {
     missing.chain(extra).collect()
 }
 
-/// The first cells of the table rows under a heading `## 1.1 …`.
+/// The first cells of the table rows under a heading `## 1.1 …`, however deep it stands.
 fn ids_under(document: &str, heading: &str) -> BTreeSet<String> {
-    let starts = format!("## {heading} ");
+    let starts = format!("# {heading} ");
+    let is_heading = |line: &&str| line.starts_with('#') && line.contains(&starts);
     let below = document
         .lines()
-        .skip_while(|line| !line.starts_with(&starts))
+        .skip_while(|line| !is_heading(line))
         .skip(1);
     below
         .take_while(|line| !line.starts_with('#'))
@@ -76,6 +83,7 @@ mod tests {
             letter: 'N',
             first: 1,
             last: 2,
+            document: "x",
             heading: "1.1",
         };
         let found = differences(&section, DOCUMENT);

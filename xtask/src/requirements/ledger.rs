@@ -16,6 +16,8 @@ pub(super) struct Entry {
     pub(super) id: String,
     pub(super) text: String,
     pub(super) tests: Vec<String>,
+    /// What is not shown yet, and why; all of it where no test is listed.
+    pub(super) later: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -23,6 +25,7 @@ pub(super) struct Entry {
 struct Body {
     text: String,
     tests: Vec<String>,
+    later: Option<String>,
 }
 
 impl Ledger {
@@ -30,8 +33,14 @@ impl Ledger {
     pub(super) fn parse(text: &str) -> Result<Self, toml::de::Error> {
         let table: Table = toml::from_str(text)?;
         let entries = table.into_iter().map(|(id, value)| {
-            let Body { text, tests } = value.try_into().map_err(|why| in_entry(&id, &why))?;
-            Ok(Entry { id, text, tests })
+            let body: Body = value.try_into().map_err(|why| in_entry(&id, &why))?;
+            let Body { text, tests, later } = body;
+            Ok(Entry {
+                id,
+                text,
+                tests,
+                later,
+            })
         });
         let header = text
             .split_inclusive('\n')
@@ -51,6 +60,7 @@ impl Ledger {
                     id,
                     text,
                     tests: Vec::new(),
+                    later: None,
                 });
             }
         }
@@ -60,6 +70,12 @@ impl Ledger {
             entry.tests.sort();
             entry.tests.dedup();
         }
+    }
+
+    /// The ids that are not yet shown whole, each with its reason.
+    pub(super) fn postponed(&self) -> impl Iterator<Item = (&str, &str)> {
+        let reasons = self.entries.iter();
+        reasons.filter_map(|entry| Some((entry.id.as_str(), entry.later.as_deref()?)))
     }
 
     /// The text of the file.
@@ -81,8 +97,10 @@ impl Entry {
         } else {
             format!("\n{}", tests.concat())
         };
+        let later = self.later.as_deref().map(quoted);
+        let later = later.map_or_else(String::new, |why| format!("later = {why}\n"));
         format!(
-            "[{}]\ntext = {}\ntests = [{tests}]\n",
+            "[{}]\ntext = {}\n{later}tests = [{tests}]\n",
             self.id,
             quoted(&self.text)
         )

@@ -6,9 +6,14 @@ pub(super) struct Section {
     pub(super) first: u32,
     /// The last number.
     pub(super) last: u32,
-    /// The number of the heading in the document of requirements.
+    /// The document that has the rows; it lies beside the checkout on some machines.
+    pub(super) document: &'static str,
+    /// The number of the heading in that document.
     pub(super) heading: &'static str,
 }
+
+const REQUIREMENTS: &str = "../shared/REQUIREMENTS.md";
+const SAFETY: &str = "../shared/SAFETY.md";
 
 /// The blocks that the code covers so far; later work adds its own.
 pub(super) const SECTIONS: &[Section] = &[
@@ -16,12 +21,35 @@ pub(super) const SECTIONS: &[Section] = &[
         letter: 'N',
         first: 1,
         last: 35,
+        document: REQUIREMENTS,
         heading: "1.1",
     },
     Section {
         letter: 'L',
         first: 1,
         last: 28,
+        document: REQUIREMENTS,
+        heading: "1.2",
+    },
+    Section {
+        letter: 'F',
+        first: 1,
+        last: 21,
+        document: REQUIREMENTS,
+        heading: "1.3",
+    },
+    Section {
+        letter: 'H',
+        first: 1,
+        last: 24,
+        document: SAFETY,
+        heading: "1.1",
+    },
+    Section {
+        letter: 'P',
+        first: 1,
+        last: 24,
+        document: SAFETY,
         heading: "1.2",
     },
 ];

@@ -70,9 +70,27 @@ fn writing_keeps_header_texts_and_order() {
 fn a_missing_id_is_found() {
     let (_root, checkout) = checkout();
     let text = written(&checkout);
-    let without = text.split_once("[L28]").unwrap().0;
+    let without = text.split_once("[P24]").unwrap().0;
     write(&checkout, "requirements.toml", without);
-    assert!(complaint(&checkout).contains("L28: not in requirements.toml"));
+    assert!(complaint(&checkout).contains("P24: not in requirements.toml"));
+}
+
+#[test]
+fn what_comes_later_needs_a_reason_and_is_kept() {
+    let (_root, checkout) = checkout();
+    let text = written(&checkout);
+    write(&checkout, TEST_FILE, "");
+    let none = text.replace("    \"crates/a/tests/shown.rs::shows\",\n", "");
+    write(&checkout, "requirements.toml", &none);
+    assert!(complaint(&checkout).contains("N1: no test shows it"));
+    let blank = none.replace("tests = [\n]", "later = \" \"\ntests = []");
+    write(&checkout, "requirements.toml", &blank);
+    assert!(complaint(&checkout).contains("N1: `later` has no reason"));
+    let later = blank.replace("\" \"", "\"needs the gateway\"");
+    write(&checkout, "requirements.toml", &later);
+    check(&checkout).unwrap();
+    run(&checkout, Options { write: true }).unwrap();
+    assert_eq!(checkout.read("requirements.toml").unwrap(), later);
 }
 
 #[test]
@@ -136,20 +154,23 @@ fn the_document_beside_the_checkout_must_have_the_same_ids() {
     let rows = |ids: Vec<String>| -> String {
         ids.iter().map(|id| format!("| {id}★ | x |\n")).collect()
     };
-    let [n, l] = sections::SECTIONS else {
-        panic!("two sections")
-    };
-    let same = format!(
-        "## 1.1 A\n{}## 1.2 B\n{}",
-        rows(n.ids().collect()),
-        rows(l.ids().collect())
-    );
+    let same: String = sections::SECTIONS
+        .iter()
+        .filter(|section| section.document.ends_with("REQUIREMENTS.md"))
+        .map(|section| {
+            format!(
+                "## {} A\n{}",
+                section.heading,
+                rows(section.ids().collect())
+            )
+        })
+        .collect();
     write(&checkout, "../shared/REQUIREMENTS.md", &same);
     check(&checkout).unwrap();
     write(
         &checkout,
         "../shared/REQUIREMENTS.md",
-        &format!("{same}| L29 | new |\n"),
+        &format!("{same}| F22 | new |\n"),
     );
-    assert!(complaint(&checkout).contains("L29: in section 1.2 of the document"));
+    assert!(complaint(&checkout).contains("F22: in section 1.3 of the document"));
 }
