@@ -222,11 +222,13 @@ pub enum Misbehaviour {
     /// The id of a request that is still being served.
     #[error("id {0} is already in use by a request in flight")]
     DuplicateId(Box<str>),
-    /// More requests in flight than we take.
-    #[error("more than {limit} requests in flight")]
+    /// More requests in flight, or subscriptions, than we take.
+    #[error("more than {limit} {what}")]
     TooMany {
         /// How many we take.
         limit: usize,
+        /// Of what.
+        what: &'static str,
     },
     /// A session header that nobody handed out.
     #[error("unknown or ended session")]

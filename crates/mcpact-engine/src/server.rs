@@ -26,7 +26,7 @@ use crate::policy::Policy;
 use crate::refusal::{Dialect, WireError};
 use crate::time::Moment;
 use crate::trail::Trail;
-use listen::ListenFilter;
+use listen::{ListenFilter, Subscriptions};
 
 pub(crate) use incoming::{check_params, undeclared};
 pub(crate) use outgoing::{cancelled as cancelled_message, may_send, progress_token};
@@ -50,6 +50,8 @@ pub struct ServerTerms {
     pub open_timeout: Duration,
     /// How many requests may be in flight, in each direction.
     pub in_flight_limit: usize,
+    /// How many resources a legacy client may subscribe to.
+    pub subscription_limit: usize,
 }
 
 impl ServerTerms {
@@ -68,6 +70,7 @@ impl ServerTerms {
             discover_scope: CacheScope::Private,
             open_timeout: Duration::from_secs(30),
             in_flight_limit: 1024,
+            subscription_limit: 1024,
         }
     }
 }
@@ -125,7 +128,7 @@ pub struct Server {
     asked: Outstanding,
     last_id: Option<i64>,
     log_threshold: Option<LogLevel>,
-    subscribed: bool,
+    subscriptions: Subscriptions,
     heard: bool,
     served_modern: bool,
     memory: Option<Arc<Remembered>>,
@@ -213,7 +216,7 @@ impl Server {
             serving: BTreeMap::new(),
             last_id: None,
             log_threshold: None,
-            subscribed: false,
+            subscriptions: Subscriptions::default(),
             heard: false,
             served_modern: false,
             memory: None,

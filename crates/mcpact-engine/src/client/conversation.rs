@@ -130,7 +130,8 @@ impl Client {
         }
         let limit = self.terms.in_flight_limit;
         if self.serving.len() >= limit {
-            return Err(Misbehaviour::TooMany { limit }.into());
+            let what = "requests in flight";
+            return Err(Misbehaviour::TooMany { limit, what }.into());
         }
         let id = request.id.to_id();
         if self.serving.contains_key(&id) {

@@ -223,7 +223,8 @@ impl Server {
     fn take(&mut self, id: IdRef<'_>, entry: InFlight) -> Result<(), Refusal> {
         let limit = self.terms.in_flight_limit;
         if self.serving.len() >= limit {
-            return Err(Misbehaviour::TooMany { limit }.into());
+            let what = "requests in flight";
+            return Err(Misbehaviour::TooMany { limit, what }.into());
         }
         let id = id.to_id();
         if self.serving.contains_key(&id) {
@@ -252,7 +253,6 @@ impl Server {
         }
         match self.admit_legacy(&request) {
             Ok((method, pact)) => {
-                self.note_subscription(method, &request);
                 effects.push(Effect::Serve(Call {
                     id: request.id.to_id(),
                     method,
@@ -288,6 +288,7 @@ impl Server {
             listen: None,
             cancelled: false,
         };
+        self.note(method, request)?;
         self.take(request.id, entry)?;
         Ok((method, pact))
     }
@@ -309,12 +310,19 @@ impl Server {
         Ok(ruling.method)
     }
 
-    fn note_subscription(&mut self, method: Option<Method>, request: &Request<'_>) {
-        if method == Some(Method::ResourcesSubscribe) {
-            self.subscribed = true;
-        }
+    /// What the client wants to hear from now on.
+    fn note(&mut self, method: Option<Method>, request: &Request<'_>) -> Result<(), Refusal> {
+        let params = request.params.raw;
         if method == Some(Method::LoggingSetLevel) {
-            self.log_threshold = level_of(request.params.raw).or(self.log_threshold);
+            self.log_threshold = level_of(params).or(self.log_threshold);
+        }
+        let limit = self.terms.subscription_limit;
+        match method {
+            Some(method) if !self.subscriptions.note(method, params, limit) => {
+                let what = "subscriptions";
+                Err(Misbehaviour::TooMany { limit, what }.into())
+            }
+            Some(_) | None => Ok(()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a listen request asks for, what it is granted, and what it is then sent.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -68,20 +69,23 @@ impl ListenFilter {
         }
     }
 
-    /// Whether the stream asked for this kind of notification.
+    /// Whether the stream asked for this notification.
     #[must_use]
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "nothing else may go on a listen stream"
     )]
-    pub fn wants(&self, method: Method) -> bool {
+    pub fn wants(&self, method: Method, params: Option<&str>) -> bool {
         match method {
             Method::ToolsListChanged => self.tools,
             Method::PromptsListChanged => self.prompts,
             Method::ResourcesListChanged => self.resources,
-            // A sub-resource of a subscribed one may be reported, so the URI is not compared.
-            Method::ResourcesUpdated => !self.uris.is_empty(),
-            Method::TasksChanged => !self.tasks.is_empty(),
+            Method::ResourcesUpdated => {
+                member(params, "uri").is_some_and(|uri| self.uris.iter().any(|of| covers(of, &uri)))
+            }
+            Method::TasksChanged => {
+                member(params, "taskId").is_some_and(|id| self.tasks.iter().any(|of| **of == *id))
+            }
             _ => false,
         }
     }
@@ -111,6 +115,51 @@ impl ListenFilter {
     }
 }
 
+/// The resources that a legacy client wants to hear of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Subscriptions {
+    uris: BTreeSet<Box<str>>,
+}
+
+impl Subscriptions {
+    /// Takes note of a request to subscribe or to unsubscribe; false when there are too many.
+    pub(super) fn note(&mut self, method: Method, params: Option<&str>, limit: usize) -> bool {
+        let Some(uri) = member(params, "uri") else {
+            return true;
+        };
+        if method == Method::ResourcesUnsubscribe {
+            self.uris.remove(&*uri);
+        } else if method == Method::ResourcesSubscribe {
+            if self.uris.len() >= limit && !self.uris.contains(&*uri) {
+                return false;
+            }
+            self.uris.insert(uri);
+        }
+        true
+    }
+
+    /// Whether an update is one of those that the client wants to hear of.
+    pub(super) fn want(&self, params: Option<&str>) -> bool {
+        member(params, "uri").is_some_and(|uri| self.uris.iter().any(|of| covers(of, &uri)))
+    }
+}
+
+/// Whether a resource is the one subscribed to or a part of it.
+///
+/// `2025-11-25 schema#resourceupdatednotificationparams`: it may be a sub-resource.
+fn covers(subscribed: &str, uri: &str) -> bool {
+    let of = subscribed.strip_suffix('/').unwrap_or(subscribed);
+    match uri.strip_prefix(of) {
+        Some(rest) => rest.is_empty() || rest.starts_with(['/', '#', '?']),
+        None => false,
+    }
+}
+
+fn member(params: Option<&str>, key: &str) -> Option<Box<str>> {
+    let params = Object::parse(params?).ok()?;
+    params.get_str(key).map(|found| Box::from(found.as_ref()))
+}
+
 fn array(list: &[Box<str>]) -> String {
     let mut out = String::from("[");
     for (at, item) in list.iter().enumerate() {
@@ -121,4 +170,38 @@ fn array(list: &[Box<str>]) -> String {
     }
     out.push(']');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNSUBSCRIBE: Method = Method::ResourcesUnsubscribe;
+
+    #[test]
+    fn a_subscription_covers_a_resource_and_its_parts() {
+        for (uri, is_covered) in [
+            ("file:///a", true),
+            ("file:///a/b", true),
+            ("file:///a#part", true),
+            ("file:///ab", false),
+            ("file:///", false),
+        ] {
+            assert_eq!(covers("file:///a", uri), is_covered, "{uri}");
+            assert_eq!(covers("file:///a/", uri), is_covered, "{uri}");
+        }
+    }
+
+    #[test]
+    fn subscriptions_are_counted_and_ended() {
+        let mut all = Subscriptions::default();
+        let note = |all: &mut Subscriptions, method, uri| all.note(method, Some(uri), 1);
+        let (a, b) = (r#"{"uri":"x://a"}"#, r#"{"uri":"x://b"}"#);
+        assert!(note(&mut all, Method::ResourcesSubscribe, a));
+        assert!(note(&mut all, Method::ResourcesSubscribe, a), "the same");
+        assert!(!note(&mut all, Method::ResourcesSubscribe, b), "too many");
+        assert!(all.want(Some(a)) && !all.want(Some(b)) && !all.want(None));
+        assert!(note(&mut all, UNSUBSCRIBE, a));
+        assert!(!all.want(Some(a)));
+    }
 }

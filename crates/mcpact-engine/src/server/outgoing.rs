@@ -256,7 +256,9 @@ impl Server {
             Some(Method::LoggingMessage) if self.log_threshold.is_some_and(is_below) => {
                 Err(unwanted(method))
             }
-            Some(Method::ResourcesUpdated) if !self.subscribed => Err(unwanted(method)),
+            Some(Method::ResourcesUpdated) if !self.subscriptions.want(params) => {
+                Err(unwanted(method))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -276,7 +278,8 @@ impl Server {
 
 fn listened(id: &Id, filter: &ListenFilter, method: &str, params: Option<&str>) -> Option<String> {
     let known = Method::parse(method)?;
-    let params = filter.wants(known).then(|| tagged(id, params)).flatten()?;
+    let is_wanted = filter.wants(known, params);
+    let params = is_wanted.then(|| tagged(id, params)).flatten()?;
     Some(codec::call(None, method, Some(&params)))
 }
 

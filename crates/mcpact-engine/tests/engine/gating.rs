@@ -359,6 +359,13 @@ fn updates_go_only_to_subscribers() {
     assert!(matches!(&updated(&mut server)[..], [Out::Withheld(_)]));
     server.request(1, "resources/subscribe", json!({"uri": "a:b"}));
     assert!(matches!(&updated(&mut server)[..], [Out::Write(_)]));
+    let other = server.notify("notifications/resources/updated", json!({"uri": "a:c"}));
+    assert!(matches!(&other[..], [Out::Withheld(_)]), "another resource");
+    server.request(2, "resources/unsubscribe", json!({"uri": "a:b"}));
+    assert!(
+        matches!(&updated(&mut server)[..], [Out::Withheld(_)]),
+        "no more"
+    );
 }
 
 /// L22, GA-10: what the server cannot do is left out of the acknowledgement; the stream opens.

@@ -3,7 +3,7 @@
 use mcpact_engine::server::Phase;
 use mcpact_spec::{Kind, Revision, Side};
 
-use super::params::level;
+use super::params::{level, names_the_resource};
 use super::{Handed, Setting};
 use crate::event::{Event, Seen};
 use crate::model::{may_carry, may_send};
@@ -88,7 +88,7 @@ impl<'a> Forecast<'a> {
 
     /// Legacy clients ask for updates of a resource, and set the level of log messages.
     fn is_wanted(&self, method: &str, params: Option<&str>) -> bool {
-        let served = |name: &'static str| {
+        let served = |names: &'static [&'static str]| {
             self.pair
                 .events_since_start()
                 .iter()
@@ -98,14 +98,20 @@ impl<'a> Forecast<'a> {
                         method,
                         params,
                         ..
-                    } if method == name => Some(params.as_deref()),
+                    } if names.contains(&method.as_str()) => Some((method, params.as_deref())),
                     _ => None,
                 })
         };
         match method {
-            "notifications/resources/updated" => served("resources/subscribe").next().is_some(),
+            "notifications/resources/updated" => {
+                let all = served(&["resources/subscribe", "resources/unsubscribe"]);
+                let last = all.filter(|(_, params)| names_the_resource(*params)).last();
+                names_the_resource(params)
+                    && last.is_some_and(|(method, _)| method == "resources/subscribe")
+            }
             "notifications/message" => {
-                let mut set = served("logging/setLevel").filter_map(|p| level(p, "level"));
+                let set = served(&["logging/setLevel"]);
+                let mut set = set.filter_map(|(_, params)| level(params, "level"));
                 match (set.next_back(), level(params, "level")) {
                     (Some(threshold), Some(own)) => own >= threshold,
                     _ => true,
@@ -155,7 +161,9 @@ impl<'a> Forecast<'a> {
                 "notifications/tools/list_changed" => wants("toolsListChanged"),
                 "notifications/prompts/list_changed" => wants("promptsListChanged"),
                 "notifications/resources/list_changed" => wants("resourcesListChanged"),
-                "notifications/resources/updated" => wants("resourceSubscriptions"),
+                "notifications/resources/updated" => {
+                    wants("resourceSubscriptions") && names_the_resource(params)
+                }
                 _ => false,
             }
         } else {

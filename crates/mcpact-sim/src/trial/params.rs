@@ -30,3 +30,8 @@ pub(super) fn level(params: Option<&str>, key: &str) -> Option<usize> {
         .iter()
         .position(|level| params.contains(&format!("\"{key}\":\"{level}\"")))
 }
+
+/// Whether parameters are about the one resource that occurs in [`PARAMS`].
+pub(super) fn names_the_resource(params: Option<&str>) -> bool {
+    params.is_some_and(|params| params.contains(r#""uri":"a:b""#))
+}
