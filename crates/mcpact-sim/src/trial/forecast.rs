@@ -104,8 +104,8 @@ impl<'a> Forecast<'a> {
         };
         match method {
             "notifications/resources/updated" => {
-                let all = served(&["resources/subscribe", "resources/unsubscribe"]);
-                let last = all.filter(|(_, params)| names_the_resource(*params)).last();
+                let mut all = served(&["resources/subscribe", "resources/unsubscribe"]);
+                let last = all.rfind(|(_, params)| names_the_resource(*params));
                 names_the_resource(params)
                     && last.is_some_and(|(method, _)| method == "resources/subscribe")
             }
