@@ -5,7 +5,8 @@
 //! byte-identical.
 //!
 //! It cannot open connections, assign ids or read a clock: what it needs it takes as an argument.
-//! Read [`shape`] first: the form of results, parameters and errors.
+//! Read [`plan`] first: what becomes of a message. Then [`shape`], the form of results, parameters
+//! and errors, and [`lifecycle`], what each side is told about the other.
 
 #![no_std]
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -14,4 +15,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod lifecycle;
+pub mod plan;
 pub mod shape;

@@ -13,7 +13,7 @@ mod elicitation;
 mod error;
 mod fault;
 mod form;
-mod members;
+pub(crate) mod members;
 mod meta;
 mod output_schema;
 mod prompt;

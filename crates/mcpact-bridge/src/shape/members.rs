@@ -11,14 +11,14 @@ use mcpact_wire::scan::{quote, text};
 use super::fault::ShapeError;
 
 /// The members of one object, and what becomes of some of them.
-pub(super) struct Members<'a> {
+pub(crate) struct Members<'a> {
     object: raw::Object<'a>,
     edits: Vec<(&'static str, Option<String>)>,
 }
 
 impl<'a> Members<'a> {
     /// The members of a body, which must be an object.
-    pub(super) fn of_body(raw: &'a str) -> Result<Self, ShapeError> {
+    pub(crate) fn of_body(raw: &'a str) -> Result<Self, ShapeError> {
         Ok(Self {
             object: raw::Object::parse(raw)?,
             edits: Vec::new(),
@@ -27,7 +27,7 @@ impl<'a> Members<'a> {
 
     /// The members of a value inside a body; none when it is not an object, which is then not
     /// ours to repair.
-    pub(super) fn of_value(raw: &'a str) -> Result<Option<Self>, ShapeError> {
+    pub(crate) fn of_value(raw: &'a str) -> Result<Option<Self>, ShapeError> {
         match JsonKind::of(raw) {
             JsonKind::Object => Self::of_body(raw).map(Some),
             JsonKind::Array
@@ -39,7 +39,7 @@ impl<'a> Members<'a> {
     }
 
     /// The value of a member as it stands after the edits so far.
-    pub(super) fn get(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get(&self, key: &str) -> Option<&str> {
         match self.edits.iter().find(|(edited, _)| *edited == key) {
             Some((_, value)) => value.as_deref(),
             None => self.object.get(key),
@@ -47,34 +47,34 @@ impl<'a> Members<'a> {
     }
 
     /// As [`get`](Self::get), where `null` counts as absent.
-    pub(super) fn get_present(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get_present(&self, key: &str) -> Option<&str> {
         self.get(key)
             .filter(|raw| JsonKind::of(raw) != JsonKind::Null)
     }
 
     /// The text of a member that is a string.
-    pub(super) fn get_str(&self, key: &str) -> Option<Cow<'_, str>> {
+    pub(crate) fn get_str(&self, key: &str) -> Option<Cow<'_, str>> {
         self.get(key).and_then(text)
     }
 
     /// The raw value of a member that is a string.
-    pub(super) fn get_raw_str(&self, key: &str) -> Option<&str> {
+    pub(crate) fn get_raw_str(&self, key: &str) -> Option<&str> {
         self.get(key)
             .filter(|raw| JsonKind::of(raw) == JsonKind::String)
     }
 
     /// Gives a member this raw value.
-    pub(super) fn set(&mut self, key: &'static str, value: String) {
+    pub(crate) fn set(&mut self, key: &'static str, value: String) {
         self.edit(key, Some(value));
     }
 
     /// Gives a member this text.
-    pub(super) fn set_str(&mut self, key: &'static str, value: &str) {
+    pub(crate) fn set_str(&mut self, key: &'static str, value: &str) {
         self.set(key, quote(value));
     }
 
     /// Takes a member away, if it is there.
-    pub(super) fn remove(&mut self, key: &'static str) {
+    pub(crate) fn remove(&mut self, key: &'static str) {
         if self.get(key).is_some() {
             self.edit(key, None);
         }
@@ -88,14 +88,14 @@ impl<'a> Members<'a> {
     }
 
     /// Takes away the members that the revision does not have.
-    pub(super) fn trim(&mut self, object: Object, to: Revision) {
+    pub(crate) fn trim(&mut self, object: Object, to: Revision) {
         for field in object.absent_in(to) {
             self.remove(field);
         }
     }
 
     /// Rewrites the value of a member, if it is there.
-    pub(super) fn rewrite(
+    pub(crate) fn rewrite(
         &mut self,
         key: &'static str,
         rewrite: impl FnOnce(&str) -> Result<Option<String>, ShapeError>,
@@ -108,7 +108,7 @@ impl<'a> Members<'a> {
     }
 
     /// The object with its edits, in the order of its members, new ones last.
-    pub(super) fn finish(self) -> Option<String> {
+    pub(crate) fn finish(self) -> Option<String> {
         if self.edits.is_empty() {
             return None;
         }
@@ -129,7 +129,7 @@ impl<'a> Members<'a> {
 }
 
 /// Takes away the members of an object that the revision does not have.
-pub(super) fn trim(raw: &str, object: Object, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(crate) fn trim(raw: &str, object: Object, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut members) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -138,7 +138,7 @@ pub(super) fn trim(raw: &str, object: Object, to: Revision) -> Result<Option<Str
 }
 
 /// Rewrites each element of an array; anything else stays.
-pub(super) fn each_element(
+pub(crate) fn each_element(
     raw: &str,
     mut rewrite: impl FnMut(&str) -> Result<Option<String>, ShapeError>,
 ) -> Result<Option<String>, ShapeError> {
@@ -160,7 +160,7 @@ pub(super) fn each_element(
 }
 
 /// Rewrites the value of each member of an object; anything else stays.
-pub(super) fn each_value(
+pub(crate) fn each_value(
     raw: &str,
     mut rewrite: impl FnMut(&str) -> Result<Option<String>, ShapeError>,
 ) -> Result<Option<String>, ShapeError> {
@@ -179,7 +179,7 @@ pub(super) fn each_value(
 }
 
 /// An array of these raw values.
-pub(super) fn array<'t>(values: impl IntoIterator<Item = &'t str>) -> String {
+pub(crate) fn array<'t>(values: impl IntoIterator<Item = &'t str>) -> String {
     let mut out = String::from("[");
     for (at, value) in values.into_iter().enumerate() {
         if at > 0 {
@@ -192,12 +192,12 @@ pub(super) fn array<'t>(values: impl IntoIterator<Item = &'t str>) -> String {
 }
 
 /// The rewritten body, or the one that came.
-pub(super) fn or_same(rewritten: Option<String>, raw: &str) -> Cow<'_, str> {
+pub(crate) fn or_same(rewritten: Option<String>, raw: &str) -> Cow<'_, str> {
     rewritten.map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
 /// The value without white space between its tokens.
-pub(super) fn compact(raw: &str) -> String {
+pub(crate) fn compact(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let (mut in_text, mut escaped) = (false, false);
     for c in raw.chars() {

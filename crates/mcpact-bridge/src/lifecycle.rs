@@ -1,0 +1,15 @@
+//! What the two sides are told about each other: capabilities, and who the server is.
+//!
+//! Whoever stands between a client and a server may declare to one only what the other declared and
+//! what it can deliver there. Read [`client_capabilities`] and [`server_capabilities`] first.
+
+mod canonical;
+mod capabilities;
+mod fingerprint;
+mod introduction;
+
+pub use capabilities::{
+    Emulation, client_capabilities, server_capabilities, with_tasks, without_elicitation,
+};
+pub use fingerprint::Fingerprint;
+pub use introduction::Introduction;

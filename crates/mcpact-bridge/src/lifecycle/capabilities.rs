@@ -1,0 +1,189 @@
+//! What each side is shown of the other's capabilities.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
+use mcpact_engine::policy::{Policy, Reading};
+use mcpact_spec::{Capability, Extension, Feature, Revision, Side};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+/// What is offered on top of what the server itself declares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Emulation {
+    /// Tasks are hosted here, in the form that the client knows.
+    pub tasks: bool,
+    /// Hosted tasks can be listed; only callers that are told apart may be promised that.
+    pub task_list: bool,
+    /// The server of 2024-11-05, which has no word for it, is known to complete arguments.
+    pub completions: bool,
+}
+
+/// What a server of revision `to` is told about a client of revision `from`.
+///
+/// Only what the client declared, what its revision makes of it, and what can be asked of it:
+/// unknown and experimental keys stay behind, for nobody here could carry what they promise. While
+/// the revision of a legacy server is not known yet, `to` is the newest legacy one.
+#[must_use]
+pub fn client_capabilities(client: &CapabilitySet, from: Revision, to: Revision) -> CapabilitySet {
+    let declared = client.declared();
+    let understood = declared.under(from).and(declared.under(to)).and(declared);
+    let rows = understood.iter().filter(|row| {
+        row.owner() == Side::Client
+            && row.presence(to).may_be_sent()
+            && !matches!(
+                row,
+                Capability::ClientExperimental | Capability::ClientExtensions
+            )
+    });
+    let rows: CapabilityBits = rows.collect();
+    with_extensions(rows, &crossing(client, from, to))
+}
+
+/// The same declaration with the tasks extension, for calls whose tasks are followed here.
+#[must_use]
+pub fn with_tasks(client: &CapabilitySet) -> CapabilitySet {
+    let mut extensions: Vec<_> = client.extensions().collect();
+    if !extensions
+        .iter()
+        .any(|(id, _)| *id == Extension::Tasks.id())
+    {
+        extensions.push((Extension::Tasks.id(), "{}"));
+    }
+    let rows = client.declared().without(Capability::ClientExtensions);
+    with_extensions(rows, &extensions)
+}
+
+/// What to open the session with again, if the server would misread what it was `sent`.
+///
+/// A session begins before its revision is known. `2025-06-18 client/elicitation` takes every
+/// declaration of elicitation for one of forms, so a client that can only visit URLs must not seem
+/// to have any.
+#[must_use]
+pub fn without_elicitation(sent: &CapabilitySet, negotiated: Revision) -> Option<CapabilitySet> {
+    let declared = sent.declared();
+    let is_misread = declared.has(Capability::Elicitation)
+        && Capability::Elicitation.presence(negotiated).counts()
+        && !declared.under(negotiated).has(Capability::Elicitation);
+    is_misread.then(|| {
+        let rows = declared
+            .without(Capability::ClientExtensions)
+            .without(Capability::Elicitation)
+            .without(Capability::ElicitationForm)
+            .without(Capability::ElicitationUrl);
+        with_extensions(rows, &sent.extensions().collect::<Vec<_>>())
+    })
+}
+
+/// What a client of revision `to` is told about a server of revision `from`.
+#[must_use]
+pub fn server_capabilities(
+    server: &CapabilitySet,
+    from: Revision,
+    to: Revision,
+    emulation: Emulation,
+) -> CapabilitySet {
+    let (document, _) = server.encode(to, &Policy::default());
+    let Ok(members) = Object::parse(&document) else {
+        return CapabilitySet::empty(Side::Server);
+    };
+    let tasks = tasks_shown(server, from, to, emulation, members.get("tasks"));
+    let own = |key: &str| matches!(key, "tasks" | "extensions" | "completions");
+    let mut out = members
+        .iter()
+        .filter(|(key, _)| !own(key))
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+    let completes = emulation.completions && !from_has_completions(from);
+    let completions = members.get("completions").or(completes.then_some("{}"));
+    if Capability::Completions.presence(to).may_be_sent() {
+        out = out.maybe_raw("completions", completions);
+    }
+    out = out.maybe_raw("tasks", tasks.as_deref());
+    let mut extensions = crossing(server, from, to);
+    if extends_tasks(server, from, to, emulation) {
+        extensions.push((Extension::Tasks.id(), "{}"));
+    }
+    if !extensions.is_empty() {
+        out = out.raw("extensions", &settings(&extensions));
+    }
+    parsed(Side::Server, &out.finish())
+}
+
+fn from_has_completions(from: Revision) -> bool {
+    Capability::Completions.presence(from).counts()
+}
+
+/// Core tasks as they are between peers that both have them, or those that are hosted here.
+fn tasks_shown(
+    server: &CapabilitySet,
+    from: Revision,
+    to: Revision,
+    emulation: Emulation,
+    declared: Option<&str>,
+) -> Option<String> {
+    let has_tools = server.declared().has(Capability::Tools);
+    if !to.has(Feature::TasksCore) {
+        return None;
+    }
+    if from.has(Feature::TasksCore) {
+        return declared.map(String::from);
+    }
+    (from.has(Feature::TasksExtension) && emulation.tasks && has_tools).then(|| {
+        let list = emulation.task_list.then_some("{}");
+        ObjectWriter::new()
+            .maybe_raw("list", list)
+            .raw("cancel", "{}")
+            .raw("requests", r#"{"tools":{"call":{}}}"#)
+            .finish()
+    })
+}
+
+/// `2026-07-28`: what 2025-11-25 has as a core feature is an extension now.
+fn extends_tasks(
+    server: &CapabilitySet,
+    from: Revision,
+    to: Revision,
+    emulation: Emulation,
+) -> bool {
+    emulation.tasks
+        && from.has(Feature::TasksCore)
+        && to.has(Feature::TasksExtension)
+        && server.declared().has(Capability::ServerTasksToolsCall)
+}
+
+/// The extensions that may be declared on the other side: those in force on both.
+fn crossing(set: &CapabilitySet, from: Revision, to: Revision) -> Vec<(&str, &str)> {
+    let crosses =
+        |id: &str| Extension::parse(id).is_none_or(|e| e.in_force(from) && e.in_force(to));
+    set.extensions().filter(|(id, _)| crosses(id)).collect()
+}
+
+fn with_extensions(rows: CapabilityBits, extensions: &[(&str, &str)]) -> CapabilitySet {
+    let plain = CapabilitySet::declaring(Side::Client, rows.iter());
+    if extensions.is_empty() {
+        return plain;
+    }
+    let members = Object::parse(plain.raw()).unwrap_or_default();
+    let out = members
+        .iter()
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+        .raw("extensions", &settings(extensions))
+        .finish();
+    parsed(Side::Client, &out)
+}
+
+fn settings(extensions: &[(&str, &str)]) -> String {
+    extensions
+        .iter()
+        .fold(ObjectWriter::new(), |out, (id, raw)| out.raw(id, raw))
+        .finish()
+}
+
+/// A document that was just written has no faults; a lenient reading has no errors.
+fn parsed(owner: Side, document: &str) -> CapabilitySet {
+    CapabilitySet::parse(owner, Some(document), Reading::Lenient)
+        .unwrap_or_else(|_| CapabilitySet::empty(owner))
+}
+
+#[cfg(test)]
+mod tests;

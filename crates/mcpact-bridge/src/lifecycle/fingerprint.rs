@@ -1,0 +1,126 @@
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_spec::{Capability, Revision, Side};
+use mcpact_wire::scan::push_quoted;
+
+use super::canonical;
+
+/// What of a client's capabilities can change how a server behaves, in one spelling.
+///
+/// Two clients with the same fingerprint may be declared to a server in the same words; whether
+/// they may share a session is another question.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(Box<str>);
+
+impl Fingerprint {
+    /// The fingerprint of a declaration: its rows, with what they imply, and its extensions.
+    #[must_use]
+    pub fn of(client: &CapabilitySet) -> Self {
+        // Modes are spelled out by the newest revision; what it took away still counts as declared.
+        let declared = client.declared();
+        let rows = declared.or(declared.under(Revision::LATEST));
+        let rows = rows.iter().filter(|row| {
+            row.owner() == Side::Client
+                && !matches!(
+                    row,
+                    Capability::ClientExperimental | Capability::ClientExtensions
+                )
+        });
+        let mut out = String::new();
+        for row in rows {
+            separate(&mut out);
+            out.push_str(row.path());
+        }
+        let mut extensions: Vec<_> = client.extensions().collect();
+        extensions.sort_unstable();
+        for (id, settings) in extensions {
+            separate(&mut out);
+            push_quoted(&mut out, id);
+            out.push('=');
+            canonical::push(&mut out, settings);
+        }
+        Self(out.into_boxed_str())
+    }
+
+    /// Whether nothing is declared.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn separate(out: &mut String) {
+    if !out.is_empty() {
+        out.push(' ');
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_empty() {
+            return f.write_str("nothing");
+        }
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcpact_engine::policy::Reading;
+
+    fn of(raw: &str) -> Fingerprint {
+        Fingerprint::of(&CapabilitySet::parse(Side::Client, Some(raw), Reading::Lenient).unwrap())
+    }
+
+    #[test]
+    fn equal_declarations_have_one_fingerprint() {
+        let cells = [
+            (r#"{"elicitation":{}}"#, r#"{"elicitation":{"form":{}}}"#),
+            (
+                r#"{"roots":{},"sampling":{"tools":{}}}"#,
+                r#"{ "sampling" : { "tools": {} }, "roots": { } }"#,
+            ),
+            (
+                r#"{"extensions":{"a/b":{"x":1,"y":["\u0061"]},"c/d":{}}}"#,
+                r#"{"extensions":{"c/d":{},"a/b":{"y":["a"], "x":1}}}"#,
+            ),
+            ("{}", r#"{"experimental":{"x":{}},"vendor":{}}"#),
+        ];
+        for (one, other) in cells {
+            assert_eq!(of(one), of(other), "{one}");
+        }
+    }
+
+    #[test]
+    fn what_changes_a_server_changes_the_fingerprint() {
+        let all = [
+            "{}",
+            r#"{"roots":{}}"#,
+            r#"{"roots":{"listChanged":true}}"#,
+            r#"{"sampling":{}}"#,
+            r#"{"sampling":{"tools":{}}}"#,
+            r#"{"elicitation":{}}"#,
+            r#"{"elicitation":{"url":{}}}"#,
+            r#"{"elicitation":{"form":{},"url":{}}}"#,
+            r#"{"extensions":{"a/b":{}}}"#,
+            r#"{"extensions":{"a/b":{"x":1}}}"#,
+        ];
+        for (at, one) in all.iter().enumerate() {
+            for other in &all[at + 1..] {
+                assert_ne!(of(one), of(other), "{one} and {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn people_can_read_it() {
+        assert_eq!(alloc::format!("{}", of("{}")), "nothing");
+        let text = alloc::format!("{}", of(r#"{"elicitation":{},"extensions":{"a/b":{}}}"#));
+        assert_eq!(text, r#"elicitation elicitation.form "a/b"={}"#);
+    }
+}
