@@ -3,6 +3,7 @@
 //! What is registered is what is declared. A handler is written once; whether its questions to the
 //! client become requests of a legacy connection or results of a modern one is decided per request.
 
+pub mod backend;
 mod builder;
 mod change;
 mod clock;

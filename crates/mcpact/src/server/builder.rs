@@ -7,7 +7,7 @@ use mcpact_engine::policy::Policy;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Revision;
-use mcpact_transport::http::server::{Guard, HttpServer, Limits};
+use mcpact_transport::http::server::{Guard, Limits};
 use mcpact_transport::link::Link;
 use mcpact_wire::model::implementation::Implementation;
 use schemars::JsonSchema;
@@ -15,11 +15,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::backend::HttpFront;
 use super::change::Changes;
 use super::context::Context;
 use super::dispatch::Core;
 use super::error::HandlerError;
-use super::http::HttpEndpoint;
 use super::registry::{
     CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
 };
@@ -292,39 +292,28 @@ impl Server {
     /// # Errors
     /// The registration is faulty, or the address cannot be bound.
     pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
-        if !address.ip().is_loopback() && !self.settings.allow_remote {
-            return Err(Error::NotLoopback(address));
-        }
-        let core = self.build()?;
-        let server = HttpServer::bind(address)
-            .await?
-            .guard(core.settings.guard.clone())
-            .limits(core.settings.limits);
-        Ok(Listening {
-            server,
-            endpoint: Arc::new(HttpEndpoint::new(core)),
-        })
+        let front = HttpFront::bind(self.build()?, address).await?;
+        Ok(Listening { front })
     }
 }
 
 /// A server that is bound to its address.
 #[derive(Debug)]
 pub struct Listening {
-    server: HttpServer,
-    endpoint: Arc<HttpEndpoint>,
+    front: HttpFront<Core>,
 }
 
 impl Listening {
     /// Where it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.server.address()
+        self.front.address()
     }
 
     /// The address that clients use.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address(), self.endpoint.path())
+        self.front.url()
     }
 
     /// Serves until `stop` resolves.
@@ -332,11 +321,6 @@ impl Listening {
     /// # Errors
     /// Accepting connections failed for good.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
-        let endpoint = Arc::clone(&self.endpoint);
-        let stop = async move {
-            stop.await;
-            endpoint.stop();
-        };
-        Ok(self.server.serve(self.endpoint, stop).await?)
+        self.front.run(stop).await
     }
 }

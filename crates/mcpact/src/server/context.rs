@@ -16,7 +16,7 @@ use crate::model::LogMessage;
 
 /// Where the messages go that belong to one request.
 #[derive(Clone, Debug)]
-pub(super) struct Outbox(pub(super) mpsc::Sender<Parcel>);
+pub struct Outbox(pub(super) mpsc::Sender<Parcel>);
 
 /// What a running request hands to its carrier.
 #[derive(Debug)]
@@ -30,15 +30,25 @@ pub(super) enum Parcel {
 }
 
 impl Outbox {
-    pub(super) async fn send(&self, text: String) -> Result<(), Gone> {
+    /// Sends a message, once there is room for it.
+    ///
+    /// # Errors
+    /// The client has gone away.
+    pub async fn send(&self, text: String) -> Result<(), Gone> {
         self.0.send(Parcel::Message(text)).await.map_err(|_| Gone)
+    }
+
+    /// Sends a message if there is room for it at once; whether it was sent.
+    #[must_use]
+    pub fn offer(&self, text: String) -> bool {
+        self.0.try_send(Parcel::Message(text)).is_ok()
     }
 }
 
 /// The client has gone away.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the client went away")]
-pub(super) struct Gone;
+pub struct Gone;
 
 /// A request while it is being served.
 #[derive(Debug)]

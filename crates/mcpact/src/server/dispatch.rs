@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpact_bridge::shape;
+use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::{Dialect, WireError};
 use mcpact_engine::server::{Scope, ServerTerms};
 use mcpact_spec::tables::meta;
@@ -18,6 +19,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use super::backend::{Backend, Opening, Welcome};
 use super::builder::Settings;
 use super::change::Changes;
 use super::context::{CallScope, Context, Outbox};
@@ -53,9 +55,35 @@ impl Served {
     }
 }
 
-impl Core {
-    /// Serves one request. The future may be dropped at any time, which is how it is cancelled.
-    pub(super) async fn serve(
+impl Backend for Core {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn terms(&self) -> &Arc<ServerTerms> {
+        &self.terms
+    }
+
+    async fn welcome(&self, _: Opening<'_>) -> Result<Welcome, WireError> {
+        Ok(Welcome::on(&self.terms))
+    }
+
+    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
+        self.changes.add(session, Scope::Connection, outbox.0);
+    }
+
+    fn observe(&self, _: &Arc<Session>, _: Method, _: Option<&str>) {}
+
+    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        let entry = self.registry.tool(tool)?;
+        Some(Arc::clone(&entry.headers))
+    }
+
+    fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    async fn serve(
         self: Arc<Self>,
         job: Job,
         session: Arc<Session>,
@@ -92,7 +120,9 @@ impl Core {
             Ok(Cow::Owned(shaped)) => Ok(shaped),
         }
     }
+}
 
+impl Core {
     async fn attempt(
         self: &Arc<Self>,
         job: Job,

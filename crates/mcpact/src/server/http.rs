@@ -14,17 +14,17 @@ use http::{HeaderName, Method as Verb};
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
 use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
-use mcpact_engine::server::Scope;
+use mcpact_engine::server::ServerTerms;
 use mcpact_spec::{Header, Revision};
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, EnvelopeError};
-use mcpact_wire::id::Id;
+use mcpact_wire::id::{Id, IdRef};
 use tokio::sync::mpsc;
 
-use super::context::Parcel;
-use super::dispatch::Core;
+use super::backend::{Backend, Opening, Welcome};
+use super::context::{Outbox, Parcel};
 use super::event_log::{EventLog, STANDALONE};
 use super::session::Session;
 use sse_transport::SseSessions;
@@ -63,20 +63,28 @@ impl Drop for HttpSession {
 
 /// Everything behind one address.
 #[derive(Debug)]
-pub(super) struct HttpEndpoint {
-    core: Arc<Core>,
+pub(super) struct HttpEndpoint<B> {
+    backend: Arc<B>,
     offered: Offered,
     sessions: Mutex<HashMap<String, Arc<HttpSession>>>,
     sse: SseSessions,
-    memory: Mutex<Option<Arc<Remembered>>>,
+    memory: Mutex<Option<Memory>>,
 }
 
-impl HttpEndpoint {
-    pub(super) fn new(core: Arc<Core>) -> Self {
-        let offered = Offered::of(&core.terms.policy.version, core.terms.sessions);
+/// What the last modern request has agreed on, and with which terms.
+#[derive(Clone, Debug)]
+struct Memory {
+    terms: Arc<ServerTerms>,
+    agreed: Arc<Remembered>,
+}
+
+impl<B: Backend> HttpEndpoint<B> {
+    pub(super) fn new(backend: Arc<B>) -> Self {
+        let terms = backend.terms();
+        let offered = Offered::of(&terms.policy.version, terms.sessions);
         Self {
             offered,
-            core,
+            backend,
             sessions: Mutex::default(),
             sse: SseSessions::default(),
             memory: Mutex::default(),
@@ -84,12 +92,12 @@ impl HttpEndpoint {
     }
 
     pub(super) fn path(&self) -> &str {
-        &self.core.settings.path
+        &self.backend.settings().path
     }
 
     /// Ends every stream, so that nobody waits for a server that wants to go.
     pub(super) fn stop(&self) {
-        self.core.stopping.send_replace(true);
+        self.backend.stop();
         self.sessions().clear();
     }
 
@@ -98,8 +106,27 @@ impl HttpEndpoint {
     }
 
     /// What the last modern request has agreed on; most come from the same few clients.
-    fn memory(&self) -> MutexGuard<'_, Option<Arc<Remembered>>> {
+    fn memory(&self) -> MutexGuard<'_, Option<Memory>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a request on these terms need not agree on again.
+    fn known(&self, terms: &Arc<ServerTerms>) -> Option<Arc<Remembered>> {
+        let memory = self.memory();
+        let memory = memory.as_ref()?;
+        Arc::ptr_eq(&memory.terms, terms).then(|| Arc::clone(&memory.agreed))
+    }
+
+    /// The terms for what opens a conversation or stands alone.
+    async fn welcome(&self, frame: &Frame<'_>) -> Result<Welcome, Answer> {
+        let Some(opening) = Opening::of(frame) else {
+            return Ok(Welcome::on(self.backend.terms()));
+        };
+        let welcome = self.backend.welcome(opening).await;
+        welcome.map_err(|error| {
+            let text = codec::error(id_of(frame), &error.encode());
+            Answer::json(error.http_status, text)
+        })
     }
 
     /// The live session that a request names.
@@ -132,7 +159,7 @@ impl HttpEndpoint {
             Route::LegacyOpen => match session {
                 // In a session that lives it is a second one, which the machine refuses.
                 Some(session) => self.legacy(&session, &body, frame, facts).await,
-                None => self.open(&body, frame, facts),
+                None => self.open(&body, frame, facts).await,
             },
             Route::Legacy(_) | Route::Batch(_) => match session {
                 Some(session) => self.legacy(&session, &body, frame, facts).await,
@@ -170,15 +197,12 @@ impl HttpEndpoint {
     fn refuse(&self, frame: &Frame<'_>, refusal: &Refusal, revision: Revision) -> Answer {
         let dialect = Dialect {
             revision,
-            errors: self.core.terms.policy.errors,
+            errors: self.backend.terms().policy.errors,
         };
         let error = refusal.on_wire(dialect);
         tracing::warn!(reason = refusal.reason(), "{}", refusal.log_text());
-        let id = match frame {
-            Frame::Single(Envelope::Request(request)) => Some(request.id),
-            Frame::Single(_) | Frame::Batch(_) => None,
-        };
-        Answer::json(error.http_status, codec::error(id, &error.encode()))
+        let text = codec::error(id_of(frame), &error.encode());
+        Answer::json(error.http_status, text)
     }
 
     fn unreadable(&self, error: EnvelopeError, arrival: &Arrival) -> Answer {
@@ -189,7 +213,7 @@ impl HttpEndpoint {
         let revision = self.likely_revision(arrival, None);
         let dialect = Dialect {
             revision,
-            errors: self.core.terms.policy.errors,
+            errors: self.backend.terms().policy.errors,
         };
         let error = Refusal::from(Misbehaviour::from(error)).on_wire(dialect);
         let text = codec::error(id.as_ref().map(Id::as_ref), &error.encode());
@@ -197,10 +221,10 @@ impl HttpEndpoint {
     }
 }
 
-impl Endpoint for HttpEndpoint {
+impl<B: Backend> Endpoint for HttpEndpoint<B> {
     async fn handle(&self, arrival: Arrival) -> Answer {
         let speaks_first = self.offered.legacy.contains(Revision::V2024_11_05);
-        let is_sse = self.core.settings.http_sse && speaks_first;
+        let is_sse = self.backend.settings().http_sse && speaks_first;
         match (arrival.path.as_str(), &arrival.verb) {
             (path, verb) if path == self.path() => {
                 if verb == Verb::POST {
@@ -215,7 +239,7 @@ impl Endpoint for HttpEndpoint {
                     Answer::empty(405)
                 }
             }
-            ("/sse", &Verb::GET) if is_sse => self.sse.open(&self.core),
+            ("/sse", &Verb::GET) if is_sse => self.sse.open(&self.backend),
             ("/messages", &Verb::POST) if is_sse => self.sse.post(&arrival).await,
             _ => Answer::text(404, format!("nothing here; MCP is at {}", self.path())),
         }
@@ -229,6 +253,13 @@ fn http_facts(arrival: &Arrival, session: SessionFact) -> HttpFacts<'_> {
         method: seen(arrival, Header::Method.name()),
         name: seen(arrival, Header::Name.name()),
         session,
+    }
+}
+
+fn id_of<'a>(frame: &Frame<'a>) -> Option<IdRef<'a>> {
+    match frame {
+        Frame::Single(Envelope::Request(request)) => Some(request.id),
+        Frame::Single(_) | Frame::Batch(_) => None,
     }
 }
 
@@ -259,13 +290,13 @@ pub(super) fn random_id() -> Option<String> {
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-impl HttpEndpoint {
+impl<B: Backend> HttpEndpoint<B> {
     /// Makes room, keeps the session, and lets it hear of changes.
     fn keep(&self, id: String, session: Arc<Session>, revision: Revision) -> bool {
         let log = Arc::new(EventLog::default());
         let mut sessions = self.sessions();
-        let idle = self.core.settings.session_idle;
-        if sessions.len() >= self.core.settings.session_limit {
+        let idle = self.backend.settings().session_idle;
+        if sessions.len() >= self.backend.settings().session_limit {
             sessions.retain(|_, kept| {
                 kept.used
                     .lock()
@@ -274,11 +305,11 @@ impl HttpEndpoint {
                     < idle
             });
         }
-        if sessions.len() >= self.core.settings.session_limit {
+        if sessions.len() >= self.backend.settings().session_limit {
             return false;
         }
         let (outbox, parcels) = mpsc::channel(64);
-        self.core.changes.add(&session, Scope::Connection, outbox);
+        self.backend.opened(&session, Outbox(outbox));
         pump_standalone(Arc::clone(&log), parcels);
         sessions.insert(
             id,

@@ -1,6 +1,6 @@
 //! A server on a carrier of lines: one task per connection, many requests at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -8,17 +8,21 @@ use bytes::Bytes;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
+use mcpact_engine::classify::CarrierFacts;
 use mcpact_engine::refusal::WireError;
-use mcpact_engine::server::Scope;
+use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Method;
 use mcpact_transport::link::{LineSink, Link};
+use mcpact_wire::batch::Frame;
+use mcpact_wire::codec;
+use mcpact_wire::envelope::Envelope;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
+use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
-use super::dispatch::Core;
 use super::session::{Deed, Job, Session};
 use crate::error::Error;
 
@@ -30,13 +34,21 @@ const TICK: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A request that ended: its id, and its outcome unless it was cancelled.
 struct Done {
+    session: Arc<Session>,
     id: Id,
     outcome: Option<Result<String, WireError>>,
 }
 
-struct Connection {
-    core: Arc<Core>,
-    session: Arc<Session>,
+/// How many different terms a connection may be served on; the oldest make room.
+const TERMS: usize = 8;
+
+struct Connection<B> {
+    backend: Arc<B>,
+    /// The conversation that a handshake opened, or that waits for one.
+    legacy: Arc<Session>,
+    is_agreed: bool,
+    /// Who serves on which terms; one for a server, some where a gateway knows its clients apart.
+    sessions: VecDeque<(Arc<ServerTerms>, Arc<Session>)>,
     sink: LineSink,
     outbox: mpsc::Sender<Parcel>,
     parcels: mpsc::Receiver<Parcel>,
@@ -49,15 +61,16 @@ struct Connection {
 const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Serves until the client closes its side; what it asked for before gets a moment to finish.
-pub(super) async fn run(core: Arc<Core>, link: Link) -> Result<(), Error> {
+pub(super) async fn run<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), Error> {
     let Link { mut source, sink } = link;
-    let session = Arc::new(Session::new(&core.terms));
     let (outbox, parcels) = mpsc::channel(BACKLOG);
-    core.changes
-        .add(&session, Scope::Connection, outbox.clone());
+    let terms = Arc::clone(backend.terms());
+    let session = Arc::new(Session::new(Welcome::on(&terms)));
     let mut connection = Connection {
-        core,
-        session,
+        backend,
+        legacy: Arc::clone(&session),
+        is_agreed: false,
+        sessions: VecDeque::from([(terms, session)]),
         sink,
         outbox,
         parcels,
@@ -101,49 +114,107 @@ pub(super) async fn run(core: Arc<Core>, link: Link) -> Result<(), Error> {
             Some(parcel) = connection.parcels.recv() => connection.write(parcel),
             Some(done) = connection.running.next() => connection.finish(done),
             _ = ticks.tick() => {
-                let deeds = connection.session.tick();
-                connection.perform(deeds).await;
+                connection.tick().await;
             }
         }
         connection.gather();
     }
     let _ = tokio::time::timeout(DRAIN, connection.drain()).await;
-    connection.session.close();
+    connection.legacy.close();
     connection.sink.close().await?;
     Ok(())
 }
 
-impl Connection {
+impl<B: Backend> Connection<B> {
     async fn receive(&mut self, bytes: &Bytes) {
-        let deeds = self.session.bytes(bytes);
-        self.perform(deeds).await;
+        let Ok(frame) = Frame::parse(bytes) else {
+            let deeds = self.legacy.bytes(bytes);
+            return self.perform(&Arc::clone(&self.legacy), deeds).await;
+        };
+        let session = match self.session(&frame).await {
+            Ok(session) => session,
+            Err(error) => {
+                if let Frame::Single(Envelope::Request(request)) = &frame {
+                    let text = codec::error(Some(request.id), &error.encode());
+                    self.sink.push(&text);
+                }
+                return;
+            }
+        };
+        let deeds = session.frame(bytes, frame, CarrierFacts::Stream);
+        self.perform(&session, deeds).await;
     }
 
-    async fn perform(&mut self, deeds: Vec<Deed>) {
+    /// Who serves this message.
+    async fn session(&mut self, frame: &Frame<'_>) -> Result<Arc<Session>, WireError> {
+        let opening = match Opening::of(frame) {
+            Some(opening @ Opening::Request(_)) => opening,
+            Some(opening @ Opening::Handshake(_)) if !self.is_agreed => opening,
+            Some(Opening::Handshake(_)) | None => return Ok(Arc::clone(&self.legacy)),
+        };
+        let welcome = self.backend.welcome(opening).await?;
+        let known = self
+            .sessions
+            .iter()
+            .find(|(terms, _)| Arc::ptr_eq(terms, &welcome.terms))
+            .map(|(_, session)| Arc::clone(session));
+        let session = known.unwrap_or_else(|| {
+            let terms = Arc::clone(&welcome.terms);
+            let session = Arc::new(Session::new(welcome));
+            self.sessions.truncate(TERMS - 1);
+            self.sessions.push_front((terms, Arc::clone(&session)));
+            session
+        });
+        if let Opening::Handshake(_) = opening {
+            self.legacy = Arc::clone(&session);
+        }
+        Ok(session)
+    }
+
+    async fn tick(&mut self) {
+        let mut all = vec![Arc::clone(&self.legacy)];
+        all.extend(self.sessions.iter().map(|(_, session)| Arc::clone(session)));
+        for session in all {
+            let deeds = session.tick();
+            self.perform(&session, deeds).await;
+        }
+    }
+
+    async fn perform(&mut self, session: &Arc<Session>, deeds: Vec<Deed>) {
         for deed in deeds {
             match deed {
                 Deed::Write(text) | Deed::Reply { text, .. } => self.sink.push(&text),
-                Deed::Serve(job) => self.start(job).await,
+                Deed::Serve(job) => self.start(session, job).await,
                 Deed::Observe {
                     method: Some(Method::Cancelled),
                     params,
                 } => self.abort(params.as_deref()),
                 Deed::HangUp => self.is_open = false,
-                Deed::Observe { .. } | Deed::Concluded(_) => {}
+                Deed::Observe {
+                    method: Some(method),
+                    params,
+                } => self.backend.observe(session, method, params.as_deref()),
+                Deed::Observe { .. } => {}
+                Deed::Concluded(_) => {
+                    self.is_agreed = true;
+                    self.backend.opened(session, Outbox(self.outbox.clone()));
+                }
                 Deed::Withheld(why) => tracing::debug!(why, "not sent"),
             }
         }
     }
 
     /// Runs a request as far as it goes at once; most end right here, without a task or a queue.
-    async fn start(&mut self, job: Job) {
+    async fn start(&mut self, session: &Arc<Session>, job: Job) {
         let id = job.id.clone();
         let outbox = Outbox(self.outbox.clone());
-        let serve = Arc::clone(&self.core).serve(job, Arc::clone(&self.session), outbox);
+        let serve = Arc::clone(&self.backend).serve(job, Arc::clone(session), outbox);
+        let done_session = Arc::clone(session);
         let (abort, registration) = AbortHandle::new_pair();
         let done_id = id.clone();
         let mut future = Abortable::new(serve, registration)
             .map(move |ended| Done {
+                session: done_session,
                 id: done_id,
                 outcome: ended.ok(),
             })
@@ -181,7 +252,7 @@ impl Connection {
             http_status: 200,
         };
         let outcome = done.outcome.unwrap_or_else(|| Err(cancelled()));
-        for deed in self.session.answer(done.id, outcome) {
+        for deed in done.session.answer(done.id, outcome) {
             if let Deed::Reply { text, .. } = deed {
                 self.sink.push(&text);
             }

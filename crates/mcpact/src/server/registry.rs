@@ -65,7 +65,7 @@ pub(super) struct ToolEntry {
     pub(super) tool: Tool,
     pub(super) input: Option<Validator>,
     pub(super) output: Option<Validator>,
-    pub(super) headers: Vec<Annotation>,
+    pub(super) headers: Arc<[Annotation]>,
     /// What is asked before the work begins; its outcome is what the work gets.
     pub(super) gather: Option<Handler<Value, Value>>,
     pub(super) run: Handler<Value, ToolResult>,
@@ -87,7 +87,7 @@ impl ToolEntry {
         Ok(Self {
             input,
             output,
-            headers,
+            headers: headers.into(),
             gather: None,
             run,
             tool,

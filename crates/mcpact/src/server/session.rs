@@ -1,6 +1,7 @@
 //! One connection or session: the engine's machine behind a lock, and the requests of ours that wait
 //! for the client.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,13 +12,14 @@ use mcpact_engine::effect::{Effect, End};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
-use mcpact_engine::server::{Input, Scope, Server, ServerTerms};
-use mcpact_spec::Method;
+use mcpact_engine::server::{Input, Scope, Server};
+use mcpact_spec::{LogLevel, Method};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
 use mcpact_wire::id::Id;
 use tokio::sync::oneshot;
 
+use super::backend::Welcome;
 use super::clock::now;
 
 /// What the machine wants done, owned.
@@ -38,49 +40,76 @@ pub(super) enum Deed {
     HangUp,
 }
 
-/// A request to be served.
+/// A request that was admitted and is to be served.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) id: Id,
-    pub(super) method: Option<Method>,
-    pub(super) name: String,
-    pub(super) params: Bytes,
-    pub(super) progress_token: Option<String>,
-    pub(super) pact: Arc<Pact>,
+pub struct Job {
+    /// Its id.
+    pub id: Id,
+    /// Its method, if any revision defines it.
+    pub method: Option<Method>,
+    /// The name of its method as it came.
+    pub name: String,
+    /// Its raw parameters.
+    pub params: Bytes,
+    /// The raw token under which the client wants to hear of progress.
+    pub progress_token: Option<String>,
+    /// Which log messages it wants, where the request itself says so.
+    pub log_level: Option<LogLevel>,
+    /// What holds for it.
+    pub pact: Arc<Pact>,
 }
 
 /// How one of our requests to the client ended.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub enum Heard {
+    /// With this raw result.
     Result(String),
+    /// With this raw error.
     Error(String),
+    /// Without an answer, and why.
     Lost(&'static str),
 }
 
+/// A conversation with a client, or one request that stands alone.
 #[derive(Debug)]
-pub(super) struct Session {
+pub struct Session {
     machine: Mutex<Option<Server>>,
     waiting: Mutex<HashMap<String, oneshot::Sender<Heard>>>,
     last_id: AtomicI64,
+    state: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Session {
-    pub(super) fn new(terms: &Arc<ServerTerms>) -> Self {
-        Self {
-            machine: Mutex::new(Some(Server::new(Arc::clone(terms), now()))),
-            waiting: Mutex::default(),
-            last_id: AtomicI64::new(0),
-        }
+    pub(super) fn new(welcome: Welcome) -> Self {
+        Self::remembering(welcome, None)
     }
 
     /// A session for one modern request, with what the last one like it has agreed on.
-    pub(super) fn remembering(terms: &Arc<ServerTerms>, memory: Option<Arc<Remembered>>) -> Self {
-        let machine = Server::new(Arc::clone(terms), now()).remembering(memory);
+    pub(super) fn remembering(welcome: Welcome, memory: Option<Arc<Remembered>>) -> Self {
+        let Welcome { terms, state } = welcome;
+        let machine = Server::new(terms, now()).remembering(memory);
         Self {
             machine: Mutex::new(Some(machine)),
             waiting: Mutex::default(),
             last_id: AtomicI64::new(0),
+            state,
         }
+    }
+
+    /// What the backend gave its [`Welcome`].
+    #[must_use]
+    pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        Arc::clone(self.state.as_ref()?).downcast().ok()
+    }
+
+    /// A notification as it is to be sent; none when this client may not or does not want to hear it.
+    #[must_use]
+    pub fn note(&self, scope: Scope, method: Method, params: &str) -> Option<String> {
+        let deeds = self.notify(scope, method, params);
+        deeds.into_iter().find_map(|deed| match deed {
+            Deed::Write(text) => Some(text),
+            _ => None,
+        })
     }
 
     pub(super) fn memory(&self) -> Option<Arc<Remembered>> {
@@ -132,7 +161,10 @@ impl Session {
 
     /// Asks the client something and gives the message to send with the place where the answer will
     /// arrive.
-    pub(super) fn ask(
+    ///
+    /// # Errors
+    /// The client did not declare it, or has gone; the reason is for people.
+    pub fn ask(
         &self,
         method: Method,
         params: &str,
@@ -196,6 +228,7 @@ impl Session {
                     (None, _) => Bytes::from_static(b"{}"),
                 },
                 progress_token: call.params.meta.progress_token.map(str::to_owned),
+                log_level: call.log_level,
                 pact: call.pact,
             }),
             Effect::Observe(note) => Deed::Observe {

@@ -17,6 +17,7 @@ use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
 use super::{HttpEndpoint, HttpSession, SESSION_ID, json, random_id};
+use crate::server::backend::Backend;
 use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::{EventLog, Place, STANDALONE};
 use crate::server::session::{Deed, Job, Session};
@@ -27,9 +28,17 @@ const BACKLOG: usize = 64;
 /// How long a client should wait before it comes back for a stream.
 const RETRY: Duration = Duration::from_secs(1);
 
-impl HttpEndpoint {
-    pub(super) fn open(&self, body: &Bytes, frame: Frame<'_>, facts: CarrierFacts<'_>) -> Answer {
-        let session = Arc::new(Session::new(&self.core.terms));
+impl<B: Backend> HttpEndpoint<B> {
+    pub(super) async fn open(
+        &self,
+        body: &Bytes,
+        frame: Frame<'_>,
+        facts: CarrierFacts<'_>,
+    ) -> Answer {
+        let session = match self.welcome(&frame).await {
+            Ok(welcome) => Arc::new(Session::new(welcome)),
+            Err(answer) => return answer,
+        };
         let mut answer = Answer::empty(202);
         let mut agreed = None;
         for deed in session.frame(body, frame, facts) {
@@ -86,6 +95,12 @@ impl HttpEndpoint {
                 } => {
                     cancel(session, params.as_deref());
                 }
+                Deed::Observe {
+                    method: Some(method),
+                    params,
+                } => self
+                    .backend
+                    .observe(&session.session, method, params.as_deref()),
                 _ => {}
             }
         }
@@ -106,8 +121,11 @@ impl HttpEndpoint {
     async fn call(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
         let (outbox, mut parcels) = mpsc::channel(BACKLOG);
         let id = job.id.clone();
-        let serve =
-            Arc::clone(&self.core).serve(job, Arc::clone(&session.session), Outbox(outbox.clone()));
+        let serve = Arc::clone(&self.backend).serve(
+            job,
+            Arc::clone(&session.session),
+            Outbox(outbox.clone()),
+        );
         let (abort, registration) = AbortHandle::new_pair();
         let mut future = Abortable::new(serve, registration).boxed();
         let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
@@ -177,7 +195,7 @@ impl HttpEndpoint {
         for job in jobs {
             let (outbox, _) = mpsc::channel(BACKLOG);
             let id = job.id.clone();
-            let outcome = Arc::clone(&self.core)
+            let outcome = Arc::clone(&self.backend)
                 .serve(job, Arc::clone(&session.session), Outbox(outbox))
                 .await;
             for deed in session.session.answer(id, outcome) {

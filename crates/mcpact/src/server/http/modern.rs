@@ -16,7 +16,8 @@ use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
-use super::{HttpEndpoint, json, seen};
+use super::{HttpEndpoint, Memory, json, seen};
+use crate::server::backend::Backend;
 use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::frame as event;
 use crate::server::session::{Deed, Job, Session};
@@ -34,7 +35,7 @@ struct Running {
     last: Option<(String, u16)>,
 }
 
-impl HttpEndpoint {
+impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn modern(
         &self,
         arrival: &Arrival,
@@ -42,11 +43,15 @@ impl HttpEndpoint {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
-        let known = self.memory().clone();
-        let session = Arc::new(Session::remembering(&self.core.terms, known));
+        let welcome = match self.welcome(&frame).await {
+            Ok(welcome) => welcome,
+            Err(answer) => return answer,
+        };
+        let terms = Arc::clone(&welcome.terms);
+        let session = Arc::new(Session::remembering(welcome, self.known(&terms)));
         let mut written = None;
         let deeds = session.frame(body, frame, facts);
-        *self.memory() = session.memory();
+        *self.memory() = session.memory().map(|agreed| Memory { terms, agreed });
         for deed in deeds {
             match deed {
                 Deed::Reply { text, status, .. } => return Answer::json(status, json(text)),
@@ -71,19 +76,15 @@ impl HttpEndpoint {
         let params = std::str::from_utf8(&job.params).unwrap_or("{}");
         let params = Object::parse(params).unwrap_or_default();
         let name = params.get_str("name").unwrap_or_default();
-        let Some(entry) = self
-            .core
-            .registry
-            .tool(&name)
-            .filter(|entry| !entry.headers.is_empty())
-        else {
+        let annotations = self.backend.mirrored(&name).unwrap_or_default();
+        if annotations.is_empty() {
             return Ok(());
-        };
+        }
         let header = |name: &str| -> Seen<'_> { seen(arrival, name) };
-        param_headers::check(&entry.headers, params.get("arguments"), header).map_err(|fault| {
+        param_headers::check(&annotations, params.get("arguments"), header).map_err(|fault| {
             let dialect = Dialect {
                 revision: job.pact.revision(),
-                errors: self.core.terms.policy.errors,
+                errors: self.backend.terms().policy.errors,
             };
             let error = Refusal::from(fault).on_wire(dialect);
             let text = mcpact_wire::codec::error(Some(job.id.as_ref()), &error.encode());
@@ -94,7 +95,7 @@ impl HttpEndpoint {
     async fn run(&self, session: Arc<Session>, job: Job, written: Option<String>) -> Answer {
         let (outbox, parcels) = mpsc::channel(BACKLOG);
         let id = job.id.clone();
-        let mut future = Arc::clone(&self.core)
+        let mut future = Arc::clone(&self.backend)
             .serve(job, Arc::clone(&session), Outbox(outbox))
             .boxed();
         if written.is_none() {

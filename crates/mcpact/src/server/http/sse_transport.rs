@@ -16,7 +16,7 @@ use mcpact_wire::frame::sse::{EventParts, write_event};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::random_id;
-use crate::server::dispatch::Core;
+use crate::server::backend::Backend;
 use crate::server::event_log::frame as event;
 use crate::server::lines;
 
@@ -49,14 +49,14 @@ fn lock(
 }
 
 impl SseSessions {
-    pub(super) fn open(&self, core: &Arc<Core>) -> Answer {
+    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>) -> Answer {
         let Some(id) = random_id().filter(|_| lock(&self.sinks).len() < LIMIT) else {
             return Answer::text(503, "too many sessions");
         };
         let (ours, theirs) = memory::pair();
-        let core = Arc::clone(core);
+        let backend = Arc::clone(backend);
         tokio::spawn(async move {
-            if let Err(error) = lines::run(core, theirs).await {
+            if let Err(error) = lines::run(backend, theirs).await {
                 tracing::debug!(%error, "connection ended");
             }
         });

@@ -1,0 +1,165 @@
+//! What stands behind the fronts: the seam at which a gateway puts itself in the place of handlers.
+//!
+//! A front (lines, HTTP, HTTP+SSE) moves bytes, keeps sessions and streams, and lets the engine judge
+//! every message. What was admitted goes to a [`Backend`]. A [`Server`](super::Server) with its
+//! handlers is one.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mcpact_engine::classify::param_headers::Annotation;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::Method;
+use mcpact_transport::http::server::HttpServer;
+use mcpact_transport::link::Link;
+use mcpact_wire::batch::Frame;
+use mcpact_wire::envelope::{Envelope, Params};
+
+use super::builder::Settings;
+use super::http::HttpEndpoint;
+use crate::error::Error;
+
+pub use super::context::{Gone, Outbox};
+pub use super::session::{Heard, Job, Session};
+
+/// Whatever serves the requests that a front has admitted.
+pub trait Backend: Debug + Send + Sync + 'static {
+    /// How the fronts are set.
+    fn settings(&self) -> &Settings;
+
+    /// The terms for whoever has not said anything yet.
+    fn terms(&self) -> &Arc<ServerTerms>;
+
+    /// The terms for a client that opens a conversation or sends a request that stands alone.
+    fn welcome(
+        &self,
+        opening: Opening<'_>,
+    ) -> impl Future<Output = Result<Welcome, WireError>> + Send;
+
+    /// Serves one request. The future may be dropped at any time, which is how it is cancelled.
+    fn serve(
+        self: Arc<Self>,
+        job: Job,
+        session: Arc<Session>,
+        outbox: Outbox,
+    ) -> impl Future<Output = Result<String, WireError>> + Send;
+
+    /// A legacy conversation has begun; `outbox` is for what belongs to no request.
+    fn opened(&self, session: &Arc<Session>, outbox: Outbox);
+
+    /// The client tells something.
+    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>);
+
+    /// The parameters of a tool that have headers of their own.
+    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>>;
+
+    /// Ends what would not end by itself.
+    fn stop(&self);
+}
+
+/// How a client begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Opening<'a> {
+    /// With `initialize`.
+    Handshake(&'a Params<'a>),
+    /// With a request that says everything itself.
+    Request(&'a Params<'a>),
+}
+
+impl<'a> Opening<'a> {
+    /// What a message opens, if it opens anything.
+    pub(super) fn of(frame: &'a Frame<'a>) -> Option<Self> {
+        let Frame::Single(Envelope::Request(request)) = frame else {
+            return None;
+        };
+        if request.params.meta.protocol_version.is_some() {
+            Some(Self::Request(&request.params))
+        } else if request.method == Method::Initialize.as_str() {
+            Some(Self::Handshake(&request.params))
+        } else {
+            None
+        }
+    }
+}
+
+/// On which terms a client is served.
+#[derive(Clone, Debug)]
+pub struct Welcome {
+    /// What the engine needs to know.
+    pub terms: Arc<ServerTerms>,
+    /// What the backend wants to find again in [`Session::state`].
+    pub state: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Welcome {
+    /// These terms and nothing to remember.
+    pub(super) fn on(terms: &Arc<ServerTerms>) -> Self {
+        Self {
+            terms: Arc::clone(terms),
+            state: None,
+        }
+    }
+}
+
+/// Serves one client on a carrier of lines, until it goes away.
+///
+/// # Errors
+/// The carrier fails.
+pub async fn serve_link<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), Error> {
+    super::lines::run(backend, link).await
+}
+
+/// A backend that is bound to an address.
+#[derive(Debug)]
+pub struct HttpFront<B> {
+    server: HttpServer,
+    endpoint: Arc<HttpEndpoint<B>>,
+}
+
+impl<B: Backend> HttpFront<B> {
+    /// Listens at this address.
+    ///
+    /// # Errors
+    /// The address is not loopback's and the settings do not allow that, or it cannot be bound.
+    pub async fn bind(backend: Arc<B>, address: SocketAddr) -> Result<Self, Error> {
+        let settings = backend.settings();
+        if !address.ip().is_loopback() && !settings.allow_remote {
+            return Err(Error::NotLoopback(address));
+        }
+        let server = HttpServer::bind(address)
+            .await?
+            .guard(settings.guard.clone())
+            .limits(settings.limits);
+        let endpoint = Arc::new(HttpEndpoint::new(backend));
+        Ok(Self { server, endpoint })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// The address that clients use.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address(), self.endpoint.path())
+    }
+
+    /// Serves until `stop` resolves.
+    ///
+    /// # Errors
+    /// Accepting connections failed for good.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        let endpoint = Arc::clone(&self.endpoint);
+        let stop = async move {
+            stop.await;
+            endpoint.stop();
+        };
+        Ok(self.server.serve(self.endpoint, stop).await?)
+    }
+}
