@@ -6,7 +6,8 @@
 //!
 //! It cannot open connections, assign ids or read a clock: what it needs it takes as an argument.
 //! Read [`plan`] first: what becomes of a message. Then [`shape`], the form of results, parameters
-//! and errors, and [`lifecycle`], what each side is told about the other.
+//! and errors, [`lifecycle`], what each side is told about the other, and [`input`], what a server
+//! asks a client.
 
 #![no_std]
 #![deny(clippy::wildcard_enum_match_arm)]
@@ -15,6 +16,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod input;
 pub mod lifecycle;
 pub mod plan;
 pub mod shape;

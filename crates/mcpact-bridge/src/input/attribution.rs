@@ -1,0 +1,204 @@
+//! On whose behalf a legacy server asks.
+
+use alloc::format;
+use alloc::string::String;
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Method, Revision};
+
+use super::ending::error;
+
+/// Where a server's request came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival<C> {
+    /// On the response stream of one call.
+    StreamOf(C, Method),
+    /// On something that all calls share: a pipe, or a stream of the session.
+    Shared,
+}
+
+/// Whom a server's request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attribution<'t, C> {
+    /// A call whose client can be asked.
+    Call(C),
+    /// A task.
+    Task(&'t str),
+    /// Nobody yet: a call waits that could be meant, so the question may be held for a moment.
+    Hold,
+    /// Nobody who can be asked.
+    Nobody(Orphan),
+}
+
+/// Why nobody can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Orphan {
+    /// No call is open that could have caused it.
+    NoCall,
+    /// Several calls could have caused it, and asking the wrong one tells a secret.
+    SeveralCalls,
+    /// The call that caused it is of a method that cannot ask its client.
+    CannotAsk(Method),
+}
+
+impl Orphan {
+    /// What the server gets.
+    #[must_use]
+    pub fn answer(self, upstream: Revision) -> WireError {
+        let text: String = match self {
+            Self::NoCall => "No request of the client is open that this could belong to".into(),
+            Self::SeveralCalls => {
+                "Several requests of the client are open that this could belong to".into()
+            }
+            Self::CannotAsk(method) => format!("The client cannot be asked during `{method}`"),
+        };
+        error(ErrorCode::InvalidParams, upstream, text, None)
+    }
+}
+
+/// Finds whom a server's request is about.
+///
+/// `in_flight` are the open calls of the same session, `queued` is how many calls wait for their
+/// turn on it.
+pub fn attribute<'t, C: Copy>(
+    arrival: Arrival<C>,
+    related_task: Option<&'t str>,
+    in_flight: impl IntoIterator<Item = (C, Method)>,
+    queued: usize,
+) -> Attribution<'t, C> {
+    let task = related_task.map(Attribution::Task);
+    match arrival {
+        Arrival::StreamOf(call, method) if method.may_ask_for_input() => Attribution::Call(call),
+        Arrival::StreamOf(_, method) => {
+            task.unwrap_or(Attribution::Nobody(Orphan::CannotAsk(method)))
+        }
+        Arrival::Shared => task.unwrap_or_else(|| only_one(in_flight, queued)),
+    }
+}
+
+fn only_one<'t, C: Copy>(
+    in_flight: impl IntoIterator<Item = (C, Method)>,
+    queued: usize,
+) -> Attribution<'t, C> {
+    let mut others = None;
+    let mut candidates = in_flight.into_iter().filter_map(|(call, method)| {
+        others = others.or((!method.may_ask_for_input()).then_some(method));
+        method.may_ask_for_input().then_some(call)
+    });
+    match (candidates.next(), candidates.next()) {
+        (Some(call), None) => Attribution::Call(call),
+        (Some(_), Some(_)) => Attribution::Nobody(Orphan::SeveralCalls),
+        (None, _) if queued > 0 => Attribution::Hold,
+        (None, _) => Attribution::Nobody(others.map_or(Orphan::NoCall, Orphan::CannotAsk)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Attribution::{Call, Hold, Nobody, Task};
+
+    const CALL: Method = Method::ToolsCall;
+    const LIST: Method = Method::ToolsList;
+    const RESULT: Method = Method::TasksResult;
+
+    /// BB-13, BB-30: a question belongs to the one call that can have caused it, or to nobody.
+    #[test]
+    fn questions_find_their_call_or_nobody() {
+        let stream = |call, method| Arrival::StreamOf(call, method);
+        let none: &[(u8, Method)] = &[];
+        let cells = [
+            (
+                "its stream",
+                stream(1, CALL),
+                None,
+                &[(1, CALL), (2, CALL)][..],
+                0,
+                Call(1),
+            ),
+            (
+                "its stream, a task too",
+                stream(1, CALL),
+                Some("t"),
+                none,
+                0,
+                Call(1),
+            ),
+            (
+                "the stream of a task",
+                stream(1, RESULT),
+                Some("t"),
+                none,
+                0,
+                Task("t"),
+            ),
+            (
+                "a list",
+                stream(1, LIST),
+                None,
+                none,
+                3,
+                Nobody(Orphan::CannotAsk(LIST)),
+            ),
+            (
+                "a task",
+                Arrival::Shared,
+                Some("t"),
+                &[(1, CALL)],
+                0,
+                Task("t"),
+            ),
+            (
+                "the only call",
+                Arrival::Shared,
+                None,
+                &[(1, LIST), (2, CALL)],
+                0,
+                Call(2),
+            ),
+            (
+                "two calls",
+                Arrival::Shared,
+                None,
+                &[(1, CALL), (2, CALL)],
+                0,
+                Nobody(Orphan::SeveralCalls),
+            ),
+            (
+                "only a list",
+                Arrival::Shared,
+                None,
+                &[(1, LIST)],
+                0,
+                Nobody(Orphan::CannotAsk(LIST)),
+            ),
+            (
+                "a call to come",
+                Arrival::Shared,
+                None,
+                &[(1, LIST)],
+                1,
+                Hold,
+            ),
+            (
+                "nothing",
+                Arrival::Shared,
+                None,
+                none,
+                0,
+                Nobody(Orphan::NoCall),
+            ),
+        ];
+        for (name, arrival, task, in_flight, queued, expected) in cells {
+            let found = attribute(arrival, task, in_flight.iter().copied(), queued);
+            assert_eq!(found, expected, "{name}");
+        }
+        for orphan in [
+            Orphan::NoCall,
+            Orphan::SeveralCalls,
+            Orphan::CannotAsk(LIST),
+        ] {
+            assert_eq!(orphan.answer(Revision::V2025_06_18).code, -32602);
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! Calls of modern clients that a legacy server does not finish before it is answered.
+//!
+//! ```text
+//!  park            resume: all answered           ended
+//! ------> Waiting ----------------------> Running -------> gone
+//!          ^   |  \                          |
+//!          |   |   +- ended --> Done ---- resume, expire --> gone
+//!          |   +- resume: some answered      |
+//!          +---------------------------------+ park: the next round
+//! ```
+//!
+//! In `Waiting` the client holds the state of the current round and the server holds its breath; in
+//! `Running` a request of the client waits for the server; in `Done` the outcome waits for the
+//! client.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::time::Moment;
+use mcpact_spec::{Method, Revision};
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::answer::{Outcome, ServerAnswer, fits, to_server, unanswered};
+use super::claims::{Binding, Claims, ParkId, seconds};
+use super::ending::{invalid_answers, invalid_state};
+
+/// How many calls may be parked, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParkLimits {
+    /// How long a client may take for one round.
+    pub ttl: Duration,
+    /// How long the end of a park is remembered.
+    pub tombstone: Duration,
+    /// Parks of one principal.
+    pub per_principal: usize,
+    /// Parks of all; as many ends are remembered.
+    pub total: usize,
+    /// Questions of one park that wait at the same time.
+    pub questions: usize,
+    /// Requests of the client that may wait for the same answer.
+    pub waiters: u32,
+}
+
+impl Default for ParkLimits {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(300),
+            tombstone: Duration::from_secs(60),
+            per_principal: 32,
+            total: 1024,
+            questions: 16,
+            waiters: 4,
+        }
+    }
+}
+
+/// A legacy server's request that the client shall answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerQuestion {
+    /// The server's id.
+    pub id: Id,
+    /// Its method.
+    pub method: Method,
+    /// The `InputRequest` for the client, from [`raise_question`](super::raise_question).
+    pub request: String,
+}
+
+/// What the client is to be sent: [`input_required`] with these claims, sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// The claims to seal.
+    pub claims: Claims,
+    /// The raw `inputRequests`.
+    pub input_requests: String,
+}
+
+/// What became of a server's questions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parked {
+    /// Every request of the client that waits for this call is answered with the round.
+    Asked(Round),
+    /// No request of the client waits; the questions come with its next one.
+    Held,
+    /// There is no room: the server gets these answers at once.
+    Full(Vec<ServerAnswer>),
+}
+
+/// What a client's retry comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// Nothing happens.
+    Refused {
+        /// What the client sees.
+        error: WireError,
+        /// What the log says.
+        cause: &'static str,
+    },
+    /// The call has ended: this is its outcome, and the only time that it is told.
+    Done(Outcome),
+    /// The same answers came before; the request waits with the first one.
+    Join,
+    /// The server gets answers.
+    Go {
+        /// The answers.
+        answers: Vec<ServerAnswer>,
+        /// What is still to be asked. If there is nothing, the request waits for the call.
+        missing: Option<Round>,
+    },
+}
+
+/// What becomes of the outcome of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Requests of the client wait for it.
+    Deliver(Outcome),
+    /// It is kept until the client asks.
+    Kept,
+    /// Nobody will ask.
+    Dropped,
+}
+
+/// A park whose client did not come back. The server gets the answers; if the call does not end
+/// soon after, it is to be cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expired {
+    /// The park, which is gone.
+    pub park: ParkId,
+    /// What the server gets.
+    pub answers: Vec<ServerAnswer>,
+}
+
+#[derive(Clone, Debug)]
+struct Pending {
+    key: Box<str>,
+    question: ServerQuestion,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Waiting(Vec<Pending>),
+    Running { responses: Box<str>, waiters: u32 },
+    Done(Outcome),
+}
+
+#[derive(Clone, Debug)]
+struct Park {
+    binding: Binding,
+    upstream: Revision,
+    round: u32,
+    asked: u32,
+    expires: Moment,
+    state: State,
+}
+
+/// All parked calls.
+#[derive(Clone, Debug)]
+pub struct Parks {
+    limits: ParkLimits,
+    parks: BTreeMap<ParkId, Park>,
+    /// Why a park is gone, for the log.
+    tombstones: BTreeMap<ParkId, (Moment, &'static str)>,
+}
+
+/// The result that asks a modern client.
+#[must_use]
+pub fn input_required(input_requests: &str, state: &str) -> String {
+    ObjectWriter::new()
+        .text("resultType", "input_required")
+        .raw("inputRequests", input_requests)
+        .text("requestState", state)
+        .finish()
+}
+
+impl Parks {
+    /// No parks yet.
+    #[must_use]
+    pub const fn new(limits: ParkLimits) -> Self {
+        Self {
+            limits,
+            parks: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parks.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parks.is_empty()
+    }
+
+    /// A server asks during a call. `id` is new for a call that asks for the first time, and stays
+    /// the id of that call; `upstream` is the server's revision.
+    pub fn park(
+        &mut self,
+        id: ParkId,
+        binding: Binding,
+        upstream: Revision,
+        questions: Vec<ServerQuestion>,
+        now: Moment,
+    ) -> Parked {
+        let limits = self.limits;
+        if questions.len() > limits.questions {
+            return Parked::Full(give_up(questions));
+        }
+        if let Some(park) = self.parks.get_mut(&id) {
+            return park.ask(id, questions, limits, now);
+        }
+        if !self.has_room(&binding) {
+            return Parked::Full(give_up(questions));
+        }
+        let mut park = Park {
+            binding,
+            upstream,
+            round: 0,
+            asked: 0,
+            expires: now,
+            state: State::Waiting(Vec::new()),
+        };
+        let round = park.next_round(id, questions, limits.ttl, now);
+        self.parks.insert(id, park);
+        Parked::Asked(round)
+    }
+
+    fn has_room(&self, binding: &Binding) -> bool {
+        let of_principal = self
+            .parks
+            .values()
+            .filter(|park| park.binding.principal == binding.principal);
+        self.parks.len() < self.limits.total && of_principal.count() < self.limits.per_principal
+    }
+
+    /// A client comes back with a state that was opened and is ours. `binding` is that of its
+    /// request, `responses` are the raw `inputResponses`.
+    pub fn resume(
+        &mut self,
+        claims: &Claims,
+        binding: &Binding,
+        responses: Option<&str>,
+        now: Moment,
+    ) -> Resume {
+        if claims.binding != *binding {
+            return refused("the state belongs to another caller or call");
+        }
+        let limits = self.limits;
+        let Some(park) = self.parks.get_mut(&claims.park) else {
+            let known = self.tombstones.get(&claims.park);
+            return refused(known.map_or("there is no such park", |(_, cause)| cause));
+        };
+        if park.binding != claims.binding {
+            return refused("the state belongs to another park");
+        }
+        if claims.round != park.round {
+            return refused("the state is of an earlier round");
+        }
+        if claims.expires < seconds(now) || park.is_expired(now) {
+            return refused("the state has expired");
+        }
+        match &mut park.state {
+            State::Running {
+                responses: first,
+                waiters,
+            } => {
+                if **first != *responses.unwrap_or_default() {
+                    return refused("the round was answered differently before");
+                }
+                if *waiters >= limits.waiters {
+                    return refused("too many requests wait for the same answer");
+                }
+                *waiters += 1;
+                Resume::Join
+            }
+            State::Waiting(_) => park
+                .answer(claims.park, responses, limits.ttl, now)
+                .unwrap_or_else(|fault| Resume::Refused {
+                    error: invalid_answers(fault),
+                    cause: "the answers do not fit the questions",
+                }),
+            State::Done(_) => match self.bury(claims.park, "the outcome was told before", now) {
+                Some(State::Done(outcome)) => Resume::Done(outcome),
+                Some(State::Waiting(_) | State::Running { .. }) | None => refused("no outcome"),
+            },
+        }
+    }
+
+    /// A parked call ended by itself.
+    pub fn ended(&mut self, id: ParkId, outcome: Outcome, now: Moment) -> Ended {
+        let Some(park) = self.parks.get_mut(&id) else {
+            return Ended::Dropped;
+        };
+        match &mut park.state {
+            State::Waiting(_) => {
+                park.state = State::Done(outcome);
+                Ended::Kept
+            }
+            State::Running { .. } => {
+                self.bury(id, "the outcome was told before", now);
+                Ended::Deliver(outcome)
+            }
+            State::Done(_) => Ended::Dropped,
+        }
+    }
+
+    /// The server no longer wants an answer; it gets none.
+    pub fn withdrawn(&mut self, id: ParkId, question: IdRef<'_>) {
+        if let Some(State::Waiting(pending)) = self.parks.get_mut(&id).map(|park| &mut park.state) {
+            pending.retain(|pending| pending.question.id.as_ref() != question);
+        }
+    }
+
+    /// A request of the client that waited is gone. Whether it was the last one, so that the call
+    /// is to be cancelled; its park is gone then.
+    pub fn waiter_left(&mut self, id: ParkId, now: Moment) -> bool {
+        match self.parks.get_mut(&id).map(|park| &mut park.state) {
+            Some(State::Running { waiters, .. }) if *waiters > 1 => {
+                *waiters -= 1;
+                false
+            }
+            Some(State::Running { .. }) => {
+                self.bury(id, "the client cancelled the call", now);
+                true
+            }
+            Some(State::Waiting(_) | State::Done(_)) | None => false,
+        }
+    }
+
+    /// Frees what nobody came for.
+    pub fn expire(&mut self, now: Moment) -> Vec<Expired> {
+        self.tombstones.retain(|_, (until, _)| *until > now);
+        let due: Vec<ParkId> = self
+            .parks
+            .iter()
+            .filter(|(_, park)| park.is_expired(now))
+            .map(|(id, _)| *id)
+            .collect();
+        let mut expired = Vec::new();
+        for park in due {
+            if let Some(State::Waiting(pending)) = self.bury(park, "the state has expired", now) {
+                let questions = pending.into_iter().map(|pending| pending.question);
+                let answers = give_up(questions);
+                expired.push(Expired { park, answers });
+            }
+        }
+        expired
+    }
+
+    /// When [`expire`](Self::expire) next has something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Moment> {
+        let parks = self.parks.values().filter_map(Park::deadline);
+        let tombstones = self.tombstones.values().map(|(until, _)| *until);
+        parks.chain(tombstones).min()
+    }
+
+    /// Takes a park away and remembers why.
+    fn bury(&mut self, id: ParkId, cause: &'static str, now: Moment) -> Option<State> {
+        let park = self.parks.remove(&id)?;
+        if self.tombstones.len() >= self.limits.total {
+            let oldest = self.tombstones.iter().min_by_key(|(_, (until, _))| *until);
+            if let Some(oldest) = oldest.map(|(id, _)| *id) {
+                self.tombstones.remove(&oldest);
+            }
+        }
+        let until = now.after(self.limits.tombstone);
+        self.tombstones.insert(id, (until, cause));
+        Some(park.state)
+    }
+}
+
+impl Park {
+    /// While a request of the client waits, its own deadline counts.
+    const fn deadline(&self) -> Option<Moment> {
+        match self.state {
+            State::Waiting(_) | State::Done(_) => Some(self.expires),
+            State::Running { .. } => None,
+        }
+    }
+
+    fn is_expired(&self, now: Moment) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    fn ask(
+        &mut self,
+        id: ParkId,
+        questions: Vec<ServerQuestion>,
+        limits: ParkLimits,
+        now: Moment,
+    ) -> Parked {
+        match &self.state {
+            State::Running { .. } => Parked::Asked(self.next_round(id, questions, limits.ttl, now)),
+            State::Waiting(pending) if pending.len() + questions.len() <= limits.questions => {
+                self.add(questions);
+                Parked::Held
+            }
+            State::Waiting(_) | State::Done(_) => Parked::Full(give_up(questions)),
+        }
+    }
+
+    /// Opens the next round; the state of the one before is worthless from here on.
+    fn next_round(
+        &mut self,
+        id: ParkId,
+        questions: Vec<ServerQuestion>,
+        ttl: Duration,
+        now: Moment,
+    ) -> Round {
+        self.round = self.round.saturating_add(1);
+        self.expires = now.after(ttl);
+        if !matches!(self.state, State::Waiting(_)) {
+            self.state = State::Waiting(Vec::new());
+        }
+        self.add(questions);
+        self.round(id)
+    }
+
+    fn add(&mut self, questions: Vec<ServerQuestion>) {
+        let State::Waiting(pending) = &mut self.state else {
+            return;
+        };
+        for question in questions {
+            self.asked = self.asked.saturating_add(1);
+            let key = format!("{}-{}", noun(question.method), self.asked).into();
+            pending.push(Pending { key, question });
+        }
+    }
+
+    fn round(&self, park: ParkId) -> Round {
+        let pending = match &self.state {
+            State::Waiting(pending) => pending.as_slice(),
+            State::Running { .. } | State::Done(_) => &[],
+        };
+        let requests = pending.iter().fold(ObjectWriter::new(), |out, pending| {
+            out.raw(&pending.key, &pending.question.request)
+        });
+        Round {
+            claims: Claims {
+                park,
+                binding: self.binding,
+                round: self.round,
+                expires: seconds(self.expires),
+            },
+            input_requests: requests.finish(),
+        }
+    }
+
+    /// Takes the client's answers; the error says which of them is none.
+    fn answer(
+        &mut self,
+        id: ParkId,
+        responses: Option<&str>,
+        ttl: Duration,
+        now: Moment,
+    ) -> Result<Resume, String> {
+        let raw = responses.unwrap_or("{}");
+        let given = Object::parse(raw).map_err(|fault| format!("`inputResponses`: {fault}"))?;
+        let State::Waiting(pending) = &mut self.state else {
+            return Ok(refused("the round is over"));
+        };
+        let is_bad = |pending: &&Pending| {
+            let answer = given.get(&pending.key);
+            answer.is_some_and(|raw| !fits(pending.question.method, raw))
+        };
+        if let Some(bad) = pending.iter().find(is_bad) {
+            let (key, method) = (&bad.key, bad.question.method);
+            return Err(format!("`inputResponses.{key}` does not answer `{method}`"));
+        }
+        let mut answers = Vec::new();
+        pending.retain(|pending| {
+            let Some(raw) = given.get(&pending.key) else {
+                return true;
+            };
+            answers.push(ServerAnswer {
+                id: pending.question.id.clone(),
+                outcome: to_server(pending.question.method, raw, self.upstream),
+            });
+            false
+        });
+        let missing = self.after(id, responses, answers.len(), ttl, now);
+        Ok(Resume::Go { answers, missing })
+    }
+
+    /// What remains to be asked after so many answers. Without any, the client gains no time.
+    fn after(
+        &mut self,
+        id: ParkId,
+        responses: Option<&str>,
+        answered: usize,
+        ttl: Duration,
+        now: Moment,
+    ) -> Option<Round> {
+        if matches!(&self.state, State::Waiting(pending) if pending.is_empty()) {
+            let responses = Box::from(responses.unwrap_or_default());
+            self.state = State::Running {
+                responses,
+                waiters: 1,
+            };
+            return None;
+        }
+        let expires = self.expires;
+        let mut round = self.next_round(id, Vec::new(), ttl, now);
+        if answered == 0 {
+            self.expires = expires;
+            round.claims.expires = seconds(expires);
+        }
+        Some(round)
+    }
+}
+
+fn give_up(questions: impl IntoIterator<Item = ServerQuestion>) -> Vec<ServerAnswer> {
+    let answer = |question: ServerQuestion| ServerAnswer {
+        id: question.id,
+        outcome: unanswered(question.method),
+    };
+    questions.into_iter().map(answer).collect()
+}
+
+fn refused(cause: &'static str) -> Resume {
+    Resume::Refused {
+        error: invalid_state(),
+        cause,
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a server asks with three methods"
+)]
+const fn noun(method: Method) -> &'static str {
+    match method {
+        Method::ElicitationCreate => "elicitation",
+        Method::SamplingCreateMessage => "sampling",
+        _ => "roots",
+    }
+}

@@ -1,0 +1,163 @@
+//! Questions of a server on their way to a client: who may be asked what.
+
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::String;
+
+use mcpact_engine::pact::Pact;
+use mcpact_engine::reason::{Reason, Ruling};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Capability, ErrorCode, Kind, Method, ParamGate, ParamProbe, Revision};
+use mcpact_spec::{Role, Side, Violation};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::ending::error;
+use crate::shape::{ShapeError, lower_request};
+
+/// A question that its client cannot be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unasked {
+    /// What the server gets for it; the call runs on.
+    pub answer: WireError,
+    /// What the client would have had to declare, if that would have helped. Should the call end
+    /// in an error, [`refine_error`](super::refine_error) tells the client.
+    pub missing: Option<Capability>,
+}
+
+/// Why a modern server's question cannot be put to a legacy client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unlowered {
+    /// The server should not have asked.
+    Violation(String),
+    /// The client's revision has no form for it.
+    Inexpressible,
+}
+
+/// A legacy server's request as the `InputRequest` of a modern client.
+///
+/// # Errors
+/// The client did not declare what it takes, or the parameters are malformed.
+pub fn raise_question(
+    method: Method,
+    params: Option<&str>,
+    upstream: Revision,
+    downstream: &Pact,
+) -> Result<String, Unasked> {
+    let ruling = downstream.rule_on_input(method);
+    let params = params.unwrap_or("{}");
+    let gate = refused_param(downstream, method, params);
+    if !ruling.is_open() {
+        return Err(undeclared(&ruling, gate, upstream));
+    }
+    let invalid = |text: String, missing| Unasked {
+        answer: error(ErrorCode::InvalidParams, upstream, text, None),
+        missing,
+    };
+    if let Some(gate) = gate {
+        let text = format!("The client does not declare `{}`", gate.capability.path());
+        return Err(invalid(text, Some(gate.capability)));
+    }
+    let raised = embed(method, params, downstream);
+    raised.map_err(|fault| invalid(format!("Invalid parameters: {fault}"), None))
+}
+
+fn undeclared(ruling: &Ruling, gate: Option<&ParamGate>, upstream: Revision) -> Unasked {
+    let missing = match (ruling.reason, gate.map(|gate| gate.capability)) {
+        // A client without any elicitation declares forms by declaring elicitation.
+        (Reason::Undeclared(whole), None | Some(Capability::ElicitationForm)) => Some(whole),
+        (Reason::Undeclared(_), Some(part)) => Some(part),
+        _ => None,
+    };
+    Unasked {
+        answer: error(
+            ErrorCode::MethodNotFound,
+            upstream,
+            "Method not found",
+            Some(
+                ObjectWriter::new()
+                    .text("reason", &ruling.explain())
+                    .finish(),
+            ),
+        ),
+        missing,
+    }
+}
+
+fn embed(method: Method, params: &str, downstream: &Pact) -> Result<String, ShapeError> {
+    let out = ObjectWriter::new().text("method", method.as_str());
+    if method == Method::RootsList {
+        return Ok(out.finish());
+    }
+    let lowered = lower_request(method, params, downstream.revision())?;
+    let modest = refrain(downstream, method, lowered)?;
+    // An embedded question has no progress and no task of its own, so its `_meta` says nothing.
+    let bare = without(modest, "_meta")?;
+    Ok(out.raw("params", &bare).finish())
+}
+
+/// A modern server's question as the parameters of a request to a legacy client.
+pub(super) fn lower_question(
+    method: Method,
+    params: &str,
+    downstream: &Pact,
+) -> Result<String, Unlowered> {
+    let ruling = downstream.rule_on(Side::Server, Kind::Request, method);
+    if !ruling.is_open() {
+        return Err(Unlowered::Violation(ruling.explain()));
+    }
+    if let Some(gate) = refused_param(downstream, method, params) {
+        let path = gate.capability.path();
+        let text = format!("the client does not declare `{path}`");
+        return Err(Unlowered::Violation(text));
+    }
+    let lowered = lower_request(method, params, downstream.revision())
+        .and_then(|lowered| refrain(downstream, method, lowered));
+    match lowered {
+        Ok(params) => Ok(params.into_owned()),
+        Err(ShapeError::Unrepresentable {
+            what: crate::shape::Unrepresentable::MultiSelect,
+            ..
+        }) => Err(Unlowered::Inexpressible),
+        Err(fault) => Err(Unlowered::Violation(format!("{fault}"))),
+    }
+}
+
+/// Whether the method is one that a modern server embeds in a result.
+pub(super) fn is_question(method: Method) -> bool {
+    method.role(Revision::LATEST) == Role::EmbeddedInput
+}
+
+fn refused_param(pact: &Pact, method: Method, params: &str) -> Option<&'static ParamGate> {
+    pact.rule_on_params(method, Some(params))
+        .filter(|gate| gate.violation == Violation::Refuse)
+}
+
+/// Takes away what the client would ignore: a sender does not use what was not declared.
+fn refrain<'a>(
+    pact: &Pact,
+    method: Method,
+    mut params: Cow<'a, str>,
+) -> Result<Cow<'a, str>, ShapeError> {
+    while let Some(gate) = pact.rule_on_params(method, Some(&params)) {
+        let (ParamProbe::Present(key) | ParamProbe::Equals(key, _) | ParamProbe::AbsentOr(key, _)) =
+            gate.probe;
+        let rest = without(params.clone(), key)?;
+        if rest == params {
+            break;
+        }
+        params = rest;
+    }
+    Ok(params)
+}
+
+fn without<'a>(params: Cow<'a, str>, key: &str) -> Result<Cow<'a, str>, ShapeError> {
+    let members = Object::parse(&params)?;
+    if members.get(key).is_none() {
+        return Ok(params);
+    }
+    let rest = members
+        .iter()
+        .filter(|(name, _)| *name != key)
+        .fold(ObjectWriter::new(), |out, (name, raw)| out.raw(name, raw));
+    Ok(Cow::Owned(rest.finish()))
+}

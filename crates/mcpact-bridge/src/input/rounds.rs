@@ -1,0 +1,441 @@
+//! One call of a legacy client to a modern server that asks before it answers.
+//!
+//! ```text
+//!             Ask                    the last answer was heard
+//! Calling ----------> Asking ----------------------------------> Calling
+//!  |   ^                 |
+//!  |   +- Wait, Again    +- an answer that has no place, late -> Over
+//!  |
+//!  +- complete, task, a violation, a limit, late --------------> Over
+//! ```
+
+mod plan;
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::time::Moment;
+use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+use mcpact_wire::scan::{quote, text};
+
+use super::answer::{CANCELLED, fits, is_accept};
+use super::backoff::Backoff;
+use super::ending::{Ending, error, unanswered_call};
+use crate::shape::lower_answer;
+use plan::{Plan, Reading, Visit};
+
+/// How far a server may go before it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundLimits {
+    /// Results that are no answer. Those that only wait for a URL are limited by time.
+    pub rounds: u32,
+    /// Questions in one of them.
+    pub questions: usize,
+    /// All of it, from the call on.
+    pub total: Duration,
+    /// Pauses for a server that only wants to be called again.
+    pub pauses: Backoff,
+    /// Pauses while the user is at a URL.
+    pub visits: Backoff,
+}
+
+impl Default for RoundLimits {
+    fn default() -> Self {
+        Self {
+            rounds: 10,
+            questions: 16,
+            total: Duration::from_secs(600),
+            pauses: Backoff {
+                first: Duration::from_millis(200),
+                longest: Duration::from_secs(10),
+            },
+            visits: Backoff {
+                first: Duration::from_secs(5),
+                longest: Duration::from_secs(15),
+            },
+        }
+    }
+}
+
+/// A request to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The server's name for it.
+    pub key: Box<str>,
+    /// Its method.
+    pub method: Method,
+    /// Its raw parameters, in the client's revision.
+    pub params: String,
+}
+
+/// What to do next. `Finish`, `Task`, `Answer` and `Fail` are last words: what
+/// [`Rounds::open_questions`] still names then is to be withdrawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// The server's result is complete: hand it on in the client's shape.
+    Finish,
+    /// The server's result is a task.
+    Task,
+    /// Ask the client all of these on the stream of its call.
+    Ask(Vec<Question>),
+    /// Call the server again.
+    Again,
+    /// Call the server again after this pause.
+    Wait(Duration),
+    /// Answer the client with this raw result.
+    Answer(String),
+    /// Answer the client with this error.
+    Fail(WireError),
+}
+
+/// What became of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard<'a> {
+    /// The client's raw result.
+    Result(&'a str),
+    /// The client's raw error object.
+    Error(&'a str),
+    /// There will be no answer, and why.
+    Lost(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Calling,
+    Asking,
+    Over,
+}
+
+/// What a result of the server is.
+enum Read {
+    Complete,
+    Task,
+    Round(Plan),
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    key: Box<str>,
+    method: Method,
+    visit: Option<usize>,
+}
+
+/// A call of a legacy client on its way through the rounds of a modern server.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    method: Method,
+    downstream: Arc<Pact>,
+    upstream: Revision,
+    limits: RoundLimits,
+    deadline: Moment,
+    phase: Phase,
+    round: u32,
+    waits: u32,
+    /// The raw token of the last `requestState`.
+    state: Option<Box<str>>,
+    answers: Option<Vec<(Box<str>, String)>>,
+    open: Vec<Open>,
+    visits: Vec<Visit>,
+    awaited: Vec<usize>,
+}
+
+impl Rounds {
+    /// A call that begins at `now`.
+    #[must_use]
+    pub fn new(
+        method: Method,
+        downstream: Arc<Pact>,
+        upstream: Revision,
+        limits: RoundLimits,
+        now: Moment,
+    ) -> Self {
+        Self {
+            method,
+            downstream,
+            upstream,
+            limits,
+            deadline: now.after(limits.total),
+            phase: Phase::Calling,
+            round: 0,
+            waits: 0,
+            state: None,
+            answers: None,
+            open: Vec::new(),
+            visits: Vec::new(),
+            awaited: Vec::new(),
+        }
+    }
+
+    /// The same call taking up the [`state`](Self::state) that an earlier one left behind.
+    #[must_use]
+    pub fn continuing(mut self, state: &str) -> Self {
+        self.state = Some(Box::from(state));
+        self
+    }
+
+    /// Takes a result of the server. `mint` makes the ids of URL elicitations, which must never
+    /// repeat within the client's session.
+    pub fn upstream(
+        &mut self,
+        result: &str,
+        now: Moment,
+        mint: &mut dyn FnMut() -> String,
+    ) -> Turn {
+        self.open.clear();
+        self.awaited.clear();
+        let turn = match self.read(result, mint) {
+            Ok(Read::Complete) => Turn::Finish,
+            Ok(Read::Task) => Turn::Task,
+            Ok(Read::Round(plan)) => self.turn(plan, now),
+            Err(fault) => {
+                let text = format!("The server's result breaks the protocol: {fault}");
+                Turn::Fail(self.failure(text))
+            }
+        };
+        self.phase = match turn {
+            Turn::Ask(_) => Phase::Asking,
+            Turn::Again | Turn::Wait(_) => Phase::Calling,
+            Turn::Finish | Turn::Task | Turn::Answer(_) | Turn::Fail(_) => Phase::Over,
+        };
+        turn
+    }
+
+    fn read(&mut self, result: &str, mint: &mut dyn FnMut() -> String) -> Result<Read, String> {
+        let body = Object::parse(result).map_err(|fault| format!("{fault}"))?;
+        let kind = body.get_present("resultType").unwrap_or(r#""complete""#);
+        match text(kind).as_deref() {
+            Some("complete") => Ok(Read::Complete),
+            Some("task") => Ok(Read::Task),
+            Some("input_required") => self.read_round(&body, mint).map(Read::Round),
+            // 2026-07-28 basic/index#result: what a client does not know is invalid.
+            Some(_) | None => Err(format!("`resultType` {kind} is unknown")),
+        }
+    }
+
+    fn read_round(
+        &mut self,
+        body: &Object<'_>,
+        mint: &mut dyn FnMut() -> String,
+    ) -> Result<Plan, String> {
+        if !self.method.may_ask_for_input() {
+            return Err(format!("`{}` cannot ask for input", self.method));
+        }
+        let state = body.get_present("requestState");
+        let requests = body.get_present("inputRequests");
+        if state.is_none() && requests.is_none() {
+            return Err("neither `inputRequests` nor `requestState` is there".into());
+        }
+        if state.is_some_and(|raw| JsonKind::of(raw) != JsonKind::String) {
+            return Err("`requestState` is not a string".into());
+        }
+        // An older state must not come back, even where this result has none.
+        self.state = state.map(Box::from);
+        self.answers = requests.map(|_| Vec::new());
+        let mut reading = Reading {
+            downstream: &self.downstream,
+            visits: &self.visits,
+            most: self.limits.questions,
+            mint,
+        };
+        requests.map_or_else(|| Ok(Plan::default()), |raw| reading.plan(raw))
+    }
+
+    fn turn(&mut self, plan: Plan, now: Moment) -> Turn {
+        let is_known = !plan.answers.is_empty();
+        self.awaited = plan.awaited;
+        if let Some(answers) = &mut self.answers {
+            answers.extend(plan.answers);
+        }
+        if now >= self.deadline {
+            return self.late();
+        }
+        if plan.questions.is_empty() && !self.awaited.is_empty() {
+            self.waits += 1;
+            return Turn::Wait(self.limits.visits.pause(self.waits - 1));
+        }
+        if self.round >= self.limits.rounds {
+            return Turn::Fail(self.failure("Too many input rounds: the server keeps asking"));
+        }
+        self.round += 1;
+        match plan.questions {
+            questions if !questions.is_empty() => self.ask(questions),
+            _ if is_known => Turn::Again,
+            _ => Turn::Wait(self.limits.pauses.pause(self.round - 1)),
+        }
+    }
+
+    fn ask(&mut self, planned: Vec<(Question, Option<Visit>)>) -> Turn {
+        let mut questions = Vec::with_capacity(planned.len());
+        for (question, visit) in planned {
+            let visit = visit.map(|visit| {
+                self.visits.push(visit);
+                self.visits.len() - 1
+            });
+            self.open.push(Open {
+                key: question.key.clone(),
+                method: question.method,
+                visit,
+            });
+            questions.push(question);
+        }
+        Turn::Ask(questions)
+    }
+
+    /// Takes what became of one question; none while others are open, or when it is not open.
+    pub fn heard(&mut self, key: &str, answer: Heard<'_>) -> Option<Turn> {
+        if self.phase != Phase::Asking {
+            return None;
+        }
+        let at = self.open.iter().position(|open| *open.key == *key)?;
+        let open = self.open.remove(at);
+        match self.take(&open, answer) {
+            Ok(answer) => {
+                let accepted = is_accept(&answer);
+                if let Some(visit) = open.visit.and_then(|at| self.visits.get_mut(at)) {
+                    visit.is_accepted = accepted;
+                }
+                self.answers
+                    .get_or_insert_default()
+                    .push((open.key, answer));
+            }
+            Err(turn) => {
+                self.phase = Phase::Over;
+                return Some(turn);
+            }
+        }
+        self.open.is_empty().then(|| {
+            self.phase = Phase::Calling;
+            Turn::Again
+        })
+    }
+
+    /// The answer for the server. There is no place in it for an error: a form counts as
+    /// dismissed, and with a failed sample the call is over.
+    fn take(&self, open: &Open, answer: Heard<'_>) -> Result<String, Turn> {
+        let raised = match answer {
+            Heard::Result(raw) if fits(open.method, raw) => {
+                lower_answer(open.method, raw, self.upstream).ok()
+            }
+            Heard::Result(_) | Heard::Error(_) | Heard::Lost(_) => None,
+        };
+        match raised {
+            Some(answer) => Ok(answer.into_owned()),
+            None if open.method == Method::ElicitationCreate => Ok(CANCELLED.into()),
+            None => Err(self.unanswered(open, answer)),
+        }
+    }
+
+    fn unanswered(&self, open: &Open, answer: Heard<'_>) -> Turn {
+        let (why, error): (Cow<'_, str>, _) = match answer {
+            Heard::Result(_) => (Cow::Borrowed("the answer does not fit"), None),
+            Heard::Error(raw) => {
+                let message = ErrorBody::parse(raw).map(|body| body.message);
+                (message.unwrap_or_default(), Some(Cow::Borrowed(raw)))
+            }
+            Heard::Lost(why) => (Cow::Borrowed(why), None),
+        };
+        let text = format!("{} was not completed by the client: {why}", open.method);
+        let error = error.unwrap_or_else(|| Cow::Owned(quote(&why)));
+        let data = ObjectWriter::new()
+            .text("inputRequest", &open.key)
+            .raw("clientError", &error)
+            .finish();
+        let to = self.downstream.revision();
+        match unanswered_call(self.method, to, &text, Some(data)) {
+            Ending::Answer(result) => Turn::Answer(result),
+            Ending::Fail(error) => Turn::Fail(error),
+        }
+    }
+
+    /// The parameters of the next call: those of the first with the answers of this round and,
+    /// byte for byte, its state.
+    #[must_use]
+    pub fn next_params<'p>(&self, original: &'p str) -> Cow<'p, str> {
+        let body = Object::parse(original).unwrap_or_default();
+        let is_of_rounds = |key: &str| matches!(key, "inputResponses" | "requestState");
+        let is_plain = self.answers.is_none() && self.state.is_none();
+        if is_plain && !body.iter().any(|(key, _)| is_of_rounds(key)) {
+            return Cow::Borrowed(original);
+        }
+        let responses = self.answers.as_ref().map(|answers| {
+            let out = ObjectWriter::new();
+            let write = |out: ObjectWriter, (key, raw): &(Box<str>, String)| out.raw(key, raw);
+            answers.iter().fold(out, write).finish()
+        });
+        body.iter()
+            .filter(|(key, _)| !is_of_rounds(key))
+            .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+            .maybe_raw("inputResponses", responses.as_deref())
+            .maybe_raw("requestState", self.state.as_deref())
+            .finish()
+            .into()
+    }
+
+    /// When the call must have ended.
+    #[must_use]
+    pub const fn deadline(&self) -> Moment {
+        self.deadline
+    }
+
+    /// The deadline passed.
+    pub fn late(&mut self) -> Turn {
+        self.phase = Phase::Over;
+        if let Some(open) = self.open.first() {
+            return self.unanswered(open, Heard::Lost("no answer came in time"));
+        }
+        let to = self.downstream.revision();
+        if self.awaited.is_empty() || !ErrorCode::UrlElicitationRequired.emitted_in(to) {
+            return Turn::Fail(self.failure("The server did not finish in the time for one call"));
+        }
+        // The client may come back when the user is done.
+        let listed: Vec<String> = self.awaited().map(Visit::encode).collect();
+        let data = format!(r#"{{"elicitations":[{}]}}"#, listed.join(","));
+        let text = "The server still waits for the user to finish at a URL";
+        let code = ErrorCode::UrlElicitationRequired;
+        Turn::Fail(error(code, to, text, Some(data)))
+    }
+
+    fn awaited(&self) -> impl Iterator<Item = &Visit> {
+        self.awaited.iter().filter_map(|at| self.visits.get(*at))
+    }
+
+    /// The keys of the questions that wait for an answer.
+    pub fn open_questions(&self) -> impl Iterator<Item = &str> {
+        self.open.iter().map(|open| open.key.as_ref())
+    }
+
+    /// The ids of the URL elicitations that the user accepted; when the call finishes they are
+    /// complete.
+    pub fn visited(&self) -> impl Iterator<Item = &str> {
+        let accepted = self.visits.iter().filter(|visit| visit.is_accepted);
+        accepted.map(|visit| visit.id.as_ref())
+    }
+
+    /// The raw `requestState` that the next call would carry; after a failure that sends the user
+    /// to a URL, the same call can take it up.
+    #[must_use]
+    pub fn state(&self) -> Option<&str> {
+        self.state.as_deref()
+    }
+
+    /// Whether the server answered at once; a result that took more than one round must not be
+    /// cached (`2026-07-28 server/utilities/caching`).
+    #[must_use]
+    pub const fn is_first(&self) -> bool {
+        self.round == 0 && self.waits == 0
+    }
+
+    fn failure(&self, text: impl Into<String>) -> WireError {
+        let to = self.downstream.revision();
+        error(ErrorCode::InternalError, to, text, None)
+    }
+}
