@@ -4,6 +4,7 @@
 //! whose scenarios call tools by the names that stand here. One set of tools serves both eras: a tool
 //! that asks for input is one handler.
 
+mod cancellation;
 mod input;
 mod media;
 mod plain;
@@ -23,6 +24,7 @@ pub fn server(revisions: &[Revision]) -> Server {
         .logging();
     let server = plain::register(server);
     let server = input::register(server);
+    let server = cancellation::register(server);
     let server = tasks::register(server);
     let server = resources::register(server);
     prompts::register(server)

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::media::{PIXEL, SILENCE};
+use crate::resources::WATCHED;
 
 const STEP: Duration = Duration::from_millis(50);
 
@@ -150,6 +151,14 @@ pub(crate) fn register(server: Server) -> Server {
             "Tells that the prompts have changed",
             |_: NoArgs, context: Context| async move {
                 context.prompts_changed();
+                Ok("Told.")
+            },
+        )
+        .tool(
+            "test_trigger_resource_update",
+            "Tells that the watched resource has changed",
+            |_: NoArgs, context: Context| async move {
+                context.resource_updated(WATCHED);
                 Ok("Told.")
             },
         )

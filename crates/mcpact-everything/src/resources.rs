@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::media::PIXEL;
 
+/// The resource whose changes a client can cause and hear of.
+pub(crate) const WATCHED: &str = "test://watched-resource";
+
 pub(crate) fn register(server: Server) -> Server {
     server
         .resource(
@@ -30,7 +33,7 @@ pub(crate) fn register(server: Server) -> Server {
             },
         )
         .resource(
-            Resource::new("test://watched-resource", "Watched Resource")
+            Resource::new(WATCHED, "Watched Resource")
                 .description("A resource to subscribe to")
                 .mime_type("text/plain"),
             |uri, _| async move {

@@ -6,7 +6,7 @@ use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Value, json};
 
-use crate::http::request;
+use crate::http::{modern, request};
 
 struct Peer(Link);
 
@@ -135,18 +135,74 @@ async fn questions_are_results_of_a_modern_connection() {
     assert_eq!(last["result"]["content"][0]["text"], "Ann likes blue");
 }
 
+fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
 /// F13: a cancelled call is not answered, and its work ends.
 #[tokio::test]
 async fn a_cancelled_call_is_not_answered() {
     let mut peer = Peer::start(&Revision::ALL);
     peer.open("2025-06-18", json!({})).await;
-    let slow = json!({"name": "slow_compute", "arguments": {"seconds": 30}});
+    let slow = call("test_cancellation", json!({"key": "k"}));
     peer.say(&request(1, "tools/call", &slow).to_string()).await;
     peer.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#)
         .await;
-    assert_eq!(peer.ask(2, "ping", json!({})).await["id"], 2);
+    let seen = call("test_cancellation_seen", json!({"key": "k"}));
+    let seen = peer.ask(2, "tools/call", seen).await;
+    assert_eq!(seen["result"]["content"][0]["text"], "k was cancelled.");
     let again = peer.ask(1, "ping", json!({})).await;
     assert_eq!(again["id"], 1, "the id is free again");
+}
+
+/// F4, L22: a legacy client hears of the resources that it watches, as long as it watches them.
+#[tokio::test]
+async fn updates_end_with_the_subscription() {
+    let mut peer = Peer::start(&Revision::ALL);
+    peer.open("2025-11-25", json!({})).await;
+    let trigger = || call("test_trigger_resource_update", json!({}));
+    for (id, uri) in [(1, "test://static-text"), (2, "test://watched-resource")] {
+        peer.ask(id, "resources/subscribe", json!({ "uri": uri }))
+            .await;
+    }
+    let told = peer.ask(3, "tools/call", trigger()).await;
+    assert_eq!(told["method"], "notifications/resources/updated");
+    assert_eq!(told["params"]["uri"], "test://watched-resource");
+    assert_eq!(peer.hear().await["id"], 3);
+    let uri = json!({"uri": "test://watched-resource"});
+    peer.ask(4, "resources/unsubscribe", uri).await;
+    assert_eq!(
+        peer.ask(5, "tools/call", trigger()).await["id"],
+        5,
+        "the other subscription is not for this resource"
+    );
+}
+
+/// F17, L22: a stream of changes carries the updates of the resources that it names.
+#[tokio::test]
+async fn a_listen_stream_hears_of_its_own_resources() {
+    let mut peer = Peer::start(&Revision::ALL);
+    for (id, uri) in [(1, "test://static-text"), (2, "test://watched-resource")] {
+        let wanted = json!({"notifications": {"resourceSubscriptions": [uri]}});
+        let listen = modern(id, "subscriptions/listen", wanted);
+        peer.say(&listen.to_string()).await;
+        let granted = peer.hear().await;
+        assert_eq!(
+            granted["method"],
+            "notifications/subscriptions/acknowledged"
+        );
+    }
+    let trigger = call("test_trigger_resource_update", json!({}));
+    peer.say(&modern(3, "tools/call", trigger).to_string())
+        .await;
+    let mut heard = [peer.hear().await, peer.hear().await];
+    heard.sort_by_key(|message| message["id"].is_number());
+    let tag = &heard[0]["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+    assert_eq!(
+        *tag, 2,
+        "the stream that named the resource, and no other: {heard:?}"
+    );
+    assert_eq!(heard[1]["id"], 3);
 }
 
 /// F3, F14: unknown tools, bad arguments and bad cursors get their codes, revision by revision.
