@@ -40,6 +40,8 @@ Examples:
       on HTTP; the first line on standard output is the address
   mcpact everything --listen 127.0.0.1:6273 --revisions 2026-07-28
       a server without any handshake
+  mcpact everything --listen 0.0.0.0:6273 --token-file token --tls-cert cert.pem --tls-key key.pem
+      for other machines: a token is needed, TLS keeps it secret
 
 Exit codes: 0 ok, 1 unexpected, 2 usage";
 
@@ -61,11 +63,54 @@ pub(crate) struct Everything {
     /// With `--listen`: also serve 2024-11-05 clients on `/sse`
     #[arg(long, requires = "listen", conflicts_with = "stdio")]
     pub(crate) sse: bool,
+
+    #[command(flatten)]
+    pub(crate) front: Front,
+}
+
+/// Who may come in by HTTP, and how.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With `--listen`")]
+pub(crate) struct Front {
+    /// Let only those in who show the bearer token in this file; the variable MCPACT_TOKEN does the same
+    #[arg(long, value_name = "FILE", requires = "listen")]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Listen on addresses beyond loopback without a token: whoever reaches it can use it
+    #[arg(long, requires = "listen")]
+    pub(crate) allow_remote: bool,
+
+    /// Answer to this host name as well
+    #[arg(long, value_name = "NAME", requires = "listen")]
+    pub(crate) allow_host: Vec<String>,
+
+    /// Let pages of this origin call as well, such as https://app.example
+    #[arg(long, value_name = "ORIGIN", requires = "listen", value_parser = origin)]
+    pub(crate) allow_origin: Vec<String>,
+
+    /// Speak TLS with the certificate in this PEM file, followed by its chain
+    #[arg(long, value_name = "FILE", requires_all = ["listen", "tls_key"])]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse()
         .map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:0")
+}
+
+/// What a browser sends in `Origin`, and nothing that would never be equal to it.
+fn origin(text: &str) -> Result<String, &'static str> {
+    let host = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    match host {
+        Some(host) if !host.is_empty() && !host.contains(['/', '*', '@']) => Ok(text.to_owned()),
+        Some(_) | None => Err("scheme, host and port are needed, such as https://app.example"),
+    }
 }
 
 const EXPLAIN_DETAILS: &str = "\

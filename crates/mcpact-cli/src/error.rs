@@ -53,6 +53,12 @@ pub(crate) enum CliError {
         #[source]
         source: mcpact::Error,
     },
+    /// A token cannot be read or is too weak.
+    #[error("cannot use the token in {origin}: {why}")]
+    Token { origin: String, why: String },
+    /// A certificate or its key cannot be used.
+    #[error("cannot speak TLS")]
+    Tls(#[source] mcpact::Error),
     /// The asynchronous runtime could not be started.
     #[error("cannot start the runtime")]
     Runtime(#[source] std::io::Error),
@@ -73,6 +79,8 @@ impl CliError {
             | Self::StdinTwice
             | Self::UnknownRevision { .. }
             | Self::UnknownProfile { .. }
+            | Self::Token { .. }
+            | Self::Tls(_)
             | Self::Listen { .. } => Exit::Usage,
             Self::Output(_) | Self::Serve(_) | Self::Runtime(_) => Exit::Unexpected,
         }
@@ -96,8 +104,20 @@ impl CliError {
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),
                 ..
-            } => vec![String::from("listen on 127.0.0.1 or [::1]")],
+            } => vec![
+                String::from("listen on 127.0.0.1 or [::1], or"),
+                String::from(
+                    "set a token with `--token-file FILE` or the variable MCPACT_TOKEN, or",
+                ),
+                String::from("say `--allow-remote` if whoever reaches it may use it"),
+            ],
             Self::Listen { .. } => vec![String::from("port 0 picks a free one")],
+            Self::Token { .. } => vec![String::from(
+                "a token has at least 16 visible ASCII characters; `openssl rand -hex 32` makes one",
+            )],
+            Self::Tls(_) => vec![String::from(
+                "both files are PEM: the certificate with its chain, and its unencrypted key",
+            )],
             Self::Serve(_) | Self::Runtime(_) | Self::Output(_) => Vec::new(),
         }
     }

@@ -93,16 +93,107 @@ fn an_unknown_revision_is_named() {
     );
 }
 
-/// T8: an address that others can reach is not listened on while there is no authentication.
-#[test]
-fn it_listens_on_loopback_only() {
+/// What it says when it does not even start.
+fn complaint(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_mcpact"))
-        .args(["everything", "--listen", "0.0.0.0:0"])
+        .arg("everything")
+        .args(args)
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("hint: listen on 127.0.0.1"), "{told}");
+    assert_eq!(output.status.code(), Some(2), "{args:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// T8: an address that others can reach needs a token or an explicit word; an empty host is none.
+#[test]
+fn it_listens_on_loopback_only() {
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let told = complaint(&["--listen", address]);
+        assert!(told.contains("hint: listen on 127.0.0.1"), "{told}");
+        assert!(told.contains("`--token-file FILE`"), "{told}");
+    }
+    let told = complaint(&["--listen", ":0"]);
+    assert!(told.contains("an IP address and a port"), "{told}");
+    let mut running = start(&["--listen", "0.0.0.0:0", "--allow-remote"]);
+    assert!(first_line(&mut running).starts_with("http://0.0.0.0:"));
+}
+
+fn first_line(running: &mut Running) -> String {
+    let mut line = String::new();
+    BufReader::new(running.0.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    line
+}
+
+/// T8: the token comes from a file or a variable, and weak ones are refused.
+#[test]
+fn the_token_comes_from_a_file_or_a_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let good = file("good", "a-token-that-nobody-guesses\n");
+    let weak = file("weak", "secret");
+    let told = complaint(&["--listen", "127.0.0.1:0", "--token-file", &weak]);
+    assert!(
+        told.contains("shorter than 16") && !told.contains("secret"),
+        "{told}"
+    );
+    let told = complaint(&["--listen", "127.0.0.1:0", "--token-file", "absent"]);
+    assert!(told.contains("cannot use the token in `absent`"), "{told}");
+
+    let by_file = start(&["--listen", "0.0.0.0:0", "--token-file", &good]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+    command.args(["everything", "--listen", "0.0.0.0:0"]);
+    command.env("MCPACT_TOKEN", "a-token-that-nobody-guesses");
+    command.stdout(Stdio::piped());
+    let by_variable = Running(command.spawn().unwrap());
+    for mut running in [by_file, by_variable] {
+        let url = first_line(&mut running);
+        let port = url.rsplit(':').next().unwrap().split('/').next().unwrap();
+        for (token, status) in [("a-token-that-nobody-guesses", 200), ("another", 401)] {
+            let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+            write!(
+                stream,
+                "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{INITIALIZE}",
+                INITIALIZE.len()
+            )
+            .unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            assert!(reply.starts_with(&format!("HTTP/1.1 {status}")), "{reply}");
+        }
+    }
+}
+
+/// T8: with a certificate and its key it speaks TLS; a wrong file is named.
+#[test]
+fn it_speaks_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let tls = |cert, key| {
+        [
+            "--listen",
+            "127.0.0.1:0",
+            "--tls-cert",
+            cert,
+            "--tls-key",
+            key,
+        ]
+    };
+    let mut running = start(&tls(cert, key));
+    assert!(first_line(&mut running).starts_with("https://127.0.0.1:"));
+    let told = complaint(&tls(cert, cert));
+    assert!(told.contains("no unencrypted private key"), "{told}");
+    let told = complaint(&["--listen", "127.0.0.1:0", "--tls-cert", cert]);
+    assert!(told.contains("--tls-key"), "{told}");
 }
 
 /// F1: a line that is not JSON is told so, and the next one is served.

@@ -24,6 +24,14 @@ pub enum DoorError {
         /// What is wrong with it.
         why: &'static str,
     },
+    /// A certificate or key cannot be used.
+    #[error("cannot use {what}: {why}")]
+    Tls {
+        /// Which one.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The HTTP exchange failed.
     #[error("the HTTP exchange failed: {0}")]
     Http(String),

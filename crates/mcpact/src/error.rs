@@ -13,7 +13,7 @@ pub enum Error {
     #[error("the operating system gave no random numbers")]
     Randomness,
     /// The address is reachable for others, and nobody said that it may be.
-    #[error("`{0}` can be reached from other machines, and there is no authentication")]
+    #[error("`{0}` can be reached from other machines, and no token is set")]
     NotLoopback(std::net::SocketAddr),
     /// A pipe or socket failed.
     #[error(transparent)]

@@ -24,4 +24,5 @@ pub use builder::{Listening, NoArgs, Server, Settings};
 pub use context::Context;
 pub use error::HandlerError;
 pub use input::Question;
+pub use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
 pub use registry::CompletionRequest;

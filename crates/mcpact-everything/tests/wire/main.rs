@@ -5,6 +5,7 @@
     reason = "a broken expectation is a failed test"
 )]
 
+mod front;
 mod http;
 mod lines;
 mod pairs;

@@ -21,6 +21,7 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use url::Url;
 
 use self::connector::{Connector, connector};
@@ -84,6 +85,26 @@ impl HttpSettings {
     /// The name belongs to the protocol or to HTTP itself, or name or value cannot be sent.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, DoorError> {
         self.headers.insert(name, value)?;
+        Ok(self)
+    }
+
+    /// The same with the certificates of a PEM text trusted besides the usual ones.
+    ///
+    /// # Errors
+    /// The text is not PEM, or has no certificate in it.
+    pub fn trust_pem(mut self, pem: &[u8]) -> Result<Self, DoorError> {
+        let refuse = |why| DoorError::Tls {
+            what: "the trusted certificates".to_owned(),
+            why,
+        };
+        let before = self.trusted.len();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|error| refuse(error.to_string()))?;
+            self.trusted.push(certificate);
+        }
+        if self.trusted.len() == before {
+            return Err(refuse("there is none in the text".to_owned()));
+        }
         Ok(self)
     }
 }

@@ -2,9 +2,15 @@
 
 pub mod answer;
 mod body;
+mod cors;
 pub mod guard;
 pub mod listener;
+mod serving;
+pub mod tls;
+pub mod token;
 
 pub use answer::{Answer, AnswerBody, Arrival};
 pub use guard::Guard;
 pub use listener::{Endpoint, HttpServer, Limits};
+pub use tls::TlsIdentity;
+pub use token::Token;

@@ -121,19 +121,31 @@ pub struct HttpFront<B> {
 }
 
 impl<B: Backend> HttpFront<B> {
-    /// Listens at this address.
+    /// Listens at this address, and answers to it and to the names that the guard lists.
     ///
     /// # Errors
-    /// The address is not loopback's and the settings do not allow that, or it cannot be bound.
+    /// Others could reach the address without a token and the settings do not allow that, or it cannot
+    /// be bound.
     pub async fn bind(backend: Arc<B>, address: SocketAddr) -> Result<Self, Error> {
         let settings = backend.settings();
-        if !address.ip().is_loopback() && !settings.allow_remote {
+        let host = address.ip().to_canonical();
+        if !host.is_loopback() && settings.token.is_none() && !settings.allow_remote {
             return Err(Error::NotLoopback(address));
         }
-        let server = HttpServer::bind(address)
+        let mut guard = settings.guard.clone();
+        if !host.is_unspecified() {
+            guard = guard.allow_host(address.ip().to_string());
+        }
+        let mut server = HttpServer::bind(address)
             .await?
-            .guard(settings.guard.clone())
+            .guard(guard)
             .limits(settings.limits);
+        if let Some(token) = &settings.token {
+            server = server.token(token.clone());
+        }
+        if let Some(identity) = &settings.tls {
+            server = server.tls(identity.clone());
+        }
         let endpoint = Arc::new(HttpEndpoint::new(backend));
         Ok(Self { server, endpoint })
     }
@@ -147,7 +159,8 @@ impl<B: Backend> HttpFront<B> {
     /// The address that clients use.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address(), self.endpoint.path())
+        let scheme = self.endpoint.scheme();
+        format!("{scheme}://{}{}", self.address(), self.endpoint.path())
     }
 
     /// Serves until `stop` resolves.

@@ -7,7 +7,7 @@ use mcpact_engine::policy::Policy;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Revision;
-use mcpact_transport::http::server::{Guard, Limits};
+use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
 use mcpact_transport::link::Link;
 use mcpact_wire::model::implementation::Implementation;
 use schemars::JsonSchema;
@@ -55,9 +55,13 @@ pub struct Settings {
     pub http_sse: bool,
     /// Names and origins beside loopback's.
     pub guard: Guard,
-    /// Whether the server may listen on other addresses than loopback's. There is no authentication
-    /// yet: whoever can reach it can use it.
+    /// What HTTP clients must show to be let in; needed on every address that is not loopback's.
+    pub token: Option<Token>,
+    /// Whether the server may listen on other addresses than loopback's without a token: whoever can
+    /// reach it can use it then.
     pub allow_remote: bool,
+    /// The certificate with which HTTP goes over TLS.
+    pub tls: Option<TlsIdentity>,
     /// What the HTTP server endures.
     pub limits: Limits,
 }
@@ -73,7 +77,9 @@ impl Default for Settings {
             path: String::from("/mcp"),
             http_sse: false,
             guard: Guard::default(),
+            token: None,
             allow_remote: false,
+            tls: None,
             limits: Limits::default(),
         }
     }
@@ -287,10 +293,12 @@ impl Server {
         super::lines::run(self.build()?, link).await
     }
 
-    /// Listens on HTTP; the server runs once [`Listening::run`] is awaited.
+    /// Listens on HTTP; the server runs once [`Listening::run`] is awaited. It answers to the address
+    /// itself and to the names that [`Settings::guard`] lists.
     ///
     /// # Errors
-    /// The registration is faulty, or the address cannot be bound.
+    /// The registration is faulty, the address cannot be bound, or others could reach it without a
+    /// token.
     pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
         let front = HttpFront::bind(self.build()?, address).await?;
         Ok(Listening { front })

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::future::AbortHandle;
+use http::header::ALLOW;
 use http::{HeaderName, Method as Verb};
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
 use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
@@ -88,6 +89,14 @@ impl<B: Backend> HttpEndpoint<B> {
             sessions: Mutex::default(),
             sse: SseSessions::default(),
             memory: Mutex::default(),
+        }
+    }
+
+    /// How its address begins.
+    pub(super) fn scheme(&self) -> &'static str {
+        match self.backend.settings().tls {
+            Some(_) => "https",
+            None => "http",
         }
     }
 
@@ -174,7 +183,7 @@ impl<B: Backend> HttpEndpoint<B> {
                 self.refuse(&frame, &refusal, revision)
             }
             Route::StrayResponse | Route::Unopened => Answer::empty(202),
-            Route::LegacyControl | Route::NotAllowed => Answer::empty(405),
+            Route::LegacyControl | Route::NotAllowed => self.not_allowed(),
         }
     }
 
@@ -205,6 +214,16 @@ impl<B: Backend> HttpEndpoint<B> {
         Answer::json(error.http_status, text)
     }
 
+    /// The answer to a verb that is not served, with those that are.
+    fn not_allowed(&self) -> Answer {
+        let verbs = if self.offered.legacy.is_empty() {
+            "POST"
+        } else {
+            "POST, GET, DELETE"
+        };
+        Answer::empty(405).with(ALLOW, verbs)
+    }
+
     fn unreadable(&self, error: EnvelopeError, arrival: &Arrival) -> Answer {
         let id = match &error {
             EnvelopeError::Shape { id, .. } => id.clone(),
@@ -230,13 +249,13 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
                 if verb == Verb::POST {
                     self.post(arrival).await
                 } else if self.offered.legacy.is_empty() {
-                    Answer::empty(405)
+                    self.not_allowed()
                 } else if verb == Verb::GET {
                     self.stream(&arrival)
                 } else if verb == Verb::DELETE {
                     self.delete(&arrival)
                 } else {
-                    Answer::empty(405)
+                    self.not_allowed()
                 }
             }
             ("/sse", &Verb::GET) if is_sse => self.sse.open(&self.backend),

@@ -6,22 +6,20 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Request, Response, StatusCode};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
-use super::answer::{Answer, AnswerBody, Arrival};
-use super::body::ReplyBody;
+use super::answer::{Answer, Arrival};
 use super::guard::Guard;
+use super::serving::Shop;
+use super::tls::TlsIdentity;
+use super::token::Token;
 use crate::error::DoorError;
 
 /// What a server endures.
@@ -29,11 +27,16 @@ use crate::error::DoorError;
 pub struct Limits {
     /// Bytes in a body.
     pub body: usize,
+    /// Headers in a request; more are answered with 431.
+    pub headers: usize,
+    /// Bytes in the headers of a request, at least 8192; more are answered with 431.
+    pub header_bytes: usize,
     /// Connections at a time.
     pub connections: usize,
-    /// Time for the headers of a request.
+    /// Time for a TLS handshake, for the headers of a request, and for the next request on the same
+    /// connection; who takes longer is hung up on.
     pub header_timeout: Duration,
-    /// Time for the body of a request.
+    /// Time for the body of a request; who takes longer is answered with 408.
     pub body_timeout: Duration,
     /// Time that open requests get when the server stops.
     pub drain: Duration,
@@ -43,6 +46,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body: 16 * 1024 * 1024,
+            headers: 100,
+            header_bytes: 64 * 1024,
             connections: 10_000,
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
@@ -63,8 +68,13 @@ pub struct HttpServer {
     listener: TcpListener,
     address: SocketAddr,
     guard: Guard,
+    token: Option<Token>,
+    tls: Option<TlsIdentity>,
     limits: Limits,
 }
+
+/// The least that hyper accepts as the size of its buffer.
+const LEAST_BUFFER: usize = 8192;
 
 impl HttpServer {
     /// Listens on an address; port 0 picks a free one.
@@ -78,6 +88,8 @@ impl HttpServer {
             listener,
             address,
             guard: Guard::default(),
+            token: None,
+            tls: None,
             limits: Limits::default(),
         })
     }
@@ -86,6 +98,20 @@ impl HttpServer {
     #[must_use]
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guard = guard;
+        self
+    }
+
+    /// Lets only those in who show this token.
+    #[must_use]
+    pub fn token(mut self, token: Token) -> Self {
+        self.token = Some(token);
+        self
+    }
+
+    /// Speaks TLS, and nothing else, as this identity.
+    #[must_use]
+    pub fn tls(mut self, identity: TlsIdentity) -> Self {
+        self.tls = Some(identity);
         self
     }
 
@@ -114,12 +140,16 @@ impl HttpServer {
         let Self {
             listener,
             guard,
+            token,
+            tls,
             limits,
             ..
         } = self;
+        let acceptor = tls.map(|identity| identity.acceptor());
         let shop = Arc::new(Shop {
             endpoint,
             guard,
+            token,
             limits,
         });
         let seats = Arc::new(Semaphore::new(limits.connections));
@@ -140,7 +170,8 @@ impl HttpServer {
                 (seat, Ok((stream, peer))) => {
                     // An answer in two writes waits 40 ms for the peer's ACK without this.
                     let _ = stream.set_nodelay(true);
-                    let connection = connection(Arc::clone(&shop), stream, peer, closed.clone());
+                    let (shop, closed) = (Arc::clone(&shop), closed.clone());
+                    let connection = greet(shop, acceptor.clone(), stream, peer, closed);
                     open.spawn(async move {
                         connection.await;
                         drop(seat);
@@ -175,10 +206,23 @@ fn is_passing(error: &std::io::Error) -> bool {
         .is_some_and(|code| TOO_MANY_FILES.contains(&code))
 }
 
-struct Shop<E> {
-    endpoint: Arc<E>,
-    guard: Guard,
-    limits: Limits,
+/// Where TLS is spoken, first of all its handshake.
+async fn greet<E: Endpoint>(
+    shop: Arc<Shop<E>>,
+    acceptor: Option<TlsAcceptor>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    closing: watch::Receiver<bool>,
+) {
+    let Some(acceptor) = acceptor else {
+        return connection(shop, stream, peer, closing).await;
+    };
+    let limit = shop.limits.header_timeout;
+    match tokio::time::timeout(limit, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => connection(shop, stream, peer, closing).await,
+        Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS handshake"),
+        Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
+    }
 }
 
 async fn connection<E: Endpoint>(
@@ -187,15 +231,16 @@ async fn connection<E: Endpoint>(
     peer: SocketAddr,
     mut closing: watch::Receiver<bool>,
 ) {
-    let timeout = shop.limits.header_timeout;
+    let limits = shop.limits;
     let service = service_fn(move |request| {
         let shop = Arc::clone(&shop);
         async move { Ok::<_, Infallible>(shop.serve(request, peer).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(timeout)
-        .max_headers(100)
+        .header_read_timeout(limits.header_timeout)
+        .max_headers(limits.headers)
+        .max_buf_size(limits.header_bytes.max(LEAST_BUFFER))
         .serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -208,125 +253,4 @@ async fn connection<E: Endpoint>(
     if let Err(error) = ended {
         tracing::debug!(%error, %peer, "connection ended");
     }
-}
-
-impl<E: Endpoint> Shop<E> {
-    async fn serve(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<ReplyBody> {
-        let (head, body) = request.into_parts();
-        let authority = head.uri.authority().map(http::uri::Authority::as_str);
-        if let Err(fault) = self.guard.check(authority, &head.headers) {
-            tracing::warn!(%peer, %fault, "request turned away");
-            return respond(Answer::text(403, fault.to_string()));
-        }
-        if is_foreign_content(&head) {
-            return respond(Answer::text(415, "the body must be application/json"));
-        }
-        let body = match self.read(body).await {
-            Ok(body) => body,
-            Err(status) => return respond(Answer::empty(status)),
-        };
-        let arrival = Arrival {
-            verb: head.method,
-            path: head.uri.path().to_owned(),
-            query: head.uri.query().map(str::to_owned),
-            headers: head.headers,
-            body,
-            peer: Some(peer),
-        };
-        respond(self.endpoint.handle(arrival).await)
-    }
-
-    /// Reads a body within its limits; the common body in one piece is not copied.
-    async fn read(&self, body: Incoming) -> Result<Bytes, u16> {
-        if body.is_end_stream() {
-            return Ok(Bytes::new());
-        }
-        let limit = self.limits.body;
-        if body.size_hint().lower() > limit as u64 {
-            return Err(413);
-        }
-        match tokio::time::timeout(self.limits.body_timeout, gather(body, limit)).await {
-            Ok(result) => result,
-            Err(_) => Err(408),
-        }
-    }
-}
-
-async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, u16> {
-    let mut first = Bytes::new();
-    let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame
-            .map_err(drop)
-            .and_then(|f| f.into_data().map_err(drop))
-        else {
-            return Err(400);
-        };
-        if first.len() + rest.len() + data.len() > limit {
-            return Err(413);
-        }
-        if first.is_empty() && rest.is_empty() {
-            first = data;
-        } else {
-            if rest.is_empty() {
-                rest.extend_from_slice(&first);
-                first = Bytes::new();
-            }
-            rest.extend_from_slice(&data);
-        }
-    }
-    Ok(if rest.is_empty() {
-        first
-    } else {
-        rest.freeze()
-    })
-}
-
-/// A body of another kind is refused unread: browsers may send `text/plain` anywhere without asking.
-fn is_foreign_content(head: &http::request::Parts) -> bool {
-    if head.method != http::Method::POST {
-        return false;
-    }
-    let kind = head
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let essence = kind.map(|kind| kind.split(';').next().unwrap_or(kind).trim());
-    !essence.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
-}
-
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
-const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
-const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
-const NO_BUFFERING: (HeaderName, HeaderValue) = (
-    HeaderName::from_static("x-accel-buffering"),
-    HeaderValue::from_static("no"),
-);
-
-fn respond(answer: Answer) -> Response<ReplyBody> {
-    let (kind, body, is_stream) = match answer.body {
-        AnswerBody::Empty => (None, ReplyBody::whole(Bytes::new()), false),
-        AnswerBody::Json(bytes) => (Some(JSON), ReplyBody::whole(bytes), false),
-        AnswerBody::Text(bytes) => (Some(TEXT), ReplyBody::whole(bytes), false),
-        AnswerBody::Events(stream) => (Some(EVENTS), ReplyBody::events(stream), true),
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() =
-        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let headers = response.headers_mut();
-    if let Some(kind) = kind {
-        headers.insert(CONTENT_TYPE, kind);
-    }
-    if is_stream {
-        headers.insert(CACHE_CONTROL, NO_CACHE);
-        headers.insert(NO_BUFFERING.0, NO_BUFFERING.1);
-    }
-    if answer.status == 405 {
-        headers.insert(ALLOW, HeaderValue::from_static("POST"));
-    }
-    for (name, value) in answer.headers {
-        headers.insert(name, value);
-    }
-    response
 }

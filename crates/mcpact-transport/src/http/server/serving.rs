@@ -1,0 +1,186 @@
+//! One request: let in, read within limits, answered.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+
+use super::answer::{Answer, AnswerBody, Arrival};
+use super::body::ReplyBody;
+use super::cors;
+use super::guard::Guard;
+use super::listener::{Endpoint, Limits};
+use super::token::Token;
+
+/// What every request needs.
+pub(super) struct Shop<E> {
+    pub(super) endpoint: Arc<E>,
+    pub(super) guard: Guard,
+    pub(super) token: Option<Token>,
+    pub(super) limits: Limits,
+}
+
+impl<E: Endpoint> Shop<E> {
+    pub(super) async fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response<ReplyBody> {
+        let (head, body) = request.into_parts();
+        let authority = head.uri.authority().map(http::uri::Authority::as_str);
+        if let Err(fault) = self.guard.check(authority, &head.headers) {
+            tracing::warn!(%peer, %fault, "request turned away");
+            return respond(Answer::text(403, fault.to_string()));
+        }
+        let asked = head.headers.clone();
+        let mut response = if cors::is_preflight(&head.method, &asked) {
+            let mut response = respond(Answer::empty(204));
+            cors::permit(&asked, response.headers_mut());
+            response
+        } else {
+            respond(self.answer(head, body, peer).await)
+        };
+        cors::grant(&asked, response.headers_mut());
+        response
+    }
+
+    async fn answer(&self, head: http::request::Parts, body: Incoming, peer: SocketAddr) -> Answer {
+        if let Some(Err(refusal)) = self.token.as_ref().map(|token| token.check(&head.headers)) {
+            tracing::warn!(%peer, ?refusal, "request without the token");
+            return Answer::text(401, "a bearer token is needed")
+                .with(WWW_AUTHENTICATE, refusal.challenge());
+        }
+        if is_foreign_content(&head) {
+            return Answer::text(415, "the body must be application/json");
+        }
+        let body = match self.read(body).await {
+            Ok(body) => body,
+            Err(fault) => return Answer::text(fault.status(), fault.to_string()),
+        };
+        let arrival = Arrival {
+            verb: head.method,
+            path: head.uri.path().to_owned(),
+            query: head.uri.query().map(str::to_owned),
+            headers: head.headers,
+            body,
+            peer: Some(peer),
+        };
+        self.endpoint.handle(arrival).await
+    }
+
+    /// Reads a body within its limits; the common body in one piece is not copied.
+    async fn read(&self, body: Incoming) -> Result<Bytes, BodyFault> {
+        if body.is_end_stream() {
+            return Ok(Bytes::new());
+        }
+        let limit = self.limits.body;
+        if body.size_hint().lower() > limit as u64 {
+            return Err(BodyFault::TooLarge { limit });
+        }
+        match tokio::time::timeout(self.limits.body_timeout, gather(body, limit)).await {
+            Ok(result) => result,
+            Err(_) => Err(BodyFault::TooSlow),
+        }
+    }
+}
+
+/// Why a body was not read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum BodyFault {
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("the body took too long")]
+    TooSlow,
+    #[error("the body is broken")]
+    Broken,
+}
+
+impl BodyFault {
+    const fn status(self) -> u16 {
+        match self {
+            Self::TooLarge { .. } => 413,
+            Self::TooSlow => 408,
+            Self::Broken => 400,
+        }
+    }
+}
+
+async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame
+            .map_err(drop)
+            .and_then(|f| f.into_data().map_err(drop))
+        else {
+            return Err(BodyFault::Broken);
+        };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(BodyFault::TooLarge { limit });
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+        } else {
+            if rest.is_empty() {
+                rest.extend_from_slice(&first);
+                first = Bytes::new();
+            }
+            rest.extend_from_slice(&data);
+        }
+    }
+    Ok(if rest.is_empty() {
+        first
+    } else {
+        rest.freeze()
+    })
+}
+
+/// A body of another kind is refused unread: browsers may send `text/plain` anywhere without asking.
+fn is_foreign_content(head: &http::request::Parts) -> bool {
+    if head.method != http::Method::POST {
+        return false;
+    }
+    let kind = head
+        .headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let essence = kind.map(|kind| kind.split(';').next().unwrap_or(kind).trim());
+    !essence.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
+const NO_BUFFERING: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("x-accel-buffering"),
+    HeaderValue::from_static("no"),
+);
+
+fn respond(answer: Answer) -> Response<ReplyBody> {
+    let (kind, body, is_stream) = match answer.body {
+        AnswerBody::Empty => (None, ReplyBody::whole(Bytes::new()), false),
+        AnswerBody::Json(bytes) => (Some(JSON), ReplyBody::whole(bytes), false),
+        AnswerBody::Text(bytes) => (Some(TEXT), ReplyBody::whole(bytes), false),
+        AnswerBody::Events(stream) => (Some(EVENTS), ReplyBody::events(stream), true),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    if let Some(kind) = kind {
+        headers.insert(CONTENT_TYPE, kind);
+    }
+    if is_stream {
+        headers.insert(CACHE_CONTROL, NO_CACHE);
+        headers.insert(NO_BUFFERING.0, NO_BUFFERING.1);
+    }
+    for (name, value) in answer.headers {
+        headers.insert(name, value);
+    }
+    response
+}

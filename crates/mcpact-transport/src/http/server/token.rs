@@ -1,0 +1,129 @@
+//! A secret that clients show to be let in.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use subtle::ConstantTimeEq;
+
+/// Fewer characters could be guessed.
+const SHORTEST: usize = 16;
+
+/// The bearer token of a server; it is never shown.
+#[derive(Clone)]
+pub struct Token(Box<str>);
+
+/// Why a text cannot be a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// It could be guessed.
+    #[error("the token is shorter than {SHORTEST} characters: make a random one")]
+    TooShort,
+    /// It cannot stand in a header.
+    #[error("the token has a space or a character that is not ASCII")]
+    Unsendable,
+}
+
+/// Why a request is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenRefusal {
+    /// It shows no token.
+    Missing,
+    /// It shows another one, or more than one.
+    Wrong,
+}
+
+impl TokenRefusal {
+    /// What the client is told: RFC 6750, section 3.
+    pub(super) const fn challenge(self) -> &'static str {
+        match self {
+            Self::Missing => "Bearer",
+            Self::Wrong => "Bearer error=\"invalid_token\"",
+        }
+    }
+}
+
+impl Token {
+    /// Takes a text as token; white space around it is not part of it.
+    ///
+    /// # Errors
+    /// It is too short, or cannot stand in a header.
+    pub fn new(text: &str) -> Result<Self, TokenFault> {
+        let text = text.trim();
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(TokenFault::Unsendable);
+        }
+        if text.len() < SHORTEST {
+            return Err(TokenFault::TooShort);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// Compares what a request shows; how long that takes tells no more than the length.
+    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), TokenRefusal> {
+        let mut all = headers.get_all(AUTHORIZATION).iter();
+        let shown = match (all.next(), all.next()) {
+            (None, _) => return Err(TokenRefusal::Missing),
+            (Some(value), None) => value.as_bytes(),
+            (Some(_), Some(_)) => return Err(TokenRefusal::Wrong),
+        };
+        let shown = shown
+            .split_at_checked(7)
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"Bearer "))
+            .map(|(_, shown)| shown)
+            .ok_or(TokenRefusal::Missing)?;
+        if bool::from(self.0.as_bytes().ct_eq(shown)) {
+            Ok(())
+        } else {
+            Err(TokenRefusal::Wrong)
+        }
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "0123456789abcdef";
+
+    /// T8: only the whole token lets in, shown once; the scheme is not case-sensitive.
+    #[test]
+    fn only_the_token_lets_in() {
+        let token = Token::new(&format!(" {SECRET}\n")).unwrap();
+        let shown = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, value.parse().unwrap());
+            }
+            token.check(&headers)
+        };
+        assert_eq!(shown(&["Bearer 0123456789abcdef"]), Ok(()));
+        assert_eq!(shown(&["bearer 0123456789abcdef"]), Ok(()));
+        for missing in [&[][..], &["Basic 0123456789abcdef"], &["Bearer"], &[""]] {
+            assert_eq!(shown(missing), Err(TokenRefusal::Missing), "{missing:?}");
+        }
+        for wrong in [
+            &["Bearer "][..],
+            &["Bearer 0123456789abcde"],
+            &["Bearer 0123456789abcdeF"],
+            &["Bearer 0123456789abcdef0"],
+            &["Bearer  0123456789abcdef"],
+            &["Bearer 0123456789abcdef", "Bearer 0123456789abcdef"],
+        ] {
+            assert_eq!(shown(wrong), Err(TokenRefusal::Wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn weak_tokens_are_refused_and_good_ones_not_shown() {
+        assert_eq!(Token::new("short").unwrap_err(), TokenFault::TooShort);
+        assert_eq!(Token::new("").unwrap_err(), TokenFault::TooShort);
+        let spaced = "0123456789 abcdef";
+        assert_eq!(Token::new(spaced).unwrap_err(), TokenFault::Unsendable);
+        assert!(!format!("{:?}", Token::new(SECRET).unwrap()).contains("0123"));
+    }
+}
