@@ -16,7 +16,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod cursor;
+mod fault;
 pub mod input;
 pub mod lifecycle;
+pub mod listen;
+pub mod logging;
 pub mod plan;
+pub mod progress;
 pub mod shape;

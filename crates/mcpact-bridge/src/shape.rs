@@ -14,7 +14,7 @@ mod error;
 mod fault;
 mod form;
 pub(crate) mod members;
-mod meta;
+pub(crate) mod meta;
 mod output_schema;
 mod prompt;
 mod request;

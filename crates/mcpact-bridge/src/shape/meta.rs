@@ -17,7 +17,7 @@ const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-respon
 
 /// Takes away the reserved keys that the revision does not know; a `_meta` that is empty then
 /// goes too.
-pub(super) fn strip(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
+pub(crate) fn strip(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
     let Some(raw) = result.get("_meta").filter(|raw| is_object(raw)) else {
         return Ok(());
     };

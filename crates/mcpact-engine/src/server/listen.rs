@@ -147,7 +147,8 @@ impl Subscriptions {
 /// Whether a resource is the one subscribed to or a part of it.
 ///
 /// `2025-11-25 schema#resourceupdatednotificationparams`: it may be a sub-resource.
-fn covers(subscribed: &str, uri: &str) -> bool {
+#[must_use]
+pub fn covers(subscribed: &str, uri: &str) -> bool {
     let of = subscribed.strip_suffix('/').unwrap_or(subscribed);
     match uri.strip_prefix(of) {
         Some(rest) => rest.is_empty() || rest.starts_with(['/', '#', '?']),

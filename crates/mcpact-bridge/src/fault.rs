@@ -1,0 +1,16 @@
+//! The errors that the machines answer with, in one place so that they read alike.
+
+use alloc::string::String;
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Revision, Site};
+
+/// An error for a client that speaks the revision.
+pub(crate) fn fault(code: ErrorCode, message: impl Into<String>, revision: Revision) -> WireError {
+    WireError {
+        code: code.code(),
+        message: message.into(),
+        data: None,
+        http_status: code.http_status(revision, Site::Application),
+    }
+}

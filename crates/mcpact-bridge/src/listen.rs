@@ -1,0 +1,14 @@
+//! Changes of lists and resources, between peers that subscribe and peers that listen.
+//!
+//! A legacy client subscribes to resources one by one and is told about lists unasked; a modern
+//! server tells only on a stream that asked. [`Wishes`] turns the one into the other for the
+//! session of a legacy client. [`Registry`] is the way back: it holds the streams of modern
+//! clients over the session of a legacy server.
+
+pub mod registry;
+mod tag;
+pub mod wishes;
+
+pub use registry::Registry;
+pub use tag::tagged;
+pub use wishes::Wishes;

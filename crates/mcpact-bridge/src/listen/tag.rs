@@ -1,0 +1,77 @@
+//! What ties a notification to its stream.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+
+use mcpact_spec::Revision;
+use mcpact_spec::tables::meta;
+use mcpact_wire::id::Id;
+use mcpact_wire::raw::{JsonKind, Object};
+
+use crate::shape::ShapeError;
+use crate::shape::members::{Members, or_same};
+use crate::shape::meta::strip;
+
+/// The parameters of a notification on the stream that this listen request opened.
+///
+/// `2026-07-28 basic/patterns/subscriptions`: the id is the client's own, a number if it was one.
+///
+/// # Errors
+/// The parameters are malformed.
+pub fn tagged(params: Option<&str>, listen: &Id) -> Result<String, ShapeError> {
+    let raw = params.unwrap_or("{}");
+    let mut body = Members::of_body(raw)?;
+    let is_object = |raw: &&str| JsonKind::of(raw) == JsonKind::Object;
+    let existing = body.get("_meta").filter(is_object).unwrap_or("{}");
+    let mut keys = Members::of_body(existing)?;
+    keys.set(meta::SUBSCRIPTION_ID, String::from(listen.raw()));
+    if let Some(keys) = keys.finish() {
+        body.set("_meta", keys);
+    }
+    Ok(or_same(body.finish(), raw).into_owned())
+}
+
+/// The parameters of a notification for a legacy client, which knows no streams.
+pub(super) fn untagged(params: &str, client: Revision) -> Result<Cow<'_, str>, ShapeError> {
+    let mut body = Members::of_body(params)?;
+    strip(&mut body, client)?;
+    Ok(or_same(body.finish(), params))
+}
+
+/// The resource that parameters name.
+pub(super) fn uri_in(params: Option<&str>) -> Option<Cow<'_, str>> {
+    Object::parse(params?).ok()?.get_str("uri")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::V2025_06_18;
+
+    #[test]
+    fn tags_keep_the_type_of_the_id_and_go_again() {
+        let cells = [
+            (
+                None,
+                Id::number(7),
+                r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#,
+            ),
+            (
+                Some(r#"{"uri":"a:b","_meta":{"x/y":1}}"#),
+                Id::text("7"),
+                r#"{"uri":"a:b","_meta":{"x/y":1,"io.modelcontextprotocol/subscriptionId":"7"}}"#,
+            ),
+            (
+                Some(r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":"other"}}"#),
+                Id::number(7),
+                r#"{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}"#,
+            ),
+        ];
+        for (params, id, expected) in cells {
+            let tagged = tagged(params, &id).unwrap();
+            assert_eq!(tagged, expected);
+            let plain = untagged(&tagged, V2025_06_18).unwrap();
+            assert!(!plain.contains("subscriptionId"), "{plain}");
+        }
+    }
+}

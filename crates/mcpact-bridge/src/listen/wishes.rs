@@ -1,0 +1,464 @@
+//! What a legacy client wants to hear from a modern server.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::mem;
+use core::time::Duration;
+
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::listen::{ListenFilter, covers};
+use mcpact_engine::time::Moment;
+use mcpact_spec::{Capability, ErrorCode, Method, Revision};
+use mcpact_wire::id::Id;
+use mcpact_wire::raw::ObjectWriter;
+
+use super::tag::{untagged, uri_in};
+use crate::fault::fault;
+
+/// How much a session may wish for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WishLimits {
+    /// Resources that it may be subscribed to, and subscriptions that may be under way.
+    pub uris: usize,
+    /// The pause before a stream that broke is opened again.
+    pub first_pause: Duration,
+    /// The longest pause; a stream that lived longer was a good one.
+    pub longest_pause: Duration,
+}
+
+/// What is to be done, in this order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Send the server `subscriptions/listen` with this filter, after this pause. The name of the
+    /// stream is for the calls of [`Wishes`] only.
+    Open {
+        /// Our name for the stream.
+        stream: u64,
+        /// What to ask for.
+        filter: ListenFilter,
+        /// How long to wait first.
+        after: Duration,
+    },
+    /// End the stream, or do not open it if it still waits.
+    Close {
+        /// Our name for the stream.
+        stream: u64,
+    },
+    /// Answer the client: with an empty result, or this error.
+    Answer {
+        /// The client's request.
+        request: Id,
+        /// What it hears.
+        outcome: Result<(), WireError>,
+    },
+    /// Send the client a notification.
+    Notify {
+        /// Which.
+        method: Method,
+        /// With what.
+        params: Option<String>,
+    },
+}
+
+/// The wishes of one legacy session, and the streams that fulfil them.
+///
+/// ```text
+/// nothing open --wish--> opening --ack--> open --wish--> open + opening --ack--> open
+///       ^                   |               |
+///       +----- pause -------+---- ended ----+
+/// ```
+///
+/// A stream is replaced only when its successor is acknowledged, so nothing is missed in between;
+/// what is heard twice does no harm. After a gap everything counts as changed.
+#[derive(Clone, Debug)]
+pub struct Wishes {
+    client: Revision,
+    offered: ListenFilter,
+    may_subscribe: bool,
+    uris: BTreeSet<Box<str>>,
+    open: Option<Open>,
+    opening: Option<Opening>,
+    queued: Vec<(Id, Box<str>)>,
+    next_stream: u64,
+    failures: u32,
+    has_stumbled: bool,
+    has_gap: bool,
+    has_channel: bool,
+    unsaid: Unsaid,
+    limits: WishLimits,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    stream: u64,
+    since: Moment,
+    /// What was asked for, but for the resources that the server refused.
+    filter: ListenFilter,
+    granted: ListenFilter,
+}
+
+#[derive(Clone, Debug)]
+struct Opening {
+    stream: u64,
+    filter: ListenFilter,
+    waiting: Vec<(Id, Box<str>)>,
+}
+
+/// What the client has to hear as soon as it can.
+#[derive(Clone, Debug, Default)]
+struct Unsaid {
+    lists: BTreeSet<Method>,
+    uris: BTreeSet<Box<str>>,
+    /// More resources than there is room for: then all of them.
+    is_all: bool,
+}
+
+const LISTS: [Method; 3] = [
+    Method::ToolsListChanged,
+    Method::PromptsListChanged,
+    Method::ResourcesListChanged,
+];
+
+impl Wishes {
+    /// The wishes of a client of this revision toward a server with these capabilities: at first
+    /// the lists that the server tells about.
+    #[must_use]
+    pub fn new(client: Revision, server: &CapabilitySet, limits: WishLimits) -> Self {
+        let declared = server.declared();
+        Self {
+            client,
+            offered: ListenFilter {
+                tools: declared.has(Capability::ToolsListChanged),
+                prompts: declared.has(Capability::PromptsListChanged),
+                resources: declared.has(Capability::ResourcesListChanged),
+                uris: Vec::new(),
+                tasks: Vec::new(),
+            },
+            may_subscribe: declared.has(Capability::ResourcesSubscribe),
+            uris: BTreeSet::new(),
+            open: None,
+            opening: None,
+            queued: Vec::new(),
+            next_stream: 0,
+            failures: 0,
+            has_stumbled: false,
+            has_gap: false,
+            has_channel: false,
+            unsaid: Unsaid::default(),
+            limits,
+        }
+    }
+
+    /// The handshake is over: the client may be told things.
+    #[must_use]
+    pub fn ready(&mut self) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.adjust(&mut acts);
+        acts
+    }
+
+    /// The client asks for `resources/subscribe`.
+    #[must_use]
+    pub fn subscribe(&mut self, request: Id, params: Option<&str>) -> Vec<Act> {
+        let uri = match self.wished(params) {
+            Ok(uri) => uri,
+            Err(error) => return Vec::from([answer(request, Err(error))]),
+        };
+        if self.is_granted(&uri) {
+            return Vec::from([answer(request, Ok(()))]);
+        }
+        let is_new = !self.uris.contains(&uri);
+        if self.queued.len() >= self.limits.uris || (is_new && self.uris.len() >= self.limits.uris)
+        {
+            let message = "too many subscriptions; unsubscribe from some resources first";
+            let error = fault(ErrorCode::InternalError, message, self.client);
+            return Vec::from([answer(request, Err(error))]);
+        }
+        self.uris.insert(uri.clone());
+        self.queued.push((request, uri));
+        let mut acts = Vec::new();
+        self.adjust(&mut acts);
+        acts
+    }
+
+    /// The client asks for `resources/unsubscribe`; what it never had is gone all the same.
+    #[must_use]
+    pub fn unsubscribe(&mut self, request: Id, params: Option<&str>) -> Vec<Act> {
+        let outcome = self.wished(params).map(|uri| {
+            self.uris.remove(&uri);
+            self.unsaid.uris.retain(|unsaid| !covers(&uri, unsaid));
+        });
+        let mut acts = Vec::from([answer(request, outcome)]);
+        self.adjust(&mut acts);
+        acts
+    }
+
+    /// The server acknowledged the stream with these parameters.
+    #[must_use]
+    pub fn acknowledged(&mut self, stream: u64, params: Option<&str>, now: Moment) -> Vec<Act> {
+        let Some(opening) = self.opening.take_if(|opening| opening.stream == stream) else {
+            return Vec::new();
+        };
+        let granted = ListenFilter::parse(params).unwrap_or_default();
+        let mut filter = opening.filter;
+        let (held, refused): (Vec<_>, Vec<_>) = mem::take(&mut filter.uris)
+            .into_iter()
+            .partition(|uri| granted.uris.contains(uri));
+        for uri in &refused {
+            self.uris.remove(uri);
+        }
+        let mut acts = Vec::new();
+        for (request, uri) in self.with_queued(opening.waiting) {
+            let outcome = if held.contains(&uri) {
+                Ok(())
+            } else {
+                let message = "the resource cannot be subscribed to";
+                Err(fault(ErrorCode::InvalidParams, message, self.client))
+            };
+            acts.push(answer(request, outcome));
+        }
+        filter.uris = held;
+        self.has_stumbled = false;
+        let replaced = self.open.replace(Open {
+            stream,
+            since: now,
+            filter,
+            granted,
+        });
+        acts.extend(replaced.map(|old| Act::Close { stream: old.stream }));
+        if mem::take(&mut self.has_gap) {
+            self.say_everything(&mut acts);
+        }
+        self.adjust(&mut acts);
+        acts
+    }
+
+    /// A stream is over, or could not be opened, for whatever reason.
+    #[must_use]
+    pub fn ended(&mut self, stream: u64, now: Moment) -> Vec<Act> {
+        let mut acts = Vec::new();
+        if let Some(opening) = self.opening.take_if(|opening| opening.stream == stream) {
+            for (request, uri) in self.with_queued(opening.waiting) {
+                self.uris.remove(&uri);
+                let message = "the server did not open a stream for the subscription";
+                let error = fault(ErrorCode::InternalError, message, self.client);
+                acts.push(answer(request, Err(error)));
+            }
+        } else if let Some(open) = self.open.take_if(|open| open.stream == stream) {
+            self.has_gap = true;
+            if now.since(open.since) > self.limits.longest_pause {
+                self.failures = 0;
+            }
+        } else {
+            return acts;
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.has_stumbled = true;
+        self.adjust(&mut acts);
+        acts
+    }
+
+    /// The server sent a notification on a stream.
+    #[must_use]
+    pub fn heard(&mut self, stream: u64, method: Method, params: Option<&str>) -> Vec<Act> {
+        let mut acts = Vec::new();
+        if self.open.as_ref().is_none_or(|open| open.stream != stream) {
+            return acts;
+        }
+        let uri = uri_in(params);
+        let is_wanted = match &uri {
+            Some(uri) if method == Method::ResourcesUpdated => {
+                self.uris.iter().any(|wanted| covers(wanted, uri))
+            }
+            Some(_) | None => LISTS.contains(&method),
+        };
+        if !is_wanted {
+            return acts;
+        }
+        if self.has_channel {
+            let params = params.and_then(|raw| untagged(raw, self.client).ok());
+            let params = params.map(String::from).filter(|raw| raw != "{}");
+            acts.push(Act::Notify { method, params });
+        } else {
+            self.unsaid
+                .remember(method, uri.as_deref(), self.limits.uris);
+        }
+        acts
+    }
+
+    /// The client can be told things from now on: what it missed comes first.
+    #[must_use]
+    pub fn channel_opened(&mut self) -> Vec<Act> {
+        self.has_channel = true;
+        let unsaid = mem::take(&mut self.unsaid);
+        let uris = if unsaid.is_all {
+            &self.uris
+        } else {
+            &unsaid.uris
+        };
+        let lists = unsaid.lists.iter().map(|method| list_changed(*method));
+        lists.chain(uris.iter().map(|uri| updated(uri))).collect()
+    }
+
+    /// The client cannot be told anything for now.
+    pub const fn channel_closed(&mut self) {
+        self.has_channel = false;
+    }
+
+    /// The session is over.
+    #[must_use]
+    pub fn close(self) -> Vec<Act> {
+        let streams = [
+            self.open.map(|open| open.stream),
+            self.opening.map(|opening| opening.stream),
+        ];
+        let streams = streams.into_iter().flatten();
+        streams.map(|stream| Act::Close { stream }).collect()
+    }
+
+    /// Opens a stream if what is open is not what is wanted, unless one is being opened already;
+    /// wishes that come in the meantime share the next one.
+    fn adjust(&mut self, acts: &mut Vec<Act>) {
+        if self.opening.is_some() {
+            return;
+        }
+        let filter = ListenFilter {
+            uris: self.uris.iter().cloned().collect(),
+            ..self.offered.clone()
+        };
+        let (here, waiting) = mem::take(&mut self.queued)
+            .into_iter()
+            .partition(|(_, uri)| self.is_granted(uri) || !self.uris.contains(uri));
+        let here: Vec<(Id, Box<str>)> = here;
+        acts.extend(here.into_iter().map(|(request, _)| answer(request, Ok(()))));
+        if filter == ListenFilter::default() {
+            let open = self.open.take();
+            acts.extend(open.map(|open| Act::Close {
+                stream: open.stream,
+            }));
+            self.has_gap = false;
+            return;
+        }
+        if self.open.as_ref().is_some_and(|open| open.filter == filter) {
+            self.queued = waiting;
+            return;
+        }
+        let stream = self.next_stream;
+        self.next_stream += 1;
+        let after = if self.has_stumbled {
+            self.pause()
+        } else {
+            Duration::ZERO
+        };
+        acts.push(Act::Open {
+            stream,
+            filter: filter.clone(),
+            after,
+        });
+        self.opening = Some(Opening {
+            stream,
+            filter,
+            waiting,
+        });
+    }
+
+    /// Those who wait, and those who asked for the same while they did.
+    fn with_queued(&mut self, mut waiting: Vec<(Id, Box<str>)>) -> Vec<(Id, Box<str>)> {
+        let is_waited_for = |uri: &str| waiting.iter().any(|(_, waited)| **waited == *uri);
+        let (also, queued): (Vec<_>, Vec<_>) = mem::take(&mut self.queued)
+            .into_iter()
+            .partition(|(_, uri)| is_waited_for(uri));
+        self.queued = queued;
+        waiting.extend(also);
+        waiting
+    }
+
+    fn pause(&self) -> Duration {
+        let doubled = self.failures.saturating_sub(1).min(16);
+        let pause = self.limits.first_pause.saturating_mul(1 << doubled);
+        pause.min(self.limits.longest_pause)
+    }
+
+    fn is_granted(&self, uri: &str) -> bool {
+        let granted = self.open.as_ref().map(|open| &open.granted.uris);
+        self.uris.contains(uri) && granted.is_some_and(|uris| uris.iter().any(|u| **u == *uri))
+    }
+
+    /// What was missed cannot be known, so everything that was asked for may have changed.
+    fn say_everything(&mut self, acts: &mut Vec<Act>) {
+        let Some(open) = &self.open else {
+            return;
+        };
+        for method in LISTS.into_iter().filter(|m| open.granted.wants(*m, None)) {
+            if self.has_channel {
+                acts.push(list_changed(method));
+            } else {
+                self.unsaid.remember(method, None, self.limits.uris);
+            }
+        }
+        for uri in &open.filter.uris {
+            if self.has_channel {
+                acts.push(updated(uri));
+            } else {
+                let method = Method::ResourcesUpdated;
+                self.unsaid.remember(method, Some(uri), self.limits.uris);
+            }
+        }
+    }
+
+    fn wished(&self, params: Option<&str>) -> Result<Box<str>, WireError> {
+        if !self.may_subscribe {
+            let message = "the server did not declare `resources.subscribe`";
+            return Err(fault(ErrorCode::MethodNotFound, message, self.client));
+        }
+        let uri = uri_in(params).map(|uri| Box::from(uri.as_ref()));
+        uri.ok_or_else(|| {
+            fault(
+                ErrorCode::InvalidParams,
+                "`uri` must be a string",
+                self.client,
+            )
+        })
+    }
+}
+
+impl Unsaid {
+    fn remember(&mut self, method: Method, uri: Option<&str>, most: usize) {
+        match uri {
+            Some(uri) if method == Method::ResourcesUpdated => {
+                if self.uris.len() < most || self.uris.contains(uri) {
+                    self.uris.insert(Box::from(uri));
+                } else {
+                    self.is_all = true;
+                }
+            }
+            Some(_) | None => {
+                self.lists.insert(method);
+            }
+        }
+    }
+}
+
+const fn answer(request: Id, outcome: Result<(), WireError>) -> Act {
+    Act::Answer { request, outcome }
+}
+
+const fn list_changed(method: Method) -> Act {
+    Act::Notify {
+        method,
+        params: None,
+    }
+}
+
+fn updated(uri: &str) -> Act {
+    Act::Notify {
+        method: Method::ResourcesUpdated,
+        params: Some(ObjectWriter::new().text("uri", uri).finish()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+use std::vec;
+
+use alloc::format;
+use mcpact_spec::Side;
+
+use super::*;
+use Revision::V2025_06_18;
+
+const LIMITS: WishLimits = WishLimits {
+    uris: 4,
+    first_pause: Duration::from_secs(1),
+    longest_pause: Duration::from_secs(60),
+};
+const NOW: Moment = Moment::ZERO;
+
+fn wishes(rows: &[Capability]) -> Wishes {
+    let server = CapabilitySet::declaring(Side::Server, rows.iter().copied());
+    let mut wishes = Wishes::new(V2025_06_18, &server, LIMITS);
+    assert_eq!(wishes.channel_opened(), []);
+    wishes
+}
+
+fn subscriber() -> Wishes {
+    wishes(&[Capability::ResourcesSubscribe])
+}
+
+fn filter(uris: &[&str]) -> ListenFilter {
+    ListenFilter {
+        uris: uris.iter().map(|uri| Box::from(*uri)).collect(),
+        ..ListenFilter::default()
+    }
+}
+
+fn open(stream: u64, uris: &[&str]) -> Act {
+    Act::Open {
+        stream,
+        filter: filter(uris),
+        after: Duration::ZERO,
+    }
+}
+
+fn ok(request: i64) -> Act {
+    answer(Id::number(request), Ok(()))
+}
+
+fn subscribe(wishes: &mut Wishes, request: i64, uri: &str) -> Vec<Act> {
+    let params = format!(r#"{{"uri":"{uri}"}}"#);
+    wishes.subscribe(Id::number(request), Some(&params))
+}
+
+fn unsubscribe(wishes: &mut Wishes, request: i64, uri: &str) -> Vec<Act> {
+    let params = format!(r#"{{"uri":"{uri}"}}"#);
+    wishes.unsubscribe(Id::number(request), Some(&params))
+}
+
+fn acknowledge(wishes: &mut Wishes, stream: u64, granted: &ListenFilter) -> Vec<Act> {
+    let params = format!(r#"{{"notifications":{}}}"#, granted.encode());
+    wishes.acknowledged(stream, Some(&params), NOW)
+}
+
+fn codes(acts: &[Act]) -> Vec<i64> {
+    let code = |act: &Act| match act {
+        Act::Answer { outcome, .. } => outcome.as_ref().err().map(|error| error.code),
+        Act::Open { .. } | Act::Close { .. } | Act::Notify { .. } => None,
+    };
+    acts.iter().filter_map(code).collect()
+}
+
+/// BA-13: the filter grows, and the old stream goes when the new one is there.
+#[test]
+fn a_new_stream_is_made_before_the_old_one_is_broken() {
+    let mut wishes = subscriber();
+    assert_eq!(wishes.ready(), [], "nothing is told unasked");
+    assert_eq!(subscribe(&mut wishes, 1, "a:1"), [open(0, &["a:1"])]);
+    assert_eq!(acknowledge(&mut wishes, 0, &filter(&["a:1"])), [ok(1)]);
+    assert_eq!(subscribe(&mut wishes, 2, "a:2"), [open(1, &["a:1", "a:2"])]);
+    let acts = acknowledge(&mut wishes, 1, &filter(&["a:1", "a:2"]));
+    assert_eq!(acts, [ok(2), Act::Close { stream: 0 }]);
+    assert_eq!(subscribe(&mut wishes, 3, "a:1"), [ok(3)], "had already");
+    assert_eq!(
+        unsubscribe(&mut wishes, 4, "a:1"),
+        [ok(4), open(2, &["a:2"])]
+    );
+    let acts = acknowledge(&mut wishes, 2, &filter(&["a:2"]));
+    assert_eq!(acts, [Act::Close { stream: 1 }]);
+    assert_eq!(
+        unsubscribe(&mut wishes, 5, "a:2"),
+        [ok(5), Act::Close { stream: 2 }]
+    );
+}
+
+#[test]
+fn what_is_wished_while_a_stream_opens_shares_the_next() {
+    let mut wishes = subscriber();
+    assert_eq!(subscribe(&mut wishes, 1, "a:1"), [open(0, &["a:1"])]);
+    assert_eq!(subscribe(&mut wishes, 2, "a:2"), []);
+    assert_eq!(subscribe(&mut wishes, 3, "a:3"), []);
+    assert_eq!(unsubscribe(&mut wishes, 4, "a:3"), [ok(4)]);
+    let acts = acknowledge(&mut wishes, 0, &filter(&["a:1"]));
+    assert_eq!(acts, [ok(1), ok(3), open(1, &["a:1", "a:2"])]);
+    let acts = acknowledge(&mut wishes, 1, &filter(&["a:1", "a:2"]));
+    assert_eq!(acts, [ok(2), Act::Close { stream: 0 }]);
+}
+
+#[test]
+fn what_is_not_acknowledged_is_not_subscribed() {
+    let mut wishes = subscriber();
+    let _ = subscribe(&mut wishes, 1, "a:1");
+    let _ = subscribe(&mut wishes, 2, "a:1");
+    let acts = acknowledge(&mut wishes, 0, &ListenFilter::default());
+    assert_eq!(codes(&acts), [-32602, -32602]);
+    assert_eq!(acts.last(), Some(&Act::Close { stream: 0 }), "for nothing");
+    assert_eq!(acknowledge(&mut wishes, 0, &filter(&["a:1"])), [], "late");
+    let mut wishes = subscriber();
+    let _ = subscribe(&mut wishes, 1, "a:1");
+    assert_eq!(codes(&wishes.ended(0, NOW)), [-32603]);
+    assert_eq!(
+        codes(&wishes.subscribe(Id::number(2), Some("{}"))),
+        [-32602]
+    );
+    let mut wishes = super::tests::wishes(&[Capability::ToolsListChanged]);
+    assert_eq!(codes(&subscribe(&mut wishes, 1, "a:1")), [-32601]);
+}
+
+#[test]
+fn wishes_have_a_limit() {
+    let mut wishes = subscriber();
+    for (request, uri) in (0..).zip(["a:0", "a:1", "a:2", "a:3"]) {
+        assert!(codes(&subscribe(&mut wishes, request, uri)).is_empty());
+    }
+    assert_eq!(codes(&subscribe(&mut wishes, 9, "a:4")), [-32603]);
+    assert!(codes(&unsubscribe(&mut wishes, 10, "a:0")).is_empty());
+    assert!(codes(&subscribe(&mut wishes, 11, "a:4")).is_empty());
+}
+
+/// BA-14: after a gap everything that was asked for counts as changed, once.
+#[test]
+fn a_gap_is_filled_with_everything() {
+    let mut wishes = wishes(&[
+        Capability::ToolsListChanged,
+        Capability::PromptsListChanged,
+        Capability::ResourcesSubscribe,
+    ]);
+    let all = |uris: &[&str]| ListenFilter {
+        tools: true,
+        prompts: true,
+        ..filter(uris)
+    };
+    let asked = |stream, uris: &[&str], seconds| Act::Open {
+        stream,
+        filter: all(uris),
+        after: Duration::from_secs(seconds),
+    };
+    assert_eq!(wishes.ready(), [asked(0, &[], 0)]);
+    assert_eq!(acknowledge(&mut wishes, 0, &all(&[])), []);
+    assert_eq!(subscribe(&mut wishes, 1, "a:1"), [asked(1, &["a:1"], 0)]);
+    let told = ListenFilter {
+        prompts: false,
+        ..all(&["a:1"])
+    };
+    let acts = acknowledge(&mut wishes, 1, &told);
+    assert_eq!(acts, [ok(1), Act::Close { stream: 0 }]);
+
+    assert_eq!(wishes.ended(1, NOW), [asked(2, &["a:1"], 1)]);
+    assert_eq!(wishes.ended(2, NOW), [asked(3, &["a:1"], 2)]);
+    assert_eq!(wishes.ended(3, NOW), [asked(4, &["a:1"], 4)]);
+    let acts = acknowledge(&mut wishes, 4, &told);
+    let expected = [list_changed(Method::ToolsListChanged), updated("a:1")];
+    assert_eq!(acts, expected, "what was never granted is not made up");
+    let later = NOW.after(Duration::from_secs(61));
+    assert_eq!(wishes.ended(4, later), [asked(5, &["a:1"], 1)]);
+}
+
+#[test]
+fn notifications_lose_their_stream_and_wait_for_a_channel() {
+    let mut wishes = wishes(&[Capability::ToolsListChanged, Capability::ResourcesSubscribe]);
+    let _ = subscribe(&mut wishes, 1, "a:1");
+    let granted = ListenFilter {
+        tools: true,
+        ..filter(&["a:1"])
+    };
+    assert_eq!(acknowledge(&mut wishes, 0, &granted), [ok(1)]);
+    let tag = r#""_meta":{"io.modelcontextprotocol/subscriptionId":5}"#;
+    let list = format!("{{{tag}}}");
+    let part = format!(r#"{{"uri":"a:1/b",{tag}}}"#);
+    let other = format!(r#"{{"uri":"a:2",{tag}}}"#);
+    let (changed, updates) = (Method::ToolsListChanged, Method::ResourcesUpdated);
+    let hear = |wishes: &mut Wishes, method, params: &str| wishes.heard(0, method, Some(params));
+    assert_eq!(hear(&mut wishes, changed, &list), [list_changed(changed)]);
+    assert_eq!(hear(&mut wishes, updates, &part), [updated("a:1/b")]);
+    assert_eq!(hear(&mut wishes, updates, &other), [], "not asked for");
+    assert_eq!(wishes.heard(7, changed, None), [], "no such stream");
+    assert_eq!(hear(&mut wishes, Method::LoggingMessage, "{}"), []);
+
+    wishes.channel_closed();
+    for _ in 0..2 {
+        assert_eq!(hear(&mut wishes, changed, &list), []);
+        assert_eq!(hear(&mut wishes, updates, &part), []);
+    }
+    let missed = vec![list_changed(changed), updated("a:1/b")];
+    assert_eq!(wishes.channel_opened(), missed);
+    assert_eq!(wishes.channel_opened(), [], "once");
+    wishes.channel_closed();
+    for part in 0..5 {
+        let params = format!(r#"{{"uri":"a:1/{part}"}}"#);
+        assert_eq!(hear(&mut wishes, updates, &params), []);
+    }
+    assert_eq!(
+        wishes.channel_opened(),
+        [updated("a:1")],
+        "too many to tell apart"
+    );
+    assert_eq!(wishes.close(), [Act::Close { stream: 0 }]);
+}

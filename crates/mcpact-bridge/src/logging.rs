@@ -1,0 +1,221 @@
+//! Log levels: of a session for legacy peers, of one request for modern ones.
+//!
+//! [`SessionLevel`] keeps what a legacy client set, for the stamp of each request to a modern
+//! server. [`LevelBook`] keeps what modern requests ask for, for the one level of a legacy session.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Capability, ErrorCode, LogLevel, Revision};
+use mcpact_wire::raw::Object;
+
+use crate::fault::fault;
+
+/// The level that a legacy client set for its session; silence until it sets one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionLevel {
+    level: Option<LogLevel>,
+}
+
+impl SessionLevel {
+    /// Takes the parameters of `logging/setLevel`; the answer is an empty result.
+    ///
+    /// # Errors
+    /// The server sends no log messages, or there is no such level.
+    pub fn set(
+        &mut self,
+        params: Option<&str>,
+        server: &CapabilitySet,
+        client: Revision,
+    ) -> Result<(), WireError> {
+        if !server.declared().has(Capability::Logging) {
+            let message = "the server did not declare `logging`";
+            return Err(fault(ErrorCode::MethodNotFound, message, client));
+        }
+        let Some(level) = level_in(params) else {
+            let message = format!("`level` must be one of {}", names());
+            return Err(fault(ErrorCode::InvalidParams, message, client));
+        };
+        self.level = Some(level);
+        Ok(())
+    }
+
+    /// What to stamp on the next request.
+    #[must_use]
+    pub const fn stamp(self) -> Option<LogLevel> {
+        self.level
+    }
+}
+
+fn names() -> alloc::string::String {
+    let names = LogLevel::ALL.map(LogLevel::as_str);
+    format!("`{}`", names.join("`, `"))
+}
+
+/// The level that parameters name.
+fn level_in(params: Option<&str>) -> Option<LogLevel> {
+    let params = Object::parse(params?).ok()?;
+    LogLevel::parse(&params.get_str("level")?)
+}
+
+/// The levels that the open requests of modern clients ask of one legacy session.
+///
+/// The session is as verbose as the most verbose of them; each gets only what it asked for. A
+/// session is never made quieter again: what nobody wants is dropped here, and the next request
+/// does not wait for another round trip.
+#[derive(Clone, Debug)]
+pub struct LevelBook {
+    open: BTreeMap<u64, LogLevel>,
+    current: Option<LogLevel>,
+    most: usize,
+}
+
+impl LevelBook {
+    /// A book of at most so many open requests; those beyond get no messages.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self {
+            open: BTreeMap::new(),
+            current: None,
+            most,
+        }
+    }
+
+    /// A request opens. If a level comes back, set it on the session before the request is sent;
+    /// one after the other, for the last one set is the one that holds.
+    pub fn open(
+        &mut self,
+        request: u64,
+        level: Option<LogLevel>,
+        server: &CapabilitySet,
+    ) -> Option<LogLevel> {
+        let level = level.filter(|_| server.declared().has(Capability::Logging))?;
+        if self.open.len() >= self.most {
+            return None;
+        }
+        self.open.insert(request, level);
+        if self.current.is_some_and(|current| current <= level) {
+            return None;
+        }
+        self.current = Some(level);
+        Some(level)
+    }
+
+    /// The session did not take the level, or there is a new session: nothing is set.
+    pub const fn forget(&mut self) {
+        self.current = None;
+    }
+
+    /// What a new session has to be set to for the requests that are still open.
+    pub fn restore(&mut self) -> Option<LogLevel> {
+        self.current = self.open.values().min().copied();
+        self.current
+    }
+
+    /// Whether the request wants this `notifications/message`.
+    ///
+    /// Whose message it is must be known; one that could be anybody's is nobody's.
+    #[must_use]
+    pub fn wants(&self, request: u64, params: Option<&str>) -> bool {
+        let asked = self.open.get(&request);
+        asked.is_some_and(|asked| level_in(params).is_some_and(|level| level >= *asked))
+    }
+
+    /// The request is over.
+    pub fn close(&mut self, request: u64) {
+        self.open.remove(&request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use LogLevel::{Debug, Error, Info, Warning};
+    use Revision::V2025_06_18;
+    use mcpact_spec::Side;
+
+    fn server(rows: &[Capability]) -> CapabilitySet {
+        CapabilitySet::declaring(Side::Server, rows.iter().copied())
+    }
+
+    /// BA-16: without a level that the client set, nothing is stamped.
+    #[test]
+    fn a_session_is_silent_until_it_has_a_level() {
+        let logs = server(&[Capability::Logging]);
+        let mut session = SessionLevel::default();
+        assert_eq!(session.stamp(), None);
+        session
+            .set(Some(r#"{"level":"info"}"#), &logs, V2025_06_18)
+            .unwrap();
+        assert_eq!(session.stamp(), Some(Info));
+        let cells = [
+            (None, &logs, -32602),
+            (Some("{}"), &logs, -32602),
+            (Some(r#"{"level":"loud"}"#), &logs, -32602),
+            (Some(r#"{"level":"debug"}"#), &server(&[]), -32601),
+        ];
+        for (params, server, code) in cells {
+            let error = session.set(params, server, V2025_06_18).unwrap_err();
+            assert_eq!(error.code, code, "{params:?}");
+            assert_eq!(session.stamp(), Some(Info), "{params:?}");
+        }
+    }
+
+    /// BB-22: the session is set before the call, to the most verbose of what is open.
+    #[test]
+    fn a_session_is_as_verbose_as_its_most_verbose_request() {
+        let logs = server(&[Capability::Logging]);
+        let mut book = LevelBook::new(9);
+        let steps = [
+            ("the first", Some(Warning), Some(Warning)),
+            ("quieter", Some(Error), None),
+            ("silent", None, None),
+            ("more verbose", Some(Debug), Some(Debug)),
+            ("the same", Some(Debug), None),
+        ];
+        for (request, (name, level, expected)) in (0..).zip(steps) {
+            assert_eq!(book.open(request, level, &logs), expected, "{name}");
+        }
+        book.close(3);
+        book.close(4);
+        assert_eq!(book.open(5, Some(Info), &logs), None, "verbose enough");
+        book.forget();
+        assert_eq!(book.restore(), Some(Info), "a new session");
+        assert_eq!(book.open(6, Some(Debug), &server(&[])), None);
+        assert!(!book.wants(6, Some(r#"{"level":"emergency"}"#)));
+    }
+
+    /// BB-22: each request gets its own messages, at its own level, and no others.
+    #[test]
+    fn a_request_gets_what_it_asked_for() {
+        let logs = server(&[Capability::Logging]);
+        let mut book = LevelBook::new(2);
+        for (request, level) in [
+            (1, Some(Warning)),
+            (2, None),
+            (3, Some(Debug)),
+            (4, Some(Debug)),
+        ] {
+            book.open(request, level, &logs);
+        }
+        let cells = [
+            (1, r#"{"level":"warning","data":1}"#, true),
+            (1, r#"{"level":"info","data":1}"#, false),
+            (1, r#"{"data":1}"#, false),
+            (2, r#"{"level":"emergency","data":1}"#, false),
+            (3, r#"{"level":"debug","data":1}"#, true),
+            (4, r#"{"level":"emergency","data":1}"#, false),
+        ];
+        for (request, params, expected) in cells {
+            assert_eq!(
+                book.wants(request, Some(params)),
+                expected,
+                "{request} {params}"
+            );
+        }
+        book.close(1);
+        assert!(!book.wants(1, Some(r#"{"level":"emergency"}"#)));
+    }
+}
