@@ -13,18 +13,18 @@ mod answer;
 mod attribution;
 mod backoff;
 mod claims;
-mod climb;
 mod ending;
 mod park;
 mod question;
 mod rounds;
+#[cfg(test)]
+mod tests;
 mod ticket;
 
 pub use answer::{Outcome, ServerAnswer, unanswered};
 pub use attribution::{Arrival, Attribution, Orphan, attribute};
 pub use backoff::Backoff;
 pub use claims::{Binding, Claims, ParkId};
-pub use climb::Climb;
 pub use ending::refine_error;
 pub use park::input_required;
 pub use park::{Ended, Expired, ParkLimits, Parked, Parks, Resume, Round, ServerQuestion};

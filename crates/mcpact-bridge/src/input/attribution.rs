@@ -6,7 +6,7 @@ use alloc::string::String;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 
-use super::ending::error;
+use crate::fault::fault;
 
 /// Where a server's request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Orphan {
             }
             Self::CannotAsk(method) => format!("The client cannot be asked during `{method}`"),
         };
-        error(ErrorCode::InvalidParams, upstream, text, None)
+        fault(ErrorCode::InvalidParams, text, upstream)
     }
 }
 

@@ -6,8 +6,10 @@ use alloc::vec::Vec;
 
 use mcpact_engine::policy::ErrorDialect;
 use mcpact_engine::refusal::{Dialect, Incompatible, Refusal, WireError};
-use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision, Side, Site};
+use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision, Side};
 use mcpact_wire::raw::ObjectWriter;
+
+use crate::fault::fault;
 
 /// The last word on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,21 +20,6 @@ pub(super) enum Ending {
     Fail(WireError),
 }
 
-/// An error for a peer of the revision.
-pub(super) fn error(
-    code: ErrorCode,
-    to: Revision,
-    message: impl Into<String>,
-    data: Option<String>,
-) -> WireError {
-    WireError {
-        code: code.code(),
-        message: message.into(),
-        data,
-        http_status: code.http_status(to, Site::Application),
-    }
-}
-
 /// A modern client brought a state that is worth nothing. It learns nothing about why; the log does.
 pub(super) fn invalid_state() -> WireError {
     invalid_answers("Invalid or expired requestState")
@@ -40,7 +27,7 @@ pub(super) fn invalid_state() -> WireError {
 
 /// A modern client brought answers that fit no question.
 pub(super) fn invalid_answers(text: impl Into<String>) -> WireError {
-    error(ErrorCode::InvalidParams, Revision::LATEST, text, None)
+    fault(ErrorCode::InvalidParams, text, Revision::LATEST)
 }
 
 /// A question was asked and not answered: a tool says so in its result, where a model can read it;
@@ -54,7 +41,10 @@ pub(super) fn unanswered_call(
     if method == Method::ToolsCall {
         return Ending::Answer(failed_tool(to, text));
     }
-    Ending::Fail(error(ErrorCode::InternalError, to, text, data))
+    Ending::Fail(WireError {
+        data,
+        ..fault(ErrorCode::InternalError, text, to)
+    })
 }
 
 fn failed_tool(to: Revision, text: &str) -> String {

@@ -1,21 +1,12 @@
 //! Calls of modern clients that a legacy server does not finish before it is answered.
 //!
-//! ```text
-//!  park            resume: all answered           ended
-//! ------> Waiting ----------------------> Running -------> gone
-//!          ^   |  \                          |
-//!          |   |   +- ended --> Done ---- resume, expire --> gone
-//!          |   +- resume: some answered      |
-//!          +---------------------------------+ park: the next round
-//! ```
-//!
-//! In `Waiting` the client holds the state of the current round and the server holds its breath; in
-//! `Running` a request of the client waits for the server; in `Done` the outcome waits for the
-//! client.
+//! A park begins with the first question of a call and ends with its outcome. While it waits for
+//! the client it expires by itself; while requests of the client wait for the call, its owner ends
+//! it with [`Parks::ended`] or [`Parks::waiter_left`].
 
-use alloc::boxed::Box;
+mod call;
+
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -24,11 +15,12 @@ use mcpact_engine::refusal::WireError;
 use mcpact_engine::time::Moment;
 use mcpact_spec::{Method, Revision};
 use mcpact_wire::id::{Id, IdRef};
-use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_wire::raw::ObjectWriter;
 
-use super::answer::{Outcome, ServerAnswer, fits, to_server, unanswered};
+use super::answer::{Outcome, ServerAnswer, unanswered};
 use super::claims::{Binding, Claims, ParkId, seconds};
 use super::ending::{invalid_answers, invalid_state};
+use call::{Park, State};
 
 /// How many calls may be parked, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,29 +127,6 @@ pub struct Expired {
     pub answers: Vec<ServerAnswer>,
 }
 
-#[derive(Clone, Debug)]
-struct Pending {
-    key: Box<str>,
-    question: ServerQuestion,
-}
-
-#[derive(Clone, Debug)]
-enum State {
-    Waiting(Vec<Pending>),
-    Running { responses: Box<str>, waiters: u32 },
-    Done(Outcome),
-}
-
-#[derive(Clone, Debug)]
-struct Park {
-    binding: Binding,
-    upstream: Revision,
-    round: u32,
-    asked: u32,
-    expires: Moment,
-    state: State,
-}
-
 /// All parked calls.
 #[derive(Clone, Debug)]
 pub struct Parks {
@@ -220,15 +189,7 @@ impl Parks {
         if !self.has_room(&binding) {
             return Parked::Full(give_up(questions));
         }
-        let mut park = Park {
-            binding,
-            upstream,
-            round: 0,
-            asked: 0,
-            expires: now,
-            state: State::Waiting(Vec::new()),
-        };
-        let round = park.next_round(id, questions, limits.ttl, now);
+        let (park, round) = Park::open(id, binding, upstream, questions, limits.ttl, now);
         self.parks.insert(id, park);
         Parked::Asked(round)
     }
@@ -378,146 +339,6 @@ impl Parks {
     }
 }
 
-impl Park {
-    /// While a request of the client waits, its own deadline counts.
-    const fn deadline(&self) -> Option<Moment> {
-        match self.state {
-            State::Waiting(_) | State::Done(_) => Some(self.expires),
-            State::Running { .. } => None,
-        }
-    }
-
-    fn is_expired(&self, now: Moment) -> bool {
-        self.deadline().is_some_and(|deadline| deadline <= now)
-    }
-
-    fn ask(
-        &mut self,
-        id: ParkId,
-        questions: Vec<ServerQuestion>,
-        limits: ParkLimits,
-        now: Moment,
-    ) -> Parked {
-        match &self.state {
-            State::Running { .. } => Parked::Asked(self.next_round(id, questions, limits.ttl, now)),
-            State::Waiting(pending) if pending.len() + questions.len() <= limits.questions => {
-                self.add(questions);
-                Parked::Held
-            }
-            State::Waiting(_) | State::Done(_) => Parked::Full(give_up(questions)),
-        }
-    }
-
-    /// Opens the next round; the state of the one before is worthless from here on.
-    fn next_round(
-        &mut self,
-        id: ParkId,
-        questions: Vec<ServerQuestion>,
-        ttl: Duration,
-        now: Moment,
-    ) -> Round {
-        self.round = self.round.saturating_add(1);
-        self.expires = now.after(ttl);
-        if !matches!(self.state, State::Waiting(_)) {
-            self.state = State::Waiting(Vec::new());
-        }
-        self.add(questions);
-        self.round(id)
-    }
-
-    fn add(&mut self, questions: Vec<ServerQuestion>) {
-        let State::Waiting(pending) = &mut self.state else {
-            return;
-        };
-        for question in questions {
-            self.asked = self.asked.saturating_add(1);
-            let key = format!("{}-{}", noun(question.method), self.asked).into();
-            pending.push(Pending { key, question });
-        }
-    }
-
-    fn round(&self, park: ParkId) -> Round {
-        let pending = match &self.state {
-            State::Waiting(pending) => pending.as_slice(),
-            State::Running { .. } | State::Done(_) => &[],
-        };
-        let requests = pending.iter().fold(ObjectWriter::new(), |out, pending| {
-            out.raw(&pending.key, &pending.question.request)
-        });
-        Round {
-            claims: Claims {
-                park,
-                binding: self.binding,
-                round: self.round,
-                expires: seconds(self.expires),
-            },
-            input_requests: requests.finish(),
-        }
-    }
-
-    /// Takes the client's answers; the error says which of them is none.
-    fn answer(
-        &mut self,
-        id: ParkId,
-        responses: Option<&str>,
-        ttl: Duration,
-        now: Moment,
-    ) -> Result<Resume, String> {
-        let raw = responses.unwrap_or("{}");
-        let given = Object::parse(raw).map_err(|fault| format!("`inputResponses`: {fault}"))?;
-        let State::Waiting(pending) = &mut self.state else {
-            return Ok(refused("the round is over"));
-        };
-        let is_bad = |pending: &&Pending| {
-            let answer = given.get(&pending.key);
-            answer.is_some_and(|raw| !fits(pending.question.method, raw))
-        };
-        if let Some(bad) = pending.iter().find(is_bad) {
-            let (key, method) = (&bad.key, bad.question.method);
-            return Err(format!("`inputResponses.{key}` does not answer `{method}`"));
-        }
-        let mut answers = Vec::new();
-        pending.retain(|pending| {
-            let Some(raw) = given.get(&pending.key) else {
-                return true;
-            };
-            answers.push(ServerAnswer {
-                id: pending.question.id.clone(),
-                outcome: to_server(pending.question.method, raw, self.upstream),
-            });
-            false
-        });
-        let missing = self.after(id, responses, answers.len(), ttl, now);
-        Ok(Resume::Go { answers, missing })
-    }
-
-    /// What remains to be asked after so many answers. Without any, the client gains no time.
-    fn after(
-        &mut self,
-        id: ParkId,
-        responses: Option<&str>,
-        answered: usize,
-        ttl: Duration,
-        now: Moment,
-    ) -> Option<Round> {
-        if matches!(&self.state, State::Waiting(pending) if pending.is_empty()) {
-            let responses = Box::from(responses.unwrap_or_default());
-            self.state = State::Running {
-                responses,
-                waiters: 1,
-            };
-            return None;
-        }
-        let expires = self.expires;
-        let mut round = self.next_round(id, Vec::new(), ttl, now);
-        if answered == 0 {
-            self.expires = expires;
-            round.claims.expires = seconds(expires);
-        }
-        Some(round)
-    }
-}
-
 fn give_up(questions: impl IntoIterator<Item = ServerQuestion>) -> Vec<ServerAnswer> {
     let answer = |question: ServerQuestion| ServerAnswer {
         id: question.id,
@@ -530,17 +351,5 @@ fn refused(cause: &'static str) -> Resume {
     Resume::Refused {
         error: invalid_state(),
         cause,
-    }
-}
-
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "a server asks with three methods"
-)]
-const fn noun(method: Method) -> &'static str {
-    match method {
-        Method::ElicitationCreate => "elicitation",
-        Method::SamplingCreateMessage => "sampling",
-        _ => "roots",
     }
 }

@@ -11,7 +11,7 @@ use mcpact_spec::{Capability, ErrorCode, Kind, Method, ParamGate, ParamProbe, Re
 use mcpact_spec::{Role, Side, Violation};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::ending::error;
+use crate::fault::fault;
 use crate::shape::{ShapeError, lower_request};
 
 /// A question that its client cannot be asked.
@@ -50,7 +50,7 @@ pub fn raise_question(
         return Err(undeclared(&ruling, gate, upstream));
     }
     let invalid = |text: String, missing| Unasked {
-        answer: error(ErrorCode::InvalidParams, upstream, text, None),
+        answer: fault(ErrorCode::InvalidParams, text, upstream),
         missing,
     };
     if let Some(gate) = gate {
@@ -68,17 +68,14 @@ fn undeclared(ruling: &Ruling, gate: Option<&ParamGate>, upstream: Revision) -> 
         (Reason::Undeclared(_), Some(part)) => Some(part),
         _ => None,
     };
+    let reason = ObjectWriter::new()
+        .text("reason", &ruling.explain())
+        .finish();
     Unasked {
-        answer: error(
-            ErrorCode::MethodNotFound,
-            upstream,
-            "Method not found",
-            Some(
-                ObjectWriter::new()
-                    .text("reason", &ruling.explain())
-                    .finish(),
-            ),
-        ),
+        answer: WireError {
+            data: Some(reason),
+            ..fault(ErrorCode::MethodNotFound, "Method not found", upstream)
+        },
         missing,
     }
 }

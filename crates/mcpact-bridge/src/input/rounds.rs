@@ -29,7 +29,8 @@ use mcpact_wire::scan::{quote, text};
 
 use super::answer::{CANCELLED, fits, is_accept};
 use super::backoff::Backoff;
-use super::ending::{Ending, error, unanswered_call};
+use super::ending::{Ending, unanswered_call};
+use crate::fault::fault;
 use crate::shape::lower_answer;
 use plan::{Plan, Reading, Visit};
 
@@ -400,8 +401,10 @@ impl Rounds {
         let listed: Vec<String> = self.awaited().map(Visit::encode).collect();
         let data = format!(r#"{{"elicitations":[{}]}}"#, listed.join(","));
         let text = "The server still waits for the user to finish at a URL";
-        let code = ErrorCode::UrlElicitationRequired;
-        Turn::Fail(error(code, to, text, Some(data)))
+        Turn::Fail(WireError {
+            data: Some(data),
+            ..fault(ErrorCode::UrlElicitationRequired, text, to)
+        })
     }
 
     fn awaited(&self) -> impl Iterator<Item = &Visit> {
@@ -436,6 +439,6 @@ impl Rounds {
 
     fn failure(&self, text: impl Into<String>) -> WireError {
         let to = self.downstream.revision();
-        error(ErrorCode::InternalError, to, text, None)
+        fault(ErrorCode::InternalError, text, to)
     }
 }

@@ -20,7 +20,8 @@ use mcpact_wire::raw::{Object, ObjectWriter, elements};
 
 use super::answer::{fits, is_accept};
 use super::claims::{Binding, Kind, Reader, put_text, seconds, start};
-use super::ending::{Ending, error, invalid_answers, invalid_state, refine_error, unanswered_call};
+use super::ending::{Ending, invalid_answers, invalid_state, refine_error, unanswered_call};
+use crate::fault::fault;
 use crate::shape::{ShapeError, lower_request};
 
 /// The most URLs of one call, and the longest id of each: a state stays below a kilobyte.
@@ -107,7 +108,7 @@ pub fn url_required(
         },
         Err(what) => {
             let text = format!("The server wants a URL to be visited, but {what}");
-            UrlRequired::Fail(error(ErrorCode::InternalError, to, text, None))
+            UrlRequired::Fail(fault(ErrorCode::InternalError, text, to))
         }
     }
 }

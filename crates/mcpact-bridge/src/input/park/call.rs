@@ -1,0 +1,242 @@
+//! One parked call.
+//!
+//! ```text
+//!  open            answer: all            the call ends
+//! ------> Waiting -------------> Running ---------------> gone
+//!          ^ |  \                   |
+//!          | |   +- it ends --> Done --- told, expired --> gone
+//!          | +- answer: some        |
+//!          +------------------------+ ask
+//! ```
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use mcpact_engine::time::Moment;
+use mcpact_spec::{Method, Revision};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::{ParkLimits, Parked, Resume, Round, ServerQuestion, give_up, refused};
+use crate::input::answer::{Outcome, ServerAnswer, fits, to_server};
+use crate::input::claims::{Binding, Claims, ParkId, seconds};
+
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    key: Box<str>,
+    pub(super) question: ServerQuestion,
+    /// The client knows of it.
+    is_shown: bool,
+}
+
+impl Pending {
+    /// What the client says to it; it cannot have said anything to what it was not asked.
+    fn answer_in<'r>(&self, given: &Object<'r>) -> Option<&'r str> {
+        given.get(&self.key).filter(|_| self.is_shown)
+    }
+}
+
+/// Where a call stands.
+#[derive(Clone, Debug)]
+pub(super) enum State {
+    /// The client holds the state of the current round, and the server its breath.
+    Waiting(Vec<Pending>),
+    /// Requests of the client wait for the server, all with the same raw answers.
+    Running { responses: Box<str>, waiters: u32 },
+    /// The outcome waits for the client.
+    Done(Outcome),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Park {
+    pub(super) binding: Binding,
+    upstream: Revision,
+    pub(super) round: u32,
+    /// Questions so far, so that no two keys are alike.
+    asked: u32,
+    expires: Moment,
+    pub(super) state: State,
+}
+
+impl Park {
+    /// A call that asks for the first time.
+    pub(super) fn open(
+        id: ParkId,
+        binding: Binding,
+        upstream: Revision,
+        questions: Vec<ServerQuestion>,
+        ttl: Duration,
+        now: Moment,
+    ) -> (Self, Round) {
+        let mut park = Self {
+            binding,
+            upstream,
+            round: 0,
+            asked: 0,
+            expires: now,
+            state: State::Waiting(Vec::new()),
+        };
+        let round = park.next_round(id, questions, ttl, now);
+        (park, round)
+    }
+
+    /// While a request of the client waits, its own deadline counts.
+    pub(super) const fn deadline(&self) -> Option<Moment> {
+        match self.state {
+            State::Waiting(_) | State::Done(_) => Some(self.expires),
+            State::Running { .. } => None,
+        }
+    }
+
+    pub(super) fn is_expired(&self, now: Moment) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// The server asks again.
+    pub(super) fn ask(
+        &mut self,
+        id: ParkId,
+        questions: Vec<ServerQuestion>,
+        limits: ParkLimits,
+        now: Moment,
+    ) -> Parked {
+        match &self.state {
+            State::Running { .. } => Parked::Asked(self.next_round(id, questions, limits.ttl, now)),
+            State::Waiting(pending) if pending.len() + questions.len() <= limits.questions => {
+                self.add(questions);
+                Parked::Held
+            }
+            State::Waiting(_) | State::Done(_) => Parked::Full(give_up(questions)),
+        }
+    }
+
+    /// Opens the next round; the state of the one before is worthless from here on.
+    fn next_round(
+        &mut self,
+        id: ParkId,
+        questions: Vec<ServerQuestion>,
+        ttl: Duration,
+        now: Moment,
+    ) -> Round {
+        self.round = self.round.saturating_add(1);
+        self.expires = now.after(ttl);
+        if !matches!(self.state, State::Waiting(_)) {
+            self.state = State::Waiting(Vec::new());
+        }
+        self.add(questions);
+        self.show(id)
+    }
+
+    fn add(&mut self, questions: Vec<ServerQuestion>) {
+        let State::Waiting(pending) = &mut self.state else {
+            return;
+        };
+        for question in questions {
+            self.asked = self.asked.saturating_add(1);
+            let key = format!("{}-{}", noun(question.method), self.asked).into();
+            pending.push(Pending {
+                key,
+                question,
+                is_shown: false,
+            });
+        }
+    }
+
+    fn show(&mut self, park: ParkId) -> Round {
+        let pending = match &mut self.state {
+            State::Waiting(pending) => pending.as_mut_slice(),
+            State::Running { .. } | State::Done(_) => &mut [],
+        };
+        let requests = pending
+            .iter_mut()
+            .fold(ObjectWriter::new(), |out, pending| {
+                pending.is_shown = true;
+                out.raw(&pending.key, &pending.question.request)
+            });
+        Round {
+            claims: Claims {
+                park,
+                binding: self.binding,
+                round: self.round,
+                expires: seconds(self.expires),
+            },
+            input_requests: requests.finish(),
+        }
+    }
+
+    /// Takes the client's answers; the error says which of them is none.
+    pub(super) fn answer(
+        &mut self,
+        id: ParkId,
+        responses: Option<&str>,
+        ttl: Duration,
+        now: Moment,
+    ) -> Result<Resume, String> {
+        let raw = responses.unwrap_or("{}");
+        let given = Object::parse(raw).map_err(|fault| format!("`inputResponses`: {fault}"))?;
+        let State::Waiting(pending) = &mut self.state else {
+            return Ok(refused("the round is over"));
+        };
+        let is_bad = |pending: &&Pending| {
+            let answer = pending.answer_in(&given);
+            answer.is_some_and(|raw| !fits(pending.question.method, raw))
+        };
+        if let Some(bad) = pending.iter().find(is_bad) {
+            let (key, method) = (&bad.key, bad.question.method);
+            return Err(format!("`inputResponses.{key}` does not answer `{method}`"));
+        }
+        let mut answers = Vec::new();
+        pending.retain(|pending| {
+            let Some(raw) = pending.answer_in(&given) else {
+                return true;
+            };
+            answers.push(ServerAnswer {
+                id: pending.question.id.clone(),
+                outcome: to_server(pending.question.method, raw, self.upstream),
+            });
+            false
+        });
+        let missing = self.after(id, responses, answers.len(), ttl, now);
+        Ok(Resume::Go { answers, missing })
+    }
+
+    /// What remains to be asked after so many answers. Without any, the client gains no time.
+    fn after(
+        &mut self,
+        id: ParkId,
+        responses: Option<&str>,
+        answered: usize,
+        ttl: Duration,
+        now: Moment,
+    ) -> Option<Round> {
+        if matches!(&self.state, State::Waiting(pending) if pending.is_empty()) {
+            let responses = Box::from(responses.unwrap_or_default());
+            self.state = State::Running {
+                responses,
+                waiters: 1,
+            };
+            return None;
+        }
+        let expires = self.expires;
+        let mut round = self.next_round(id, Vec::new(), ttl, now);
+        if answered == 0 {
+            self.expires = expires;
+            round.claims.expires = seconds(expires);
+        }
+        Some(round)
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a server asks with three methods"
+)]
+const fn noun(method: Method) -> &'static str {
+    match method {
+        Method::ElicitationCreate => "elicitation",
+        Method::SamplingCreateMessage => "sampling",
+        _ => "roots",
+    }
+}

@@ -1,0 +1,469 @@
+use std::string::{String, ToString};
+use std::time::Duration;
+use std::vec::Vec;
+use std::{format, vec};
+
+use mcpact_spec::{Method, Revision};
+use serde_json::json as value;
+
+use super::{at, json, pact};
+use crate::input::{Heard, Question, RoundLimits, Rounds, Turn};
+use Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
+
+const EVERYTHING: &str = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+const FORM: &str = r#"{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}}"#;
+const SAMPLE: &str =
+    r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}"#;
+const ROOTS: &str = r#"{"method":"roots/list"}"#;
+const URL: &str =
+    r#"{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://a"}}"#;
+const MULTI: &str = r#"{"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"array","items":{"type":"string","enum":["x"]}}}}}}"#;
+const COMPLETE: &str = r#"{"resultType":"complete","content":[]}"#;
+const ORIGINAL: &str = r#"{"name":"t","arguments":{"n": 1e400}}"#;
+
+fn call(method: Method, revision: Revision, caps: &str) -> Rounds {
+    let limits = RoundLimits::default();
+    Rounds::new(
+        method,
+        pact(revision, caps),
+        Revision::LATEST,
+        limits,
+        at(0),
+    )
+}
+
+fn tool() -> Rounds {
+    call(Method::ToolsCall, V2025_11_25, EVERYTHING)
+}
+
+fn asking(requests: &[(&str, &str)], state: Option<&str>) -> String {
+    let requests: Vec<_> = requests
+        .iter()
+        .map(|(key, raw)| format!("\"{key}\":{raw}"))
+        .collect();
+    let state = state.map_or(String::new(), |raw| format!(",\"requestState\":{raw}"));
+    format!(
+        r#"{{"resultType":"input_required","inputRequests":{{{}}}{state}}}"#,
+        requests.join(",")
+    )
+}
+
+fn step(rounds: &mut Rounds, result: &str, seconds: u64) -> Turn {
+    let mut minted = 0;
+    rounds.upstream(result, at(seconds), &mut || {
+        minted += 1;
+        format!("minted-{seconds}-{minted}")
+    })
+}
+
+fn asked(turn: Turn) -> Vec<Question> {
+    let Turn::Ask(questions) = turn else {
+        panic!("nothing is asked: {turn:?}");
+    };
+    questions
+}
+
+fn code(turn: &Turn) -> i64 {
+    let Turn::Fail(error) = turn else {
+        panic!("no failure: {turn:?}");
+    };
+    error.code
+}
+
+/// MR-01, MR-02, BA-06: every retry has the parameters of the call, the answers of its round and
+/// the state of the last result, byte for byte or not at all; the client sees one call.
+#[test]
+fn rounds_repeat_the_call_with_the_latest_answers_and_state() {
+    let mut rounds = tool();
+    assert_eq!(rounds.next_params(ORIGINAL), ORIGINAL);
+    let state = r#""S\u0031 é\/""#;
+    let first = asking(&[("form", FORM), ("roots", ROOTS)], Some(state));
+    let questions = asked(step(&mut rounds, &first, 1));
+    let methods: Vec<_> = questions.iter().map(|q| (&*q.key, q.method)).collect();
+    assert_eq!(
+        methods,
+        [
+            ("form", Method::ElicitationCreate),
+            ("roots", Method::RootsList)
+        ]
+    );
+    let roots = r#"{"roots":[{"uri":"file:///a"}],"_meta":{}}"#;
+    assert_eq!(rounds.heard("roots", Heard::Result(roots)), None);
+    assert_eq!(rounds.open_questions().collect::<Vec<_>>(), ["form"]);
+    let accept = r#"{"action":"accept","content":{"a":1}}"#;
+    assert_eq!(
+        rounds.heard("form", Heard::Result(accept)),
+        Some(Turn::Again)
+    );
+    let next = rounds.next_params(ORIGINAL);
+    assert!(
+        next.starts_with(r#"{"name":"t","arguments":{"n": 1e400},"#),
+        "{next}"
+    );
+    assert!(
+        next.contains(&format!(r#""requestState":{state}"#)),
+        "{next}"
+    );
+    let without_huge = next.replace("1e400", "1");
+    assert_eq!(
+        json(&without_huge)["inputResponses"],
+        value!({"form": {"action": "accept", "content": {"a": 1}}, "roots": {"roots": [{"uri": "file:///a"}]}})
+    );
+
+    let second = asking(&[("more", FORM)], None);
+    asked(step(&mut rounds, &second, 2));
+    let decline = Heard::Result(r#"{"action":"decline"}"#);
+    assert_eq!(rounds.heard("more", decline), Some(Turn::Again));
+    let next = json(&rounds.next_params(r#"{"name":"t"}"#));
+    let expected = value!({"name": "t", "inputResponses": {"more": {"action": "decline"}}});
+    assert_eq!(next, expected, "no state came, so none goes");
+    assert_eq!(step(&mut rounds, COMPLETE, 3), Turn::Finish);
+}
+
+/// MR-03: another call of the same client knows nothing of the rounds of this one.
+#[test]
+fn a_call_carries_nothing_of_another() {
+    let mut rounds = tool();
+    asked(step(
+        &mut rounds,
+        &asking(&[("a", FORM)], Some(r#""S""#)),
+        1,
+    ));
+    assert_eq!(tool().next_params(ORIGINAL), ORIGINAL);
+    let stale = r#"{"name":"t","requestState":"x","inputResponses":{}}"#;
+    assert_eq!(tool().next_params(stale), r#"{"name":"t"}"#);
+}
+
+/// MR-11, BA-04: a round with one question that the client did not declare is not asked at all.
+#[test]
+fn undeclared_questions_spoil_the_round() {
+    let forms = r#"{"elicitation":{"form":{}}}"#;
+    let cells = [
+        ("sampling", V2025_11_25, forms, SAMPLE),
+        ("roots", V2025_11_25, forms, ROOTS),
+        ("a url", V2025_11_25, forms, URL),
+        (
+            "a url of a revision without",
+            V2025_06_18,
+            r#"{"elicitation":{}}"#,
+            URL,
+        ),
+        (
+            "elicitation before its time",
+            V2025_03_26,
+            r#"{"elicitation":{}}"#,
+            FORM,
+        ),
+        (
+            "tools in sampling",
+            V2025_11_25,
+            r#"{"sampling":{},"elicitation":{}}"#,
+            r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}"#,
+        ),
+        (
+            "tools in sampling of a revision without",
+            V2025_06_18,
+            r#"{"sampling":{},"elicitation":{}}"#,
+            r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}"#,
+        ),
+        (
+            "no question",
+            V2025_11_25,
+            EVERYTHING,
+            r#"{"method":"tools/list"}"#,
+        ),
+        ("no method", V2025_11_25, EVERYTHING, "{}"),
+        ("no object", V2025_11_25, EVERYTHING, "7"),
+    ];
+    for (name, revision, caps, bad) in cells {
+        let mut rounds = call(Method::ToolsCall, revision, caps);
+        let round = asking(&[("good", FORM), ("bad", bad)], None);
+        assert_eq!(code(&step(&mut rounds, &round, 1)), -32603, "{name}");
+        assert_eq!(rounds.open_questions().count(), 0, "{name}");
+        let answer = Heard::Result(r#"{"action":"accept"}"#);
+        assert_eq!(rounds.heard("good", answer), None, "{name}");
+    }
+}
+
+#[test]
+fn results_that_break_the_protocol_end_the_call() {
+    let many: Vec<_> = (0..17).map(|n| n.to_string()).collect();
+    let many: Vec<_> = many.iter().map(|key| (key.as_str(), FORM)).collect();
+    let cells = [
+        (
+            Method::ToolsCall,
+            r#"{"resultType":"input_required"}"#.to_string(),
+        ),
+        (Method::ToolsCall, r#"{"resultType":"dream"}"#.to_string()),
+        (Method::ToolsCall, r#"{"resultType":7}"#.to_string()),
+        (Method::ToolsCall, "[]".to_string()),
+        (Method::ToolsCall, asking(&[], Some("7"))),
+        (Method::ToolsCall, asking(&many, None)),
+        (Method::ToolsList, asking(&[("a", FORM)], None)),
+        (
+            Method::ToolsCall,
+            r#"{"resultType":"input_required","inputRequests":[]}"#.to_string(),
+        ),
+    ];
+    for (method, result) in cells {
+        let mut rounds = call(method, V2025_11_25, EVERYTHING);
+        assert_eq!(code(&step(&mut rounds, &result, 1)), -32603, "{result}");
+    }
+    for (result, expected) in [
+        ("{}", Turn::Finish),
+        (r#"{"resultType":null}"#, Turn::Finish),
+        (r#"{"resultType":"task"}"#, Turn::Task),
+    ] {
+        assert_eq!(step(&mut tool(), result, 1), expected, "{result}");
+    }
+}
+
+/// BA-07: there is no place for an error, so a form that failed counts as dismissed.
+#[test]
+fn a_failed_form_was_dismissed() {
+    let cells = [
+        Heard::Error(r#"{"code":-32603,"message":"no"}"#),
+        Heard::Lost("the connection closed"),
+        Heard::Result(r#"{"action":"dream"}"#),
+        Heard::Result("7"),
+    ];
+    for answer in cells {
+        let mut rounds = tool();
+        asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
+        assert_eq!(rounds.heard("a", answer), Some(Turn::Again), "{answer:?}");
+        let next = json(&rounds.next_params("{}"));
+        assert_eq!(
+            next,
+            value!({"inputResponses": {"a": {"action": "cancel"}}})
+        );
+        assert_eq!(
+            rounds.heard("a", answer),
+            None,
+            "the second answer is ignored"
+        );
+    }
+}
+
+/// BA-08: a rejected sample ends the call, and the server hears no more of it.
+#[test]
+fn a_failed_sample_ends_the_call() {
+    let rejected = Heard::Error(r#"{"code":-1,"message":"rejected"}"#);
+    for (method, question, word) in [
+        (Method::ToolsCall, SAMPLE, "sampling/createMessage"),
+        (Method::ToolsCall, ROOTS, "roots/list"),
+    ] {
+        let mut rounds = call(method, V2025_11_25, EVERYTHING);
+        asked(step(
+            &mut rounds,
+            &asking(&[("s", question), ("a", FORM)], None),
+            1,
+        ));
+        let Some(Turn::Answer(result)) = rounds.heard("s", rejected) else {
+            panic!("{word} goes on");
+        };
+        let text = format!("{word} was not completed by the client: rejected");
+        let expected = value!({"content": [{"type": "text", "text": text}], "isError": true});
+        assert_eq!(json(&result), expected);
+        let open: Vec<_> = rounds.open_questions().collect();
+        assert_eq!(open, ["a"], "the other question is to be withdrawn");
+        let late = Heard::Result(r#"{"action":"accept"}"#);
+        assert_eq!(rounds.heard("a", late), None, "one answer for one call");
+    }
+    for method in [Method::PromptsGet, Method::ResourcesRead] {
+        let mut rounds = call(method, V2025_11_25, EVERYTHING);
+        asked(step(&mut rounds, &asking(&[("s", SAMPLE)], None), 1));
+        let Some(Turn::Fail(error)) = rounds.heard("s", rejected) else {
+            panic!("{method} goes on");
+        };
+        assert_eq!(error.code, -32603);
+        let data =
+            value!({"inputRequest": "s", "clientError": {"code": -1, "message": "rejected"}});
+        assert_eq!(json(&error.data.unwrap()), data);
+    }
+}
+
+/// MR-04, BA-09: a server that only wants to be called again is, with growing pauses, and not for
+/// ever.
+#[test]
+fn a_server_that_sheds_load_is_called_again_up_to_a_limit() {
+    let mut rounds = tool();
+    let mut pauses = vec![];
+    for n in 0..10 {
+        let busy = format!(r#"{{"resultType":"input_required","requestState":"{n}"}}"#);
+        let Turn::Wait(pause) = step(&mut rounds, &busy, 1) else {
+            panic!("no pause in round {n}");
+        };
+        pauses.push(pause.as_millis());
+        let next = json(&rounds.next_params("{}"));
+        assert_eq!(next, value!({"requestState": n.to_string()}));
+    }
+    let expected = [200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000, 10000];
+    assert_eq!(pauses, expected);
+    let busy = r#"{"resultType":"input_required","requestState":"x"}"#;
+    assert_eq!(code(&step(&mut rounds, busy, 1)), -32603);
+}
+
+#[test]
+fn a_server_that_never_stops_asking_is_stopped() {
+    let mut rounds = tool();
+    for _ in 0..10 {
+        asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
+        let accept = Heard::Result(r#"{"action":"accept"}"#);
+        assert_eq!(rounds.heard("a", accept), Some(Turn::Again));
+    }
+    let turn = step(&mut rounds, &asking(&[("a", FORM)], None), 1);
+    assert_eq!(code(&turn), -32603);
+    assert_eq!(
+        rounds.open_questions().count(),
+        0,
+        "what is not asked is not withdrawn"
+    );
+}
+
+/// BA-10: when the client cancels, the machine knows what is to be withdrawn from it.
+#[test]
+fn a_cancelled_call_names_its_open_questions() {
+    let mut rounds = tool();
+    asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
+    rounds.heard("a", Heard::Result(r#"{"action":"accept"}"#));
+    asked(step(
+        &mut rounds,
+        &asking(&[("b", FORM), ("c", ROOTS)], None),
+        2,
+    ));
+    assert_eq!(rounds.open_questions().collect::<Vec<_>>(), ["b", "c"]);
+}
+
+/// MR-10: only what came at once may be cached.
+#[test]
+fn results_after_a_question_are_not_first() {
+    let mut rounds = call(Method::ResourcesRead, V2025_11_25, EVERYTHING);
+    assert!(rounds.is_first());
+    asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
+    rounds.heard("a", Heard::Result(r#"{"action":"accept"}"#));
+    assert_eq!(step(&mut rounds, COMPLETE, 1), Turn::Finish);
+    assert!(!rounds.is_first());
+}
+
+#[test]
+fn forms_follow_the_revision_of_the_client_or_are_dismissed() {
+    let mut rounds = call(Method::ToolsCall, V2025_06_18, r#"{"elicitation":{}}"#);
+    let turn = step(&mut rounds, &asking(&[("m", MULTI), ("f", FORM)], None), 1);
+    let questions = asked(turn);
+    let [question] = questions.as_slice() else {
+        panic!("{questions:?}");
+    };
+    let plain = value!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    assert_eq!((&*question.key, json(&question.params)), ("f", plain));
+    rounds.heard("f", Heard::Result(r#"{"action":"accept","content":{}}"#));
+    let next = json(&rounds.next_params("{}"));
+    let responses = value!({"m": {"action": "cancel"}, "f": {"action": "accept", "content": {}}});
+    assert_eq!(next["inputResponses"], responses);
+
+    let turn = step(&mut rounds, &asking(&[("m", MULTI)], None), 2);
+    assert_eq!(turn, Turn::Again, "there is nobody to wait for");
+    let mut able = tool();
+    asked(step(&mut able, &asking(&[("m", MULTI)], None), 1));
+}
+
+#[test]
+fn a_sender_refrains_from_what_would_be_ignored() {
+    let context = r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"includeContext":"allServers"}}"#;
+    let cells = [
+        (V2025_11_25, r#"{"sampling":{}}"#, false),
+        (V2025_11_25, r#"{"sampling":{"context":{}}}"#, true),
+        (V2025_06_18, r#"{"sampling":{}}"#, true),
+    ];
+    for (revision, caps, stays) in cells {
+        let mut rounds = call(Method::ToolsCall, revision, caps);
+        let questions = asked(step(&mut rounds, &asking(&[("s", context)], None), 1));
+        let params = json(&questions[0].params);
+        assert_eq!(
+            params.get("includeContext").is_some(),
+            stays,
+            "{revision} {caps}"
+        );
+    }
+}
+
+#[test]
+fn a_url_is_shown_once_and_waited_for() {
+    let mut rounds = tool();
+    let question = asked(step(&mut rounds, &asking(&[("u", URL)], Some(r#""1""#)), 1));
+    let params = json(&question[0].params);
+    assert_eq!(params["elicitationId"], "minted-1-1");
+    let accept = Heard::Result(r#"{"action":"accept"}"#);
+    assert_eq!(rounds.heard("u", accept), Some(Turn::Again));
+    assert_eq!(rounds.visited().collect::<Vec<_>>(), ["minted-1-1"]);
+
+    for (n, pause) in [5, 10, 15, 15].into_iter().chain([15; 30]).enumerate() {
+        let state = format!("\"{}\"", n + 2);
+        let turn = step(&mut rounds, &asking(&[("again", URL)], Some(&state)), 2);
+        assert_eq!(turn, Turn::Wait(Duration::from_secs(pause)), "after {n}");
+        let next = json(&rounds.next_params("{}"));
+        let expected = value!({"inputResponses": {"again": {"action": "accept"}}, "requestState": (n + 2).to_string()});
+        assert_eq!(next, expected);
+    }
+    let turn = step(
+        &mut rounds,
+        &asking(&[("again", URL), ("f", FORM)], None),
+        3,
+    );
+    assert_eq!(asked(turn).len(), 1, "only what is new is asked");
+
+    let mut late = rounds.clone();
+    step(
+        &mut late,
+        &asking(&[("again", URL)], Some(r#""last""#)),
+        599,
+    );
+    let Turn::Fail(error) = late.late() else {
+        panic!("the deadline passed");
+    };
+    assert_eq!(error.code, -32042);
+    let data = value!({"elicitations": [{"mode": "url", "elicitationId": "minted-1-1", "url": "https://a", "message": "m"}]});
+    assert_eq!(json(&error.data.unwrap()), data);
+    let left = late.state().unwrap().to_string();
+    let next = tool().continuing(&left).next_params("{}").into_owned();
+    assert_eq!(json(&next), value!({"requestState": "last"}));
+}
+
+#[test]
+fn a_refused_url_may_be_shown_again() {
+    let mut rounds = tool();
+    for _ in 0..2 {
+        asked(step(&mut rounds, &asking(&[("u", URL)], None), 1));
+        let decline = Heard::Result(r#"{"action":"decline"}"#);
+        assert_eq!(rounds.heard("u", decline), Some(Turn::Again));
+    }
+    assert_eq!(rounds.visited().count(), 0);
+}
+
+#[test]
+fn nothing_lasts_longer_than_its_deadline() {
+    let mut rounds = tool();
+    assert_eq!(rounds.deadline(), at(600));
+    assert_eq!(code(&rounds.late()), -32603, "the server is silent");
+
+    let mut rounds = tool();
+    let turn = step(&mut rounds, &asking(&[("a", FORM)], None), 600);
+    assert_eq!(code(&turn), -32603, "nobody is asked after the deadline");
+
+    let mut rounds = tool();
+    asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
+    let Turn::Answer(result) = rounds.late() else {
+        panic!("the user is silent");
+    };
+    assert!(
+        result.contains("elicitation/create was not completed"),
+        "{result}"
+    );
+    assert_eq!(rounds.open_questions().collect::<Vec<_>>(), ["a"]);
+    let answer = Heard::Result(r#"{"action":"accept"}"#);
+    assert_eq!(rounds.heard("a", answer), None, "too late");
+    assert_eq!(
+        step(&mut tool(), COMPLETE, 900),
+        Turn::Finish,
+        "an answer is an answer"
+    );
+}
