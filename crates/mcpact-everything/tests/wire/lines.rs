@@ -1,51 +1,10 @@
 //! The reference server on lines, spoken to word by word.
 
 use mcpact_spec::Revision;
-use mcpact_transport::link::Link;
-use mcpact_transport::memory;
-use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Value, json};
 
 use crate::http::{modern, request};
-
-struct Peer(Link);
-
-impl Peer {
-    fn start(revisions: &[Revision]) -> Self {
-        let (ours, theirs) = memory::pair();
-        let server = mcpact_everything::server(revisions);
-        tokio::spawn(async move { server.serve(theirs).await });
-        Self(ours)
-    }
-
-    async fn say(&mut self, text: &str) {
-        self.0.sink.push(text);
-        self.0.sink.flush().await.unwrap();
-    }
-
-    async fn hear(&mut self) -> Value {
-        loop {
-            if let Some(Line::Json(bytes)) = self.0.source.next_line() {
-                return serde_json::from_slice(bytes).unwrap();
-            }
-            assert!(self.0.source.fill().await.unwrap(), "the server closed");
-        }
-    }
-
-    async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
-        self.say(&request(id, method, &params).to_string()).await;
-        self.hear().await
-    }
-
-    async fn open(&mut self, version: &str, capabilities: Value) {
-        let params = json!({"protocolVersion": version, "capabilities": capabilities,
-            "clientInfo": {"name": "t", "version": "1"}});
-        let opened = self.ask(0, "initialize", params).await;
-        assert_eq!(opened["result"]["protocolVersion"], version);
-        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
-            .await;
-    }
-}
+use crate::peer::Peer;
 
 /// T2, F1: noise, garbage and foreign shapes get their error, and the connection lives on.
 #[tokio::test]
@@ -248,10 +207,8 @@ async fn bad_requests_get_their_codes() {
 /// F14: a list in pages is complete, and each page has its limit.
 #[tokio::test]
 async fn lists_come_in_pages() {
-    let (ours, theirs) = memory::pair();
     let server = mcpact_everything::server(&Revision::ALL).settings(|s| s.page_size = 7);
-    tokio::spawn(async move { server.serve(theirs).await });
-    let mut peer = Peer(ours);
+    let mut peer = Peer::of(server);
     peer.open("2025-11-25", json!({})).await;
     let mut names = Vec::new();
     let mut params = json!({});

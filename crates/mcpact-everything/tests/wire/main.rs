@@ -5,10 +5,14 @@
     reason = "a broken expectation is a failed test"
 )]
 
+mod features;
 mod front;
 mod http;
 mod lines;
+mod messages;
 mod pairs;
+mod peer;
+mod principals;
 mod safety;
 mod sessions;
 mod shapes;

@@ -21,6 +21,7 @@ use mcpact_wire::envelope::{Envelope, Params};
 
 use super::builder::Settings;
 use super::http::HttpEndpoint;
+use super::principal::nobody;
 use crate::error::Error;
 
 pub use super::context::{Gone, Outbox};
@@ -110,7 +111,7 @@ impl Welcome {
 /// # Errors
 /// The carrier fails.
 pub async fn serve_link<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), Error> {
-    super::lines::run(backend, link).await
+    super::lines::run(backend, link, nobody()).await
 }
 
 /// A backend that is bound to an address.

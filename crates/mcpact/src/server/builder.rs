@@ -20,6 +20,7 @@ use super::change::Changes;
 use super::context::Context;
 use super::dispatch::Core;
 use super::error::HandlerError;
+use super::principal::{Principals, nobody};
 use super::registry::{
     CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
 };
@@ -62,6 +63,8 @@ pub struct Settings {
     pub allow_remote: bool,
     /// The certificate with which HTTP goes over TLS.
     pub tls: Option<TlsIdentity>,
+    /// On whose behalf HTTP requests come.
+    pub principals: Principals,
     /// What the HTTP server endures.
     pub limits: Limits,
 }
@@ -80,6 +83,7 @@ impl Default for Settings {
             token: None,
             allow_remote: false,
             tls: None,
+            principals: Principals::default(),
             limits: Limits::default(),
         }
     }
@@ -290,7 +294,7 @@ impl Server {
     /// # Errors
     /// The registration is faulty, or the carrier fails.
     pub async fn serve(self, link: Link) -> Result<(), Error> {
-        super::lines::run(self.build()?, link).await
+        super::lines::run(self.build()?, link, nobody()).await
     }
 
     /// Listens on HTTP; the server runs once [`Listening::run`] is awaited. It answers to the address

@@ -89,6 +89,13 @@ impl Context {
         &self.call.pact
     }
 
+    /// On whose behalf the request comes, as [`Principals`](super::Principals) told; empty where
+    /// nobody is told apart.
+    #[must_use]
+    pub fn principal(&self) -> &str {
+        self.call.session.principal()
+    }
+
     /// The id of the request.
     #[must_use]
     pub fn request_id(&self) -> &Id {

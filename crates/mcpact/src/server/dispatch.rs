@@ -5,10 +5,12 @@ mod rounds;
 mod tools;
 
 use std::borrow::Cow;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures_util::FutureExt;
 use mcpact_bridge::shape;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::{Dialect, WireError};
@@ -95,7 +97,11 @@ impl Backend for Core {
             errors: self.terms.policy.errors,
         };
         let method = job.method;
-        let served = self.attempt(job, session, outbox).await;
+        let served = AssertUnwindSafe(self.attempt(job, session, outbox)).catch_unwind();
+        // What a handler says when it panics may hold anything; its log has it, the client does not.
+        let served = served
+            .await
+            .unwrap_or_else(|_| Err(HandlerError::failed_inside()));
         let raw = match served.map_err(|error| error.on_wire(dialect))? {
             Served::Final(raw) => return Ok(raw),
             Served::Result(raw) => raw,
@@ -133,7 +139,7 @@ impl Core {
         let Some(method) = job.method else {
             return Err(HandlerError::rpc(-32601, "Method not found"));
         };
-        let rounds = self.rounds(&job, method, &params)?;
+        let rounds = self.rounds(&job, session.principal(), method, &params)?;
         let context = Context {
             call: Arc::new(CallScope {
                 id: job.id,

@@ -34,6 +34,11 @@ impl HandlerError {
         Self(Kind::Failed(text.into()))
     }
 
+    /// It panicked: not even a tool's failed result, since nobody knows what became of it.
+    pub(super) fn failed_inside() -> Self {
+        Self::rpc(ErrorCode::InternalError.code(), "Internal error")
+    }
+
     /// The parameters do not fit.
     #[must_use]
     pub fn invalid_params(text: impl Into<String>) -> Self {

@@ -138,14 +138,20 @@ impl<B: Backend> HttpEndpoint<B> {
         })
     }
 
-    /// The live session that a request names.
+    /// On whose behalf a request comes.
+    fn principal(&self, arrival: &Arrival) -> Arc<str> {
+        self.backend.settings().principals.of(&arrival.headers)
+    }
+
+    /// The live session that a request names; somebody else's is as unknown as none.
     fn session(&self, arrival: &Arrival) -> (SessionFact, Option<Arc<HttpSession>>) {
         if self.offered.legacy.is_empty() || arrival.count(SESSION_ID.as_str()) == 0 {
             return (SessionFact::Absent, None);
         }
         let found = arrival
             .header(SESSION_ID.as_str())
-            .and_then(|id| self.sessions().get(id).cloned());
+            .and_then(|id| self.sessions().get(id).cloned())
+            .filter(|found| found.session.principal() == &*self.principal(arrival));
         match found {
             Some(session) => {
                 session.touch();
@@ -168,7 +174,7 @@ impl<B: Backend> HttpEndpoint<B> {
             Route::LegacyOpen => match session {
                 // In a session that lives it is a second one, which the machine refuses.
                 Some(session) => self.legacy(&session, &body, frame, facts).await,
-                None => self.open(&body, frame, facts).await,
+                None => self.open(&arrival, &body, frame, facts).await,
             },
             Route::Legacy(_) | Route::Batch(_) => match session {
                 Some(session) => self.legacy(&session, &body, frame, facts).await,
@@ -258,8 +264,13 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
                     self.not_allowed()
                 }
             }
-            ("/sse", &Verb::GET) if is_sse => self.sse.open(&self.backend),
-            ("/messages", &Verb::POST) if is_sse => self.sse.post(&arrival).await,
+            ("/sse", &Verb::GET) if is_sse => {
+                self.sse.open(&self.backend, self.principal(&arrival))
+            }
+            ("/messages", &Verb::POST) if is_sse => {
+                let principal = self.principal(&arrival);
+                self.sse.post(&arrival, &principal).await
+            }
             _ => Answer::text(404, format!("nothing here; MCP is at {}", self.path())),
         }
     }

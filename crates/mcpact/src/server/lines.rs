@@ -44,6 +44,7 @@ const TERMS: usize = 8;
 
 struct Connection<B> {
     backend: Arc<B>,
+    principal: Arc<str>,
     /// The conversation that a handshake opened, or that waits for one.
     legacy: Arc<Session>,
     is_agreed: bool,
@@ -61,13 +62,18 @@ struct Connection<B> {
 const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Serves until the client closes its side; what it asked for before gets a moment to finish.
-pub(super) async fn run<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), Error> {
+pub(super) async fn run<B: Backend>(
+    backend: Arc<B>,
+    link: Link,
+    principal: Arc<str>,
+) -> Result<(), Error> {
     let Link { mut source, sink } = link;
     let (outbox, parcels) = mpsc::channel(BACKLOG);
     let terms = Arc::clone(backend.terms());
-    let session = Arc::new(Session::new(Welcome::on(&terms)));
+    let session = Arc::new(Session::new(Welcome::on(&terms), Arc::clone(&principal)));
     let mut connection = Connection {
         backend,
+        principal,
         legacy: Arc::clone(&session),
         is_agreed: false,
         sessions: VecDeque::from([(terms, session)]),
@@ -160,7 +166,7 @@ impl<B: Backend> Connection<B> {
             .map(|(_, session)| Arc::clone(session));
         let session = known.unwrap_or_else(|| {
             let terms = Arc::clone(&welcome.terms);
-            let session = Arc::new(Session::new(welcome));
+            let session = Arc::new(Session::new(welcome, Arc::clone(&self.principal)));
             self.sessions.truncate(TERMS - 1);
             self.sessions.push_front((terms, Arc::clone(&session)));
             session

@@ -77,15 +77,20 @@ pub struct Session {
     waiting: Mutex<HashMap<String, oneshot::Sender<Heard>>>,
     last_id: AtomicI64,
     state: Option<Arc<dyn Any + Send + Sync>>,
+    principal: Arc<str>,
 }
 
 impl Session {
-    pub(super) fn new(welcome: Welcome) -> Self {
-        Self::remembering(welcome, None)
+    pub(super) fn new(welcome: Welcome, principal: Arc<str>) -> Self {
+        Self::remembering(welcome, None, principal)
     }
 
     /// A session for one modern request, with what the last one like it has agreed on.
-    pub(super) fn remembering(welcome: Welcome, memory: Option<Arc<Remembered>>) -> Self {
+    pub(super) fn remembering(
+        welcome: Welcome,
+        memory: Option<Arc<Remembered>>,
+        principal: Arc<str>,
+    ) -> Self {
         let Welcome { terms, state } = welcome;
         let machine = Server::new(terms, now()).remembering(memory);
         Self {
@@ -93,7 +98,14 @@ impl Session {
             waiting: Mutex::default(),
             last_id: AtomicI64::new(0),
             state,
+            principal,
         }
+    }
+
+    /// On whose behalf the client speaks; empty where nobody is told apart.
+    #[must_use]
+    pub fn principal(&self) -> &str {
+        &self.principal
     }
 
     /// What the backend gave its [`Welcome`].

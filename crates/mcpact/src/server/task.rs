@@ -42,6 +42,7 @@ pub(super) struct TaskStore {
 #[derive(Debug)]
 pub(super) struct TaskHandle {
     id: String,
+    principal: String,
     created: String,
     since: Instant,
     ttl: Duration,
@@ -63,6 +64,11 @@ struct TaskState {
 impl TaskHandle {
     fn state(&self) -> MutexGuard<'_, TaskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether whoever asks may know of it: it is theirs, and its time is not up.
+    fn is_for(&self, context: &Context) -> bool {
+        self.principal == context.principal() && self.since.elapsed() < self.ttl
     }
 
     /// Moves on, unless the task has ended: a final status never changes.
@@ -187,6 +193,7 @@ impl TaskStore {
         let handle = Arc::new(TaskHandle {
             id: super::http::random_id()
                 .ok_or_else(|| HandlerError::failed("no random numbers"))?,
+            principal: context.principal().to_owned(),
             since: Instant::now(),
             ttl: ttl
                 .map_or(DEFAULT_TTL, Duration::from_millis)
@@ -249,10 +256,12 @@ impl TaskStore {
     ) -> Result<String, HandlerError> {
         let era = context.pact().era();
         if method == Method::TasksList {
-            let all: Vec<_> = self.tasks().values().map(|task| task.encode(era)).collect();
+            let tasks = self.tasks();
+            let own = tasks.values().filter(|task| task.is_for(context));
+            let all: Vec<_> = own.map(|task| task.encode(era)).collect();
             return Ok(json!({ "tasks": all }).to_string());
         }
-        let task = self.find(params)?;
+        let task = self.find(params, context)?;
         match (method, era) {
             (Method::TasksGet, Era::Legacy) => Ok(Value::Object(task.encode(era)).to_string()),
             (Method::TasksGet, Era::Modern) => Ok(task.detailed().to_string()),
@@ -283,11 +292,15 @@ impl TaskStore {
         }
     }
 
-    fn find(&self, params: &Map<String, Value>) -> Result<Arc<TaskHandle>, HandlerError> {
+    fn find(
+        &self,
+        params: &Map<String, Value>,
+        context: &Context,
+    ) -> Result<Arc<TaskHandle>, HandlerError> {
         let id = text(params, "taskId")?;
         let found = self.tasks().get(id).cloned();
         found
-            .filter(|task| task.since.elapsed() < task.ttl)
+            .filter(|task| task.is_for(context))
             .ok_or_else(|| HandlerError::invalid_params(format!("Unknown task: {id}")))
     }
 }

@@ -14,6 +14,7 @@ impl Core {
     pub(super) fn rounds(
         &self,
         job: &Job,
+        principal: &str,
         method: Method,
         params: &Map<String, Value>,
     ) -> Result<Rounds, HandlerError> {
@@ -26,7 +27,7 @@ impl Core {
                 .as_str()
                 .and_then(|state| {
                     self.sealer
-                        .open(state, binding(method, params), unix_now())
+                        .open(state, binding(principal, method, params), unix_now())
                         .ok()
                 })
                 .ok_or_else(|| {
@@ -51,13 +52,15 @@ impl Core {
         params: &Map<String, Value>,
         context: &Context,
     ) -> Result<Served, HandlerError> {
+        let principal = context.call.session.principal();
+        let binding = binding(principal, method, params);
         let mut rounds = context.rounds();
         let open = std::mem::take(&mut rounds.open);
         let used = std::mem::take(&mut rounds.used);
         let expires = unix_now() + self.settings.input_timeout.as_secs();
         let state = self
             .sealer
-            .seal(binding(method, params), rounds.round + 1, used, expires)
+            .seal(binding, rounds.round + 1, used, expires)
             .ok_or_else(|| HandlerError::failed("the state cannot be sealed"))?;
         let result = json!({
             "resultType": "input_required",
@@ -68,10 +71,10 @@ impl Core {
     }
 }
 
-/// What a state is good for. Without authentication every caller is the same one.
-fn binding<'a>(method: Method, params: &Map<String, Value>) -> Binding<'a> {
+/// What a state is good for.
+fn binding<'a>(principal: &'a str, method: Method, params: &Map<String, Value>) -> Binding<'a> {
     Binding {
-        principal: "",
+        principal,
         method: method.as_str(),
         digest: digest(params),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use futures_util::future::{AbortHandle, Abortable};
+use futures_util::future::{AbortHandle, Abortable, join_all};
 use futures_util::stream::unfold;
 use mcpact_engine::classify::{CarrierFacts, SessionFact};
 use mcpact_spec::{Feature, Method};
@@ -31,12 +31,13 @@ const RETRY: Duration = Duration::from_secs(1);
 impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn open(
         &self,
+        arrival: &Arrival,
         body: &Bytes,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
         let session = match self.welcome(&frame).await {
-            Ok(welcome) => Arc::new(Session::new(welcome)),
+            Ok(welcome) => Arc::new(Session::new(welcome, self.principal(arrival))),
             Err(answer) => return answer,
         };
         let mut answer = Answer::empty(202);
@@ -74,7 +75,9 @@ impl<B: Backend> HttpEndpoint<B> {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
-        let is_batch = matches!(frame, Frame::Batch(_));
+        let limit = self.backend.terms().policy.batch_limit;
+        // One that is too large is not looked into, and refused as a whole.
+        let is_batch = matches!(&frame, Frame::Batch(all) if all.len() <= limit);
         let mut replies = Vec::new();
         let mut status = 200;
         let mut jobs = Vec::new();
@@ -120,47 +123,61 @@ impl<B: Backend> HttpEndpoint<B> {
     /// on when the client leaves: before 2026-07-28 a lost connection is not a cancellation.
     async fn call(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
         let (outbox, mut parcels) = mpsc::channel(BACKLOG);
+        let mut serving = self.start(session, job, outbox.clone()).boxed();
+        let first = std::future::poll_fn(|cx| Poll::Ready(serving.as_mut().poll(cx))).await;
+        match first {
+            Poll::Ready(None) => return Answer::empty(202),
+            Poll::Ready(Some((text, status))) => {
+                // It may have filled the queue; nobody has read from it yet.
+                let said = parcels.try_recv().ok();
+                let Some(said) = said else {
+                    return Answer::json(status, json(text));
+                };
+                let _ = outbox.try_send(Parcel::Answer(text, status));
+                return self.event_answer(session, said, parcels);
+            }
+            Poll::Pending => tokio::spawn(async move {
+                if let Some((text, status)) = serving.await {
+                    let _ = outbox.send(Parcel::Answer(text, status)).await;
+                }
+            }),
+        };
+        self.first_answer(session, parcels.recv().await, parcels)
+    }
+
+    /// Serves a request until it ends or is cancelled, and gives its answer.
+    fn start(
+        &self,
+        session: &Arc<HttpSession>,
+        job: Job,
+        outbox: mpsc::Sender<Parcel>,
+    ) -> impl Future<Output = Option<(String, u16)>> + Send + use<B> {
         let id = job.id.clone();
-        let serve = Arc::clone(&self.backend).serve(
-            job,
-            Arc::clone(&session.session),
-            Outbox(outbox.clone()),
-        );
+        let backend = Arc::clone(&self.backend);
+        let serve = backend.serve(job, Arc::clone(&session.session), Outbox(outbox));
         let (abort, registration) = AbortHandle::new_pair();
-        let mut future = Abortable::new(serve, registration).boxed();
-        let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
-        let task_session = Arc::clone(session);
-        let task_id = id.clone();
-        let finish = move |outcome: Result<_, futures_util::future::Aborted>| {
-            task_session.running().remove(&task_id);
+        session.running().insert(id.clone(), abort);
+        let session = Arc::clone(session);
+        async move {
+            let outcome = Abortable::new(serve, registration).await;
+            session.running().remove(&id);
             let outcome = outcome.unwrap_or_else(|_| Err(cancelled()));
-            let deeds = task_session.session.answer(task_id.clone(), outcome);
+            let deeds = session.session.answer(id, outcome);
             deeds.into_iter().find_map(|deed| match deed {
                 Deed::Reply { text, status, .. } => Some((text, status)),
                 _ => None,
             })
-        };
-        match first {
-            Poll::Ready(outcome) => match (parcels.try_recv(), finish(outcome)) {
-                (Err(_), Some((text, status))) => return Answer::json(status, json(text)),
-                (Err(_), None) => return Answer::empty(202),
-                (Ok(parcel), Some((text, status))) => {
-                    let _ = outbox.try_send(Parcel::Answer(text, status));
-                    drop(outbox);
-                    return self.event_answer(session, parcel, parcels);
-                }
-                (Ok(_), None) => return Answer::empty(202),
-            },
-            Poll::Pending => {
-                session.running().insert(id, abort);
-                tokio::spawn(async move {
-                    if let Some((text, status)) = finish(future.await) {
-                        let _ = outbox.send(Parcel::Answer(text, status)).await;
-                    }
-                });
-            }
         }
-        match parcels.recv().await {
+    }
+
+    /// JSON if the answer is the first thing said, a stream if it is not.
+    fn first_answer(
+        &self,
+        session: &Arc<HttpSession>,
+        first: Option<Parcel>,
+        parcels: mpsc::Receiver<Parcel>,
+    ) -> Answer {
+        match first {
             Some(Parcel::Answer(text, status)) => Answer::json(status, json(text)),
             Some(parcel) => self.event_answer(session, parcel, parcels),
             None => Answer::empty(202),
@@ -186,25 +203,27 @@ impl<B: Backend> HttpEndpoint<B> {
         Answer::events(receive(receiver))
     }
 
+    /// A batch is served at once and answered by one array, behind whatever its calls say before.
     async fn call_all(
         &self,
         session: &Arc<HttpSession>,
         mut replies: Vec<String>,
         jobs: Vec<Job>,
     ) -> Answer {
-        for job in jobs {
-            let (outbox, _) = mpsc::channel(BACKLOG);
-            let id = job.id.clone();
-            let outcome = Arc::clone(&self.backend)
-                .serve(job, Arc::clone(&session.session), Outbox(outbox))
-                .await;
-            for deed in session.session.answer(id, outcome) {
-                if let Deed::Reply { text, .. } = deed {
-                    replies.push(text);
-                }
+        let (outbox, mut parcels) = mpsc::channel(BACKLOG);
+        let serving: Vec<_> = jobs
+            .into_iter()
+            .map(|job| self.start(session, job, outbox.clone()))
+            .collect();
+        tokio::spawn(async move {
+            let served = join_all(serving).await;
+            replies.extend(served.into_iter().flatten().map(|(text, _)| text));
+            if !replies.is_empty() {
+                let all = format!("[{}]", replies.join(","));
+                let _ = outbox.send(Parcel::Answer(all, 200)).await;
             }
-        }
-        Answer::json(200, json(format!("[{}]", replies.join(","))))
+        });
+        self.first_answer(session, parcels.recv().await, parcels)
     }
 
     /// GET: the stream that belongs to no request, or the rest of one that broke.

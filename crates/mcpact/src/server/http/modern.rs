@@ -48,7 +48,9 @@ impl<B: Backend> HttpEndpoint<B> {
             Err(answer) => return answer,
         };
         let terms = Arc::clone(&welcome.terms);
-        let session = Arc::new(Session::remembering(welcome, self.known(&terms)));
+        let known = self.known(&terms);
+        let principal = self.principal(arrival);
+        let session = Arc::new(Session::remembering(welcome, known, principal));
         let mut written = None;
         let deeds = session.frame(body, frame, facts);
         *self.memory() = session.memory().map(|agreed| Memory { terms, agreed });

@@ -23,9 +23,16 @@ use crate::server::lines;
 /// How many such connections may live at a time.
 const LIMIT: usize = 1000;
 
+/// Where the messages of a session go, and whose it is.
+#[derive(Clone, Debug)]
+struct Mailbox {
+    sink: Arc<AsyncMutex<LineSink>>,
+    principal: Arc<str>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct SseSessions {
-    sinks: Arc<Mutex<HashMap<String, Arc<AsyncMutex<LineSink>>>>>,
+    mailboxes: Arc<Mutex<HashMap<String, Mailbox>>>,
 }
 
 /// The listening half; the session ends with it.
@@ -33,34 +40,34 @@ struct Listening {
     source: LineSource,
     first: Option<Bytes>,
     id: String,
-    sinks: Arc<Mutex<HashMap<String, Arc<AsyncMutex<LineSink>>>>>,
+    mailboxes: Arc<Mutex<HashMap<String, Mailbox>>>,
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        lock(&self.sinks).remove(&self.id);
+        lock(&self.mailboxes).remove(&self.id);
     }
 }
 
-fn lock(
-    sinks: &Mutex<HashMap<String, Arc<AsyncMutex<LineSink>>>>,
-) -> MutexGuard<'_, HashMap<String, Arc<AsyncMutex<LineSink>>>> {
-    sinks.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(mailboxes: &Mutex<HashMap<String, Mailbox>>) -> MutexGuard<'_, HashMap<String, Mailbox>> {
+    mailboxes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SseSessions {
-    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>) -> Answer {
-        let Some(id) = random_id().filter(|_| lock(&self.sinks).len() < LIMIT) else {
+    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> Answer {
+        let Some(id) = random_id().filter(|_| lock(&self.mailboxes).len() < LIMIT) else {
             return Answer::text(503, "too many sessions");
         };
         let (ours, theirs) = memory::pair();
         let backend = Arc::clone(backend);
+        let client = Arc::clone(&principal);
         tokio::spawn(async move {
-            if let Err(error) = lines::run(backend, theirs).await {
+            if let Err(error) = lines::run(backend, theirs, client).await {
                 tracing::debug!(%error, "connection ended");
             }
         });
-        lock(&self.sinks).insert(id.clone(), Arc::new(AsyncMutex::new(ours.sink)));
+        let sink = Arc::new(AsyncMutex::new(ours.sink));
+        lock(&self.mailboxes).insert(id.clone(), Mailbox { sink, principal });
         let mut endpoint = Vec::new();
         let address = format!("/messages?sessionId={id}");
         let parts = EventParts {
@@ -75,7 +82,7 @@ impl SseSessions {
             source: ours.source,
             first: Some(endpoint.into()),
             id,
-            sinks: Arc::clone(&self.sinks),
+            mailboxes: Arc::clone(&self.mailboxes),
         };
         Answer::events(unfold(listening, |mut listening| async move {
             let bytes = listening.next().await?;
@@ -83,20 +90,22 @@ impl SseSessions {
         }))
     }
 
-    pub(super) async fn post(&self, arrival: &Arrival) -> Answer {
+    pub(super) async fn post(&self, arrival: &Arrival, principal: &str) -> Answer {
         let id = arrival.query.as_deref().and_then(|query| {
             query
                 .split('&')
                 .find_map(|pair| pair.strip_prefix("sessionId="))
         });
-        let Some(sink) = id.and_then(|id| lock(&self.sinks).get(id).cloned()) else {
+        let found = id.and_then(|id| lock(&self.mailboxes).get(id).cloned());
+        let Some(mailbox) = found.filter(|mailbox| *mailbox.principal == *principal) else {
             return Answer::text(404, "no such session");
         };
         let Ok(text) = std::str::from_utf8(&arrival.body) else {
             return Answer::text(400, "the body is not UTF-8");
         };
-        let mut sink = sink.lock().await;
-        sink.push(text);
+        let mut sink = mailbox.sink.lock().await;
+        // Between the tokens of JSON a line feed is a space; inside of them there is none.
+        sink.push(&text.replace(['\n', '\r'], " "));
         match sink.flush().await {
             Ok(()) => Answer::text(202, "Accepted"),
             Err(_) => Answer::text(404, "no such session"),

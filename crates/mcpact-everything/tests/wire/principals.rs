@@ -1,0 +1,173 @@
+//! What one principal began does not exist for another.
+
+use mcpact::server::Principals;
+use mcpact_spec::Revision;
+use serde_json::{Value, json};
+
+use crate::http::{Raw, Reply, Running, modern, request};
+
+/// A server that believes a header; a token stands for it in real life.
+async fn server() -> Running {
+    let by_header = Principals::told_by(|headers| {
+        let told = headers.get("x-user")?;
+        told.to_str().ok().map(str::to_owned)
+    });
+    let server = mcpact_everything::server(&Revision::ALL).settings(|s| {
+        s.principals = by_header;
+        s.http_sse = true;
+    });
+    Running::start(server).await
+}
+
+fn by(user: &str, raw: Raw) -> Raw {
+    raw.with("x-user", user)
+}
+
+async fn session(server: &Running, user: &str) -> String {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}});
+    let opened = server
+        .send(&by(user, Raw::post(&request(0, "initialize", &params))))
+        .await;
+    opened.header("mcp-session-id").unwrap().to_owned()
+}
+
+/// H17: a session belongs to whoever opened it: to everybody else it is as unknown as any other id,
+/// on every verb.
+#[tokio::test]
+async fn a_session_belongs_to_its_principal() {
+    let server = server().await;
+    let id = session(&server, "ann").await;
+    let post = || Raw::post(&request(1, "tools/list", &json!({})));
+    for verb in ["POST", "GET", "DELETE"] {
+        let raw = || {
+            if verb == "POST" {
+                post()
+            } else {
+                Raw::new(verb, "/mcp")
+            }
+        };
+        let foreign = server
+            .send(&by("bob", raw().with("mcp-session-id", &id)))
+            .await;
+        let unknown = server
+            .send(&by("bob", raw().with("mcp-session-id", "0123")))
+            .await;
+        assert_eq!(
+            (foreign.status, &foreign.body),
+            (404, &unknown.body),
+            "{verb}"
+        );
+        let nobody = server.send(&raw().with("mcp-session-id", &id)).await;
+        assert_eq!(nobody.status, 404, "{verb} without a name");
+    }
+    let own = server
+        .send(&by("ann", post().with("mcp-session-id", &id)))
+        .await;
+    assert_eq!(own.status, 200, "it still lives");
+}
+
+fn with_input(params: Value) -> Value {
+    let mut call = modern(1, "tools/call", params);
+    call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({"elicitation": {}});
+    call
+}
+
+/// P11, P24, MR-05, MR-07: state is good only unchanged, for the same principal, method and arguments, and in time.
+#[tokio::test]
+async fn state_is_good_only_for_what_it_was_made() {
+    let server = server().await;
+    let name = "test_input_required_result_elicitation";
+    let send =
+        async |user: &str, message: &Value| server.send(&by(user, Raw::modern(message))).await;
+    let first = send("ann", &with_input(json!({"name": name, "arguments": {}}))).await;
+    let state = first.json()["result"]["requestState"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let retry = |state: &str| {
+        let answer = json!({"user_name": {"action": "accept", "content": {"name": "Ann"}}});
+        with_input(
+            json!({"name": name, "arguments": {}, "requestState": state, "inputResponses": answer}),
+        )
+    };
+    let refused = |reply: &Reply, why: &str| assert_eq!(reply.code(), -32602, "{why}");
+    refused(&send("bob", &retry(&state)).await, "another principal");
+    for at in (0..state.len()).step_by(7) {
+        let mut bytes = state.clone().into_bytes();
+        bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+        let flipped = String::from_utf8(bytes).unwrap();
+        refused(&send("ann", &retry(&flipped)).await, "changed");
+        refused(&send("ann", &retry(&state[..at])).await, "cut off");
+    }
+    let mut other = retry(&state);
+    other["params"]["arguments"] = json!({"x": 1});
+    refused(&send("ann", &other).await, "other arguments");
+    other = retry(&state);
+    other["params"]["name"] = json!("test_streaming_elicitation");
+    refused(&send("ann", &other).await, "another tool");
+    other = retry(&state);
+    other["method"] = json!("prompts/get");
+    refused(&send("ann", &other).await, "another method");
+    let done = send("ann", &retry(&state)).await;
+    assert_eq!(done.json()["result"]["content"][0]["text"], "Hello, Ann!");
+}
+
+/// P11: state is not good for ever.
+#[tokio::test]
+async fn state_runs_out() {
+    let server = mcpact_everything::server(&Revision::ALL)
+        .settings(|s| s.input_timeout = std::time::Duration::ZERO);
+    let server = Running::start(server).await;
+    let name = "test_input_required_result_elicitation";
+    let first = server
+        .send(&Raw::modern(&with_input(json!({"name": name}))))
+        .await;
+    let state = first.json()["result"]["requestState"].clone();
+    let retry = with_input(json!({"name": name, "requestState": state,
+        "inputResponses": {"user_name": {"action": "cancel"}}}));
+    assert_eq!(server.send(&Raw::modern(&retry)).await.code(), -32602);
+}
+
+/// P22: a task is seen, fetched and cancelled only by whoever started it, in both eras.
+#[tokio::test]
+async fn a_task_belongs_to_its_principal() {
+    let server = server().await;
+    let (ann, bob) = (session(&server, "ann").await, session(&server, "bob").await);
+    let ask = async |user: &str, id: &str, method: &str, params: Value| {
+        let raw = Raw::post(&request(1, method, &params)).with("mcp-session-id", id);
+        server.send(&by(user, raw)).await.json()
+    };
+    let start =
+        json!({"name": "slow_compute", "arguments": {"seconds": 30}, "task": {"ttl": 60000}});
+    let started = ask("ann", &ann, "tools/call", start).await;
+    let task = started["result"]["task"]["taskId"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{started}"));
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let foreign = ask("bob", &bob, method, json!({"taskId": task})).await;
+        let unknown = ask("bob", &bob, method, json!({"taskId": "0000"})).await;
+        assert_eq!(foreign["error"]["code"], -32602, "{method}");
+        assert_eq!(unknown["error"]["code"], -32602, "{method}");
+    }
+    let list = ask("bob", &bob, "tasks/list", json!({})).await;
+    assert_eq!(list["result"]["tasks"], json!([]));
+    let own = ask("ann", &ann, "tasks/list", json!({})).await;
+    assert_eq!(own["result"]["tasks"][0]["taskId"], task);
+    let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    for (user, method, code) in [
+        ("bob", "tasks/get", true),
+        ("bob", "tasks/cancel", true),
+        ("ann", "tasks/get", false),
+    ] {
+        let mut message = modern(1, method, json!({"taskId": task}));
+        message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = tasks.clone();
+        let reply = server.send(&by(user, Raw::modern(&message))).await.json();
+        assert_eq!(
+            reply["error"]["code"] == json!(-32602),
+            code,
+            "{user} {method}: {reply}"
+        );
+    }
+}
