@@ -94,6 +94,21 @@ async fn questions_are_results_of_a_modern_connection() {
     assert_eq!(last["result"]["content"][0]["text"], "Ann likes blue");
 }
 
+/// A question that the revision lacks refuses the call, and names both.
+#[tokio::test]
+async fn a_question_that_the_revision_lacks_is_named() {
+    let mut peer = Peer::start(&Revision::ALL);
+    peer.open("2024-11-05", json!({})).await;
+    let ask = call("test_elicitation", json!({"message": "Who are you?"}));
+    let refused = peer.ask(1, "tools/call", ask).await;
+    assert_eq!(refused["error"]["code"], -32602);
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("elicitation/create") && message.contains("2025-06-18"),
+        "{message}"
+    );
+}
+
 fn call(name: &str, arguments: Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }

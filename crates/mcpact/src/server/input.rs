@@ -163,10 +163,14 @@ impl Context {
                     method: self.call.name.as_str().into(),
                     path: path.into(),
                 },
-                None => Misbehaviour::Method {
-                    method: method.as_str().into(),
-                    ruling,
-                },
+                // The client's own method exists; it is ours that its revision lacks.
+                None => {
+                    return Err(HandlerError::invalid_params(format!(
+                        "this needs `{}` of the client: {}",
+                        method.as_str(),
+                        ruling.explain()
+                    )));
+                }
             }
         } else if let Some(gate) = pact.rule_on_params(method, params.as_deref()) {
             Misbehaviour::ClientRequirement {
