@@ -43,7 +43,7 @@ pub use mcpact_engine::client::{EraMode, EraVerdict, Failure};
 pub use mcpact_engine::pact::Pact;
 pub use mcpact_engine::trail::Trail;
 pub use mcpact_spec::{Era, Method, Revision};
-pub use mcpact_transport::http::client::HttpSettings;
+pub use mcpact_transport::http::client::{HttpSettings, Proxy, ProxyMode};
 pub use mcpact_transport::link::Link;
 #[cfg(unix)]
 pub use mcpact_transport::stdio::child::ChildCommand;

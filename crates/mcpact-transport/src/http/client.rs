@@ -7,6 +7,8 @@ mod answer;
 mod connector;
 mod events;
 mod headers;
+mod pipe;
+mod proxy;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
@@ -24,12 +26,13 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::Url;
 
-use self::connector::{Connector, connector};
+use self::connector::Connector;
 use crate::error::DoorError;
 
 pub use answer::{Answer, AnswerBody};
 pub use events::EventStream;
 pub use headers::{StaticHeaders, is_reserved};
+pub use proxy::{Proxy, ProxyMode};
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -37,6 +40,9 @@ const BOTH: &str = "application/json, text/event-stream";
 
 /// How many idle connections are kept: fewer than calls in flight would mean to connect anew all the time.
 const MAX_IDLE: usize = 256;
+
+/// The longest pause before a connection is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// How often a redirect inside the same origin is followed.
 const MAX_REDIRECTS: usize = 3;
@@ -61,6 +67,13 @@ pub struct HttpSettings {
     pub trusted: Vec<CertificateDer<'static>>,
     /// Headers that go with every request; see [`HttpSettings::header`].
     pub headers: StaticHeaders,
+    /// Whether requests go through a proxy.
+    pub proxy: ProxyMode,
+    /// How often connecting is tried again when nobody listens or the connection breaks before
+    /// anything was sent. A request that may have arrived is never sent again.
+    pub connect_retries: u32,
+    /// The pause before connecting is tried again; it doubles each time, up to two seconds.
+    pub retry_pause: Duration,
 }
 
 impl Default for HttpSettings {
@@ -74,6 +87,9 @@ impl Default for HttpSettings {
             stream_idle_timeout: Duration::from_secs(3600),
             trusted: Vec::new(),
             headers: StaticHeaders::default(),
+            proxy: ProxyMode::default(),
+            connect_retries: 2,
+            retry_pause: Duration::from_millis(100),
         }
     }
 }
@@ -115,6 +131,8 @@ pub struct HttpClient {
     pool: Client<Connector, Full<Bytes>>,
     endpoint: Url,
     settings: Arc<HttpSettings>,
+    /// What a proxy that forwards requests wants to see.
+    proxy_auth: Option<HeaderValue>,
 }
 
 impl HttpClient {
@@ -139,7 +157,12 @@ impl HttpClient {
             ));
         }
         endpoint.set_fragment(None);
-        let connector = connector(&settings)?;
+        let connector = Connector::new(&settings)?;
+        let target: Uri = endpoint
+            .as_str()
+            .parse()
+            .map_err(|_| refuse("it is not a URL that HTTP can carry"))?;
+        let proxy_auth = connector.router().forwarded_auth(&target);
         let pool = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(Duration::from_secs(30))
@@ -149,6 +172,7 @@ impl HttpClient {
             pool,
             endpoint,
             settings: Arc::new(settings),
+            proxy_auth,
         })
     }
 
@@ -213,6 +237,9 @@ impl HttpClient {
         let mut all = self.settings.headers.all().clone();
         all.extend(facts.clone());
         all.insert(ACCEPT, HeaderValue::from_static(accept));
+        if let Some(auth) = &self.proxy_auth {
+            all.insert(PROXY_AUTHORIZATION, auth.clone());
+        }
         all
     }
 
@@ -230,11 +257,7 @@ impl HttpClient {
                 .body(Full::new(body.clone()))
                 .map_err(|error| DoorError::Http(error.to_string()))?;
             *request.headers_mut() = headers.clone();
-            let head = tokio::time::timeout(self.settings.head_timeout, self.pool.request(request));
-            let response = head
-                .await
-                .map_err(|_| DoorError::Timeout("waiting for the head of an HTTP answer"))?
-                .map_err(|error| connector::explain(&error))?;
+            let response = self.exchange(&request).await?;
             // Only these keep method and body, and only the same origin may see our headers.
             let keeps = matches!(
                 response.status(),
@@ -257,6 +280,31 @@ impl HttpClient {
         Err(DoorError::Redirect {
             location: address.to_string(),
         })
+    }
+
+    /// Sends one request, and tries again only while no connection was made.
+    async fn exchange(
+        &self,
+        request: &Request<Full<Bytes>>,
+    ) -> Result<http::Response<Incoming>, DoorError> {
+        let mut pause = self.settings.retry_pause;
+        for tries_left in (0..=self.settings.connect_retries).rev() {
+            let sending = self.pool.request(request.clone());
+            let error = match tokio::time::timeout(self.settings.head_timeout, sending).await {
+                Ok(Ok(response)) => return Ok(response),
+                Ok(Err(error)) => error,
+                Err(_) => {
+                    return Err(DoorError::Timeout("waiting for the head of an HTTP answer"));
+                }
+            };
+            if tries_left == 0 || !error.is_connect() || !connector::may_pass(&error) {
+                return Err(connector::explain(&error));
+            }
+            tracing::debug!(tries_left, "no connection yet");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        Err(DoorError::Timeout("connecting"))
     }
 
     fn resolve(&self, base: &Url, address: &str) -> Result<Url, DoorError> {

@@ -2,32 +2,39 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
+use hyper::rt::{Read, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::HttpSettings;
+use super::pipe::Pipe;
+use super::proxy::{Router, Way};
 use crate::error::DoorError;
 
-/// TCP and, where the address wants it, TLS; both within one time limit.
+/// TCP and, where the address wants it, TLS, through a proxy where there is one; all within one time
+/// limit.
 #[derive(Clone)]
 pub(super) struct Connector {
-    inner: HttpsConnector<HttpConnector>,
+    direct: HttpsConnector<HttpConnector>,
+    tls: Arc<ClientConfig>,
+    router: Router,
     limit: Duration,
 }
 
 impl std::fmt::Debug for Connector {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connector")
+            .field("router", &self.router)
             .field("limit", &self.limit)
             .finish_non_exhaustive()
     }
@@ -38,36 +45,127 @@ impl std::fmt::Debug for Connector {
 #[error("connecting took too long")]
 struct TooSlow;
 
+/// The proxy, or what is behind it, could not be reached.
+#[derive(Debug, thiserror::Error)]
+#[error("through the proxy `{proxy}`")]
+struct ProxyFailed {
+    proxy: String,
+    source: Box<dyn Error + Send + Sync>,
+}
+
 impl Service<Uri> for Connector {
-    type Response = MaybeHttpsStream<TokioIo<TcpStream>>;
+    type Response = Pipe;
     type Error = Box<dyn Error + Send + Sync>;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Pipe, Box<dyn Error + Send + Sync>>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
+        self.direct.poll_ready(context)
     }
 
     fn call(&mut self, address: Uri) -> Self::Future {
-        let connecting = tokio::time::timeout(self.limit, self.inner.call(address));
-        Box::pin(async move { connecting.await.unwrap_or_else(|_| Err(TooSlow.into())) })
+        let limit = self.limit;
+        let way = self.router.way(&address);
+        let connector = self.clone();
+        Box::pin(async move {
+            let connecting = tokio::time::timeout(limit, connector.go(way?, address));
+            connecting.await.unwrap_or_else(|_| Err(TooSlow.into()))
+        })
     }
 }
 
-pub(super) fn connector(settings: &HttpSettings) -> Result<Connector, DoorError> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    // Messages are small and wait for answers: a delayed segment is a delayed call.
-    tcp.set_nodelay(true);
-    tcp.set_keepalive(Some(Duration::from_secs(60)));
-    let inner = HttpsConnectorBuilder::new()
-        .with_tls_config(tls(settings)?)
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(tcp);
-    Ok(Connector {
-        inner,
-        limit: settings.connect_timeout,
-    })
+impl Connector {
+    pub(super) fn new(settings: &HttpSettings) -> Result<Self, DoorError> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        // Messages are small and wait for answers: a delayed segment is a delayed call.
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(Duration::from_secs(60)));
+        let tls = tls(settings)?;
+        let direct = HttpsConnectorBuilder::new()
+            .with_tls_config(tls.clone())
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        Ok(Self {
+            direct,
+            tls: Arc::new(tls),
+            router: Router::new(&settings.proxy),
+            limit: settings.connect_timeout,
+        })
+    }
+
+    pub(super) const fn router(&self) -> &Router {
+        &self.router
+    }
+
+    async fn go(mut self, way: Way, address: Uri) -> Result<Pipe, Box<dyn Error + Send + Sync>> {
+        let name = |proxy: &Uri| proxy.authority().map(ToString::to_string);
+        match way {
+            Way::Direct => Ok(Pipe::straight(self.direct.call(address).await?)),
+            Way::Forwarded { proxy } => match self.direct.call(proxy.clone()).await {
+                Ok(io) => Ok(Pipe::forwarded(io)),
+                Err(source) => Err(proxy_failed(name(&proxy), source)),
+            },
+            Way::Tunnel { proxy, auth } => {
+                let name = name(&proxy);
+                let mut tunnel = Tunnel::new(proxy, self.direct);
+                if let Some(auth) = auth {
+                    tunnel = tunnel.with_auth(auth);
+                }
+                within(tunnel, self.tls, address)
+                    .await
+                    .map_err(|source| proxy_failed(name, source))
+            }
+            Way::Socks { proxy, auth } => {
+                let name = name(&proxy);
+                let mut socks = SocksV5::new(proxy, self.direct);
+                if let Some((user, password)) = auth {
+                    socks = socks.with_auth(user, password);
+                }
+                within(socks, self.tls, address)
+                    .await
+                    .map_err(|source| proxy_failed(name, source))
+            }
+        }
+    }
+}
+
+/// Connects by what a proxy gives, with TLS inside where the address wants it.
+async fn within<C>(
+    proxy: C,
+    tls: Arc<ClientConfig>,
+    address: Uri,
+) -> Result<Pipe, Box<dyn Error + Send + Sync>>
+where
+    C: Service<Uri, Error: Into<Box<dyn Error + Send + Sync>>, Future: Send + 'static>,
+    C::Response: Connection + Read + Write + Send + Unpin + 'static,
+{
+    let address = with_port(address)?;
+    let io = HttpsConnector::from((proxy, tls)).call(address).await?;
+    Ok(Pipe::straight(io))
+}
+
+/// A proxy must be told the port; what it would assume depends on its kind.
+fn with_port(address: Uri) -> Result<Uri, http::Error> {
+    if address.port().is_some() {
+        return Ok(address);
+    }
+    let port = match address.scheme_str() {
+        Some("https") => 443,
+        Some(_) | None => 80,
+    };
+    let authority = format!("{}:{port}", address.host().unwrap_or_default());
+    let mut parts = address.into_parts();
+    parts.authority = Some(authority.parse()?);
+    Ok(Uri::from_parts(parts)?)
+}
+
+fn proxy_failed(
+    proxy: Option<String>,
+    source: Box<dyn Error + Send + Sync>,
+) -> Box<dyn Error + Send + Sync> {
+    let proxy = proxy.unwrap_or_default();
+    Box::new(ProxyFailed { proxy, source })
 }
 
 fn tls(settings: &HttpSettings) -> Result<ClientConfig, DoorError> {
@@ -89,6 +187,27 @@ fn tls(settings: &HttpSettings) -> Result<ClientConfig, DoorError> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(config)
+}
+
+/// Whether a connection was not made for a reason that may pass. Nothing was sent then.
+pub(super) fn may_pass(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.any(|cause| cause.downcast_ref().is_some_and(passes))
+}
+
+fn passes(error: &std::io::Error) -> bool {
+    let is_passing = matches!(
+        error.kind(),
+        ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::UnexpectedEof
+    );
+    // What one error wraps is not among its sources.
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+    is_passing || inner.is_some_and(passes)
 }
 
 /// The whole chain of causes: what hyper says alone is only that something failed.

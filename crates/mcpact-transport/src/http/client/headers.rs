@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::error::DoorError;
 
 /// Names that the protocol or HTTP itself sets.
-const RESERVED: [&str; 17] = [
+const RESERVED: [&str; 18] = [
     "accept",
     "accept-encoding",
     "connection",
@@ -20,6 +20,7 @@ const RESERVED: [&str; 17] = [
     "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
+    "proxy-authorization",
     "te",
     "transfer-encoding",
     "upgrade",
