@@ -25,3 +25,4 @@ pub mod logging;
 pub mod plan;
 pub mod progress;
 pub mod shape;
+pub mod tasks;

@@ -6,11 +6,11 @@ use alloc::string::String;
 use mcpact_spec::Revision;
 use mcpact_spec::tables::meta;
 use mcpact_wire::id::Id;
-use mcpact_wire::raw::{JsonKind, Object};
+use mcpact_wire::raw::Object;
 
 use crate::shape::ShapeError;
 use crate::shape::members::{Members, or_same};
-use crate::shape::meta::strip;
+use crate::shape::meta::{put, strip};
 
 /// The parameters of a notification on the stream that this listen request opened.
 ///
@@ -21,13 +21,7 @@ use crate::shape::meta::strip;
 pub fn tagged(params: Option<&str>, listen: &Id) -> Result<String, ShapeError> {
     let raw = params.unwrap_or("{}");
     let mut body = Members::of_body(raw)?;
-    let is_object = |raw: &&str| JsonKind::of(raw) == JsonKind::Object;
-    let existing = body.get("_meta").filter(is_object).unwrap_or("{}");
-    let mut keys = Members::of_body(existing)?;
-    keys.set(meta::SUBSCRIPTION_ID, String::from(listen.raw()));
-    if let Some(keys) = keys.finish() {
-        body.set("_meta", keys);
-    }
+    put(&mut body, meta::SUBSCRIPTION_ID, listen.raw())?;
     Ok(or_same(body.finish(), raw).into_owned())
 }
 

@@ -17,16 +17,16 @@ use mcpact_wire::raw::ObjectWriter;
 
 use super::tag::{untagged, uri_in};
 use crate::fault::fault;
+use crate::input::Backoff;
 
 /// How much a session may wish for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WishLimits {
     /// Resources that it may be subscribed to, and subscriptions that may be under way.
     pub uris: usize,
-    /// The pause before a stream that broke is opened again.
-    pub first_pause: Duration,
-    /// The longest pause; a stream that lived longer was a good one.
-    pub longest_pause: Duration,
+    /// The pauses before a stream that broke is opened again; one that lived longer than the
+    /// longest was a good one.
+    pub backoff: Backoff,
 }
 
 /// What is to be done, in this order.
@@ -249,7 +249,7 @@ impl Wishes {
             }
         } else if let Some(open) = self.open.take_if(|open| open.stream == stream) {
             self.has_gap = true;
-            if now.since(open.since) > self.limits.longest_pause {
+            if now.since(open.since) > self.limits.backoff.longest {
                 self.failures = 0;
             }
         } else {
@@ -349,7 +349,7 @@ impl Wishes {
         let stream = self.next_stream;
         self.next_stream += 1;
         let after = if self.has_stumbled {
-            self.pause()
+            self.limits.backoff.pause(self.failures.saturating_sub(1))
         } else {
             Duration::ZERO
         };
@@ -374,12 +374,6 @@ impl Wishes {
         self.queued = queued;
         waiting.extend(also);
         waiting
-    }
-
-    fn pause(&self) -> Duration {
-        let doubled = self.failures.saturating_sub(1).min(16);
-        let pause = self.limits.first_pause.saturating_mul(1 << doubled);
-        pause.min(self.limits.longest_pause)
     }
 
     fn is_granted(&self, uri: &str) -> bool {

@@ -8,12 +8,11 @@ use mcpact_spec::{Feature, Method, Revision};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 
 use crate::shape::members::{Members, or_same};
+use crate::shape::meta::RELATED_TASK;
 use crate::shape::{ShapeError, lower_request};
 
 /// Keys of `_meta` that the protocol keeps for itself.
 const RESERVED: &str = "io.modelcontextprotocol/";
-/// Ties a message to a task of 2025-11-25.
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// Members of a request that cross only between revisions that both have the feature.
 const MEMBERS: [(&str, Feature); 3] = [

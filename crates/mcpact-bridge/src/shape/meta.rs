@@ -11,7 +11,7 @@ use super::members::Members;
 
 const RESERVED: &str = "io.modelcontextprotocol/";
 /// Ties a message to a task of 2025-11-25.
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// What a model may be told while a task of 2025-11-25 runs.
 const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
 
@@ -42,17 +42,24 @@ pub(crate) fn strip(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeE
 /// Says who the server is.
 pub(super) fn sign(result: &mut Members<'_>, server_info: &str) -> Result<(), ShapeError> {
     Object::parse(server_info)?;
-    let raw = result.get("_meta").filter(|raw| is_object(raw));
-    let keys = Object::parse(raw.unwrap_or("{}"))?;
-    if keys.get(meta::SERVER_INFO) == Some(server_info) {
+    put(result, meta::SERVER_INFO, server_info)
+}
+
+/// Gives a key of `_meta` this raw value, in a `_meta` of its own if there is none.
+pub(crate) fn put(
+    body: &mut Members<'_>,
+    key: &'static str,
+    value: &str,
+) -> Result<(), ShapeError> {
+    let raw = body.get("_meta").filter(|raw| is_object(raw));
+    let mut keys = Members::of_body(raw.unwrap_or("{}"))?;
+    if keys.get(key) == Some(value) {
         return Ok(());
     }
-    let others = keys.iter().filter(|(key, _)| *key != meta::SERVER_INFO);
-    let out: String = others
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
-        .raw(meta::SERVER_INFO, server_info)
-        .finish();
-    result.set("_meta", out);
+    keys.set(key, String::from(value));
+    if let Some(keys) = keys.finish() {
+        body.set("_meta", keys);
+    }
     Ok(())
 }
 

@@ -8,8 +8,10 @@ use Revision::V2025_06_18;
 
 const LIMITS: WishLimits = WishLimits {
     uris: 4,
-    first_pause: Duration::from_secs(1),
-    longest_pause: Duration::from_secs(60),
+    backoff: Backoff {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(60),
+    },
 };
 const NOW: Moment = Moment::ZERO;
 

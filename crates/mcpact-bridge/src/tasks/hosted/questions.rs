@@ -1,0 +1,96 @@
+//! What a modern task asks, for a client of 2025-11-25.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Kind, Method, Side, Violation};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::CORE;
+use crate::fault::fault;
+use crate::input::Question;
+use crate::shape::members::Members;
+use crate::shape::meta::{RELATED_TASK, put};
+use crate::shape::{ShapeError, lower_request, with_elicitation_id};
+
+/// The questions under keys that were not seen before: a key means one question for as long as
+/// the task lives.
+///
+/// # Errors
+/// The server asks what the client did not declare, what is no question, or too much.
+pub(super) fn new_ones(
+    task: &str,
+    asked: &str,
+    known: &BTreeMap<Box<str>, Method>,
+    most: usize,
+    client: &Pact,
+    mint: &mut dyn FnMut() -> String,
+) -> Result<Vec<Question>, WireError> {
+    let broken = |why: String| {
+        let message = format!("the server's question cannot be asked: {why}");
+        fault(ErrorCode::InternalError, message, CORE)
+    };
+    let asked = Object::parse(asked).map_err(|error| broken(format!("{error}")))?;
+    let mut questions = Vec::new();
+    for (key, raw) in asked.iter().filter(|(key, _)| !known.contains_key(*key)) {
+        if known.len() + questions.len() >= most {
+            return Err(broken(format!("there are more than {most}")));
+        }
+        let question = read(task, key, raw, client, mint).map_err(broken)?;
+        questions.push(question);
+    }
+    Ok(questions)
+}
+
+fn read(
+    task: &str,
+    key: &str,
+    raw: &str,
+    client: &Pact,
+    mint: &mut dyn FnMut() -> String,
+) -> Result<Question, String> {
+    let request = Object::parse(raw).map_err(|error| format!("{error}"))?;
+    let name = request.get_str("method").unwrap_or_default();
+    let method = Method::parse(&name).ok_or_else(|| format!("`{name}` is no question"))?;
+    let ruling = client.rule_on(Side::Server, Kind::Request, method);
+    if !ruling.is_open() {
+        return Err(ruling.explain());
+    }
+    let params = request.get("params").unwrap_or("{}");
+    let gate = client.rule_on_params(method, Some(params));
+    if let Some(gate) = gate.filter(|gate| gate.violation == Violation::Refuse) {
+        let path = gate.capability.path();
+        return Err(format!("the client did not declare `{path}`"));
+    }
+    let params = lowered(task, method, params, mint).map_err(|error| format!("{error}"))?;
+    Ok(Question {
+        key: Box::from(key),
+        method,
+        params,
+    })
+}
+
+/// `2025-11-25 basic/utilities/tasks#associating-task-related-messages`
+fn lowered(
+    task: &str,
+    method: Method,
+    params: &str,
+    mint: &mut dyn FnMut() -> String,
+) -> Result<String, ShapeError> {
+    let named = match lower_request(method, params, CORE) {
+        Err(ShapeError::NoElicitationId) => {
+            let params = with_elicitation_id(params, &mint())?;
+            lower_request(method, &params, CORE)?.into_owned()
+        }
+        lowered => lowered?.into_owned(),
+    };
+    let mut params = Members::of_body(&named)?;
+    let related = ObjectWriter::new().text("taskId", task).finish();
+    put(&mut params, RELATED_TASK, &related)?;
+    Ok(params.finish().unwrap_or_default())
+}

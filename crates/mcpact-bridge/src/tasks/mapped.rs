@@ -1,0 +1,296 @@
+//! Tasks of the extension, in front of a server of 2025-11-25.
+
+mod entry;
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::time::Moment;
+use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::Object;
+
+use crate::fault::fault;
+use crate::input::{Outcome, ServerAnswer};
+use crate::shape::ShapeError;
+use entry::Task;
+
+/// The revision whose extension this is.
+const MODERN: Revision = Revision::LATEST;
+
+/// The answer to `tasks/update` and `tasks/cancel`: taken note of, and nothing promised.
+pub const ACKNOWLEDGED: &str = r#"{"resultType":"complete"}"#;
+
+/// How much may be mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapLimits {
+    /// Tasks of everybody.
+    pub tasks: usize,
+    /// Tasks of one owner.
+    pub per_owner: usize,
+    /// Questions that one task may ask.
+    pub questions: usize,
+    /// How long a task is remembered, whatever the server says.
+    pub longest: Duration,
+}
+
+/// Where a task stands, and what has to be done to know more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// The `DetailedTask`: the answer to `tasks/get`, and the parameters of `notifications/tasks`.
+    Now(String),
+    /// The same. Besides, open `tasks/result` at the server: only there does it ask what it waits
+    /// for. Its answer goes to [`Mapped::ended`].
+    NowAndOpen(String),
+    /// The task is over. Open `tasks/result` at the server, unless it is open, give its answer to
+    /// [`Mapped::ended`] and take what that says.
+    AfterResult,
+}
+
+/// What a client wants to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// It is known: the answer to `tasks/get`.
+    Known(String),
+    /// Ask the server for its task of this id, and give the answer to [`Mapped::seen`].
+    Ask(Box<str>),
+}
+
+/// The tasks of servers of 2025-11-25, under names of our own.
+///
+/// The server's ids are good in its session only and may be guessed; ours are good for their owner
+/// and must be such that nobody can guess them.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    tasks: BTreeMap<Box<str>, Task>,
+    limits: MapLimits,
+}
+
+impl Mapped {
+    /// No tasks yet.
+    #[must_use]
+    pub const fn new(limits: MapLimits) -> Self {
+        Self {
+            tasks: BTreeMap::new(),
+            limits,
+        }
+    }
+
+    /// Whether there is room for another task of this owner: to be asked before the server makes
+    /// one.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn room(&self, owner: &str) -> Result<(), WireError> {
+        let of_owner = self.tasks.values().filter(|task| *task.owner == *owner);
+        if self.tasks.len() >= self.limits.tasks || of_owner.count() >= self.limits.per_owner {
+            let message = "too many tasks; wait for one to expire";
+            return Err(fault(ErrorCode::InternalError, message, MODERN));
+        }
+        Ok(())
+    }
+
+    /// The server made a task of a call; `session` is our name for the session that it is in. The
+    /// answer is the client's result.
+    ///
+    /// # Errors
+    /// There is no task in the result.
+    pub fn created(
+        &mut self,
+        task: &str,
+        owner: &str,
+        session: u64,
+        result: &str,
+        now: Moment,
+    ) -> Result<String, ShapeError> {
+        let created = Object::parse(result)?;
+        let raw = created.get("task").unwrap_or("null");
+        let entry = Task::new(owner, session, raw, now, self.limits.longest)?;
+        let flat = entry.encode_created(task, created.get("_meta"))?;
+        self.tasks.insert(Box::from(task), entry);
+        Ok(flat)
+    }
+
+    /// A client asks where its task stands.
+    ///
+    /// # Errors
+    /// It has no such task.
+    pub fn get(&self, task: &str, owner: &str) -> Result<Wanted, WireError> {
+        let entry = self.owned(task, owner)?;
+        Ok(match entry.over(task) {
+            Some(detailed) => Wanted::Known(detailed),
+            None => Wanted::Ask(entry.upstream.clone()),
+        })
+    }
+
+    /// The server said where its task stands.
+    ///
+    /// # Errors
+    /// What it said is malformed.
+    pub fn seen(&mut self, task: &str, raw: &str) -> Result<Option<Seen>, ShapeError> {
+        let entry = self.tasks.get_mut(task);
+        entry.map(|entry| entry.seen(task, raw)).transpose()
+    }
+
+    /// A server said in a `notifications/tasks/status` where a task of the session stands: our name
+    /// for it, and as in [`seen`](Self::seen).
+    ///
+    /// # Errors
+    /// What it said is malformed.
+    pub fn told(&mut self, session: u64, raw: &str) -> Result<Option<(String, Seen)>, ShapeError> {
+        let upstream = Object::parse(raw)?
+            .get_str("taskId")
+            .unwrap_or(Cow::Borrowed(""));
+        let found = self.named(session, &upstream).map(String::from);
+        let Some(task) = found else {
+            return Ok(None);
+        };
+        let seen = self.seen(&task, raw)?;
+        Ok(seen.map(|seen| (task, seen)))
+    }
+
+    /// Our name for a task of a server, as it stands in the `related-task` of a question.
+    #[must_use]
+    pub fn named(&self, session: u64, upstream: &str) -> Option<&str> {
+        let is_it = |task: &Task| task.session == session && *task.upstream == *upstream;
+        let mut tasks = self.tasks.iter();
+        tasks.find(|(_, task)| is_it(task)).map(|(id, _)| &**id)
+    }
+
+    /// The server's `tasks/result` was answered, or its session was lost: where the task stands
+    /// now. `server_info` is who the result shall be from.
+    #[must_use]
+    pub fn ended(
+        &mut self,
+        task: &str,
+        outcome: &Outcome,
+        server_info: Option<&str>,
+    ) -> Option<String> {
+        let entry = self.tasks.get_mut(task)?;
+        entry.end(outcome, server_info);
+        entry.over(task)
+    }
+
+    /// A session is over, and its tasks with it: our names for those that had not ended.
+    #[must_use]
+    pub fn session_lost(&mut self, session: u64) -> Vec<Box<str>> {
+        let message = "the session of the server that ran the task is lost";
+        let error = fault(ErrorCode::InternalError, message, MODERN).encode();
+        let mut lost = Vec::new();
+        for (id, task) in &mut self.tasks {
+            if task.session == session && task.over(id).is_none() {
+                task.end(&Outcome::Error(error.clone()), None);
+                lost.push(id.clone());
+            }
+        }
+        lost
+    }
+
+    /// The server asks something for a task: the key under which the client finds the question,
+    /// which is in its words already (see [`raise_question`](crate::input::raise_question)).
+    ///
+    /// # Errors
+    /// What to answer the server: there is no such task, or it asked too much.
+    pub fn asked(
+        &mut self,
+        task: &str,
+        id: Id,
+        method: Method,
+        question: String,
+    ) -> Result<String, WireError> {
+        let refused = |message| fault(ErrorCode::InternalError, message, Revision::LATEST_LEGACY);
+        let most = self.limits.questions;
+        let entry = self.tasks.get_mut(task);
+        let entry = entry.ok_or_else(|| refused("the task is not known any more"))?;
+        if entry.asked >= most {
+            return Err(refused("the task asks too many questions"));
+        }
+        Ok(entry.ask(id, method, question))
+    }
+
+    /// The server takes a question back.
+    pub fn withdrawn(&mut self, task: &str, id: IdRef<'_>) {
+        if let Some(entry) = self.tasks.get_mut(task) {
+            entry.pending.retain(|_, pending| pending.id.as_ref() != id);
+        }
+    }
+
+    /// A client answers questions: what to answer the server. Answers to what is not asked, or not
+    /// any more, are nobody's. The client gets [`ACKNOWLEDGED`].
+    ///
+    /// # Errors
+    /// It has no such task, or the answers are malformed; then none of them was taken.
+    pub fn update(
+        &mut self,
+        task: &str,
+        owner: &str,
+        responses: Option<&str>,
+    ) -> Result<Vec<ServerAnswer>, WireError> {
+        self.owned(task, owner)?;
+        let malformed = || {
+            let message = "`inputResponses` must be an object of objects";
+            fault(ErrorCode::InvalidParams, message, MODERN)
+        };
+        let responses = Object::parse(responses.unwrap_or("null")).map_err(|_| malformed())?;
+        if responses.iter().any(|(_, raw)| Object::parse(raw).is_err()) {
+            return Err(malformed());
+        }
+        let entry = self.tasks.get_mut(task);
+        let answers = entry.map(|entry| entry.answer(&responses));
+        Ok(answers.unwrap_or_default())
+    }
+
+    /// A client wants its task cancelled: the server's id, if there is still something to cancel.
+    /// Whatever the server says to that, the client gets [`ACKNOWLEDGED`].
+    ///
+    /// # Errors
+    /// It has no such task.
+    pub fn cancel(&self, task: &str, owner: &str) -> Result<Option<Box<str>>, WireError> {
+        let entry = self.owned(task, owner)?;
+        let is_over = entry.over(task).is_some();
+        Ok((!is_over).then(|| entry.upstream.clone()))
+    }
+
+    /// Forgets the tasks whose time is up: our names for them.
+    #[must_use]
+    pub fn expire(&mut self, now: Moment) -> Vec<Box<str>> {
+        let mut gone = Vec::new();
+        self.tasks.retain(|id, task| {
+            let stays = task.expires > now;
+            if !stays {
+                gone.push(id.clone());
+            }
+            stays
+        });
+        gone
+    }
+
+    /// When the next task is forgotten.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Moment> {
+        self.tasks.values().map(|task| task.expires).min()
+    }
+
+    /// Whether this owner has this task, as for the filter of a stream.
+    #[must_use]
+    pub fn owns(&self, task: &str, owner: &str) -> bool {
+        self.owned(task, owner).is_ok()
+    }
+
+    fn owned(&self, task: &str, owner: &str) -> Result<&Task, WireError> {
+        let entry = self.tasks.get(task).filter(|entry| *entry.owner == *owner);
+        entry.ok_or_else(|| {
+            let message = format!("there is no task `{task}`, or it has expired");
+            fault(ErrorCode::InvalidParams, message, MODERN)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

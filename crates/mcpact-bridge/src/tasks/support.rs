@@ -1,0 +1,176 @@
+//! What tools say about tasks, and how a call runs because of it.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::task_rule::TaskSupport;
+use mcpact_spec::Capability;
+use mcpact_wire::raw::{Object, elements};
+
+use crate::shape::ShapeError;
+use crate::shape::members::{Members, each_element, or_same};
+
+/// How a call to a server of 2025-11-25 runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As any other call.
+    Plain,
+    /// As a task, which the client follows.
+    Task,
+    /// As a task that is waited for here, since the tool runs in no other way and the client knows
+    /// no tasks: `tasks/result` takes the place of the call.
+    Waited,
+}
+
+/// What the tools of one server said in `execution.taskSupport`, which newer clients are not told.
+#[derive(Clone, Debug)]
+pub struct TaskSupports {
+    tools: BTreeMap<Box<str>, TaskSupport>,
+    most: usize,
+}
+
+impl TaskSupports {
+    /// Remembers at most so many tools; those beyond count as never running as a task.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self {
+            tools: BTreeMap::new(),
+            most,
+        }
+    }
+
+    /// Takes note of a page of tools, as the server sent it.
+    ///
+    /// # Errors
+    /// The page is malformed.
+    pub fn learn(&mut self, page: &str) -> Result<(), ShapeError> {
+        let page = Object::parse(page)?;
+        for tool in elements(page.get("tools").unwrap_or("[]"))? {
+            let Ok(tool) = Object::parse(tool) else {
+                continue;
+            };
+            let Some(name) = tool.get_str("name") else {
+                continue;
+            };
+            let execution = tool
+                .get("execution")
+                .and_then(|raw| Object::parse(raw).ok());
+            let word = execution.and_then(|execution| execution.get_str("taskSupport"));
+            self.note(&name, TaskSupport::parse(word.as_deref()));
+        }
+        Ok(())
+    }
+
+    /// Only what differs from the default is worth keeping.
+    fn note(&mut self, name: &str, support: TaskSupport) {
+        if support == TaskSupport::Forbidden {
+            self.tools.remove(name);
+        } else if self.tools.len() < self.most || self.tools.contains_key(name) {
+            self.tools.insert(Box::from(name), support);
+        }
+    }
+
+    /// How a call of this tool runs, for a client that follows tasks or not.
+    #[must_use]
+    pub fn way(&self, tool: &str, server: &CapabilitySet, follows_tasks: bool) -> Way {
+        if !server.declared().has(Capability::ServerTasksToolsCall) {
+            return Way::Plain;
+        }
+        match (self.tools.get(tool), follows_tasks) {
+            (Some(TaskSupport::Optional | TaskSupport::Required), true) => Way::Task,
+            (Some(TaskSupport::Required), false) => Way::Waited,
+            (Some(TaskSupport::Optional | TaskSupport::Forbidden) | None, _) => Way::Plain,
+        }
+    }
+}
+
+/// The parameters of a call that is to run as a task.
+///
+/// # Errors
+/// The parameters are malformed.
+pub fn with_task(params: &str) -> Result<String, ShapeError> {
+    let mut params = Members::of_body(params)?;
+    params.set("task", String::from("{}"));
+    Ok(params.finish().unwrap_or_default())
+}
+
+/// The id of the task that a server of 2025-11-25 made of a call; none when it made none.
+#[must_use]
+pub fn created_task(result: &str) -> Option<Cow<'_, str>> {
+    let task = Object::parse(result).ok()?.get("task")?;
+    Object::parse(task).ok()?.get_str("taskId")
+}
+
+/// A page of a modern server's tools for a client whose tasks are hosted here: each runs either
+/// way.
+///
+/// # Errors
+/// The page is malformed.
+pub fn with_task_support(page: &str) -> Result<Cow<'_, str>, ShapeError> {
+    let mut body = Members::of_body(page)?;
+    body.rewrite("tools", |raw| {
+        each_element(raw, |raw| {
+            let Some(mut tool) = Members::of_value(raw)? else {
+                return Ok(None);
+            };
+            tool.set("execution", String::from(r#"{"taskSupport":"optional"}"#));
+            Ok(tool.finish())
+        })
+    })?;
+    Ok(or_same(body.finish(), page))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcpact_spec::Side;
+
+    const PAGE: &str = r#"{"tools":[{"name":"never"},{"name":"either","execution":{"taskSupport":"optional"}},{"name":"only","execution":{"taskSupport":"required"}},7,{}]}"#;
+
+    /// BB-25, XR-10: what a modern client is not told is remembered, and a tool that runs only as a
+    /// task does so also for a client that knows none.
+    #[test]
+    fn the_tool_and_the_client_decide_how_a_call_runs() {
+        let tasks = CapabilitySet::declaring(Side::Server, [Capability::ServerTasksToolsCall]);
+        let none = CapabilitySet::empty(Side::Server);
+        let mut supports = TaskSupports::new(9);
+        supports.learn(PAGE).unwrap();
+        let cells = [
+            ("never", true, Way::Plain),
+            ("either", true, Way::Task),
+            ("either", false, Way::Plain),
+            ("only", true, Way::Task),
+            ("only", false, Way::Waited),
+            ("unheard of", true, Way::Plain),
+        ];
+        for (tool, follows, expected) in cells {
+            assert_eq!(supports.way(tool, &tasks, follows), expected, "{tool}");
+            assert_eq!(supports.way(tool, &none, follows), Way::Plain, "{tool}");
+        }
+        supports.learn(r#"{"tools":[{"name":"only"}]}"#).unwrap();
+        assert_eq!(supports.way("only", &tasks, true), Way::Plain, "changed");
+        let mut small = TaskSupports::new(1);
+        small.learn(PAGE).unwrap();
+        assert_eq!(small.way("only", &tasks, true), Way::Plain, "no room");
+    }
+
+    #[test]
+    fn hosted_tasks_are_offered_for_every_tool() {
+        let offered = with_task_support(r#"{"tools":[{"name":"t"}],"nextCursor":"c"}"#).unwrap();
+        let expected =
+            r#"{"tools":[{"name":"t","execution":{"taskSupport":"optional"}}],"nextCursor":"c"}"#;
+        assert_eq!(offered, expected);
+    }
+
+    #[test]
+    fn a_call_becomes_a_task() {
+        let params = with_task(r#"{"name":"t"}"#).unwrap();
+        assert_eq!(params, r#"{"name":"t","task":{}}"#);
+        let created = r#"{"task":{"taskId":"1","status":"working"}}"#;
+        assert_eq!(created_task(created).as_deref(), Some("1"));
+        assert_eq!(created_task(r#"{"content":[]}"#), None);
+    }
+}
