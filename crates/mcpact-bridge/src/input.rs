@@ -12,6 +12,7 @@
 mod answer;
 mod attribution;
 mod backoff;
+mod check_boxes;
 mod claims;
 mod ending;
 mod park;

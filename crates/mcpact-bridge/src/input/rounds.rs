@@ -29,10 +29,11 @@ use mcpact_wire::scan::{quote, text};
 
 use super::answer::{CANCELLED, fits, is_accept};
 use super::backoff::Backoff;
+use super::check_boxes::CheckBoxes;
 use super::ending::{Ending, unanswered_call};
 use crate::fault::fault;
 use crate::shape::lower_answer;
-use plan::{Plan, Reading, Visit};
+use plan::{Plan, Planned, Reading, Visit};
 
 /// How far a server may go before it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +129,7 @@ struct Open {
     key: Box<str>,
     method: Method,
     visit: Option<usize>,
+    boxes: Option<CheckBoxes>,
 }
 
 /// A call of a legacy client on its way through the rounds of a modern server.
@@ -274,10 +276,11 @@ impl Rounds {
         }
     }
 
-    fn ask(&mut self, planned: Vec<(Question, Option<Visit>)>) -> Turn {
+    fn ask(&mut self, planned: Vec<Planned>) -> Turn {
         let mut questions = Vec::with_capacity(planned.len());
-        for (question, visit) in planned {
-            let visit = visit.map(|visit| {
+        for planned in planned {
+            let question = planned.question;
+            let visit = planned.visit.map(|visit| {
                 self.visits.push(visit);
                 self.visits.len() - 1
             });
@@ -285,6 +288,7 @@ impl Rounds {
                 key: question.key.clone(),
                 method: question.method,
                 visit,
+                boxes: planned.boxes,
             });
             questions.push(question);
         }
@@ -329,7 +333,10 @@ impl Rounds {
             Heard::Result(_) | Heard::Error(_) | Heard::Lost(_) => None,
         };
         match raised {
-            Some(answer) => Ok(answer.into_owned()),
+            Some(answer) => Ok(match &open.boxes {
+                Some(boxes) => boxes.gather(&answer),
+                None => answer.into_owned(),
+            }),
             None if open.method == Method::ElicitationCreate => Ok(CANCELLED.into()),
             None => Err(self.unanswered(open, answer)),
         }

@@ -52,7 +52,8 @@ pub fn raise_result<'a>(
     if result_of(method) == Some(Object::ListToolsResult) {
         result.rewrite("tools", |raw| each_element(raw, |raw| tool::raise(raw, to)))?;
     }
-    if kind_of(&result, "resultType") != Some(JsonKind::String) {
+    // To a legacy server the word means nothing; to the client it could mean a question or a task.
+    if result.get_str("resultType").as_deref() != Some(COMPLETE) {
         result.set_str("resultType", COMPLETE);
     }
     if method.is_cacheable() && to.has(Feature::CacheHints) {

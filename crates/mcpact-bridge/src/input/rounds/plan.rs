@@ -12,6 +12,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Question;
 use crate::input::answer::{ACCEPTED, CANCELLED};
+use crate::input::check_boxes::{CheckBoxes, spread};
 use crate::input::question::{Unlowered, is_question, lower_question};
 use crate::shape::with_elicitation_id;
 
@@ -50,11 +51,19 @@ impl Visit {
     }
 }
 
+/// A question, and what must be known to understand its answer.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) question: Question,
+    pub(super) visit: Option<Visit>,
+    pub(super) boxes: Option<CheckBoxes>,
+}
+
 /// What a round takes.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// What the client must be asked.
-    pub(super) questions: Vec<(Question, Option<Visit>)>,
+    pub(super) questions: Vec<Planned>,
     /// What is known without asking.
     pub(super) answers: Vec<(Box<str>, String)>,
     /// The earlier visits that the server still waits for.
@@ -100,21 +109,40 @@ impl Reading<'_> {
             return Ok(());
         }
         let params = self.identify(visit.as_mut(), params)?;
-        match lower_question(method, &params, self.downstream) {
-            Ok(params) => {
+        match self.lower(method, &params) {
+            Ok((params, boxes)) => {
                 let key = key.into();
                 let question = Question {
                     key,
                     method,
                     params,
                 };
-                plan.questions.push((question, visit));
+                plan.questions.push(Planned {
+                    question,
+                    visit,
+                    boxes,
+                });
             }
             // The nearest meaning: the user saw no form and chose nothing.
             Err(Unlowered::Inexpressible) => plan.answers.push((key.into(), CANCELLED.into())),
             Err(Unlowered::Violation(what)) => return Err(what),
         }
         Ok(())
+    }
+
+    fn lower(
+        &self,
+        method: Method,
+        params: &str,
+    ) -> Result<(String, Option<CheckBoxes>), Unlowered> {
+        match lower_question(method, params, self.downstream) {
+            Err(Unlowered::Inexpressible) => {
+                let (form, boxes) = spread(params).ok_or(Unlowered::Inexpressible)?;
+                let lowered = lower_question(method, &form, self.downstream)?;
+                Ok((lowered, Some(boxes)))
+            }
+            lowered => lowered.map(|params| (params, None)),
+        }
     }
 
     /// A URL that the user already agreed to visit is not shown again.

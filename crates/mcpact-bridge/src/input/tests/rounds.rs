@@ -348,22 +348,40 @@ fn results_after_a_question_are_not_first() {
 #[test]
 fn forms_follow_the_revision_of_the_client_or_are_dismissed() {
     let mut rounds = call(Method::ToolsCall, V2025_06_18, r#"{"elicitation":{}}"#);
-    let turn = step(&mut rounds, &asking(&[("m", MULTI), ("f", FORM)], None), 1);
-    let questions = asked(turn);
-    let [question] = questions.as_slice() else {
-        panic!("{questions:?}");
-    };
-    let plain = value!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
-    assert_eq!((&*question.key, json(&question.params)), ("f", plain));
-    rounds.heard("f", Heard::Result(r#"{"action":"accept","content":{}}"#));
+    let hopeless = MULTI.replace(r#""enum":["x"]"#, r#""pattern":"x""#);
+    let round = asking(&[("h", &hopeless), ("m", MULTI), ("f", FORM)], None);
+    let questions = asked(step(&mut rounds, &round, 1));
+    let asked_for: Vec<_> = questions
+        .iter()
+        .map(|question| {
+            (
+                &*question.key,
+                json(&question.params)["requestedSchema"].clone(),
+            )
+        })
+        .collect();
+    let boxes = value!({"type": "object", "properties": {"a_1": {"type": "boolean", "title": "a: x"}}, "required": []});
+    let plain = value!({"type": "object", "properties": {}});
+    assert_eq!(asked_for, [("m", boxes), ("f", plain)]);
+    let accept = r#"{"action":"accept","content":{"a_1":true}}"#;
+    assert_eq!(rounds.heard("m", Heard::Result(accept)), None);
+    let accept = r#"{"action":"accept","content":{}}"#;
+    assert_eq!(rounds.heard("f", Heard::Result(accept)), Some(Turn::Again));
     let next = json(&rounds.next_params("{}"));
-    let responses = value!({"m": {"action": "cancel"}, "f": {"action": "accept", "content": {}}});
+    let responses = value!({
+        "h": {"action": "cancel"},
+        "m": {"action": "accept", "content": {"a": ["x"]}},
+        "f": {"action": "accept", "content": {}},
+    });
     assert_eq!(next["inputResponses"], responses);
 
-    let turn = step(&mut rounds, &asking(&[("m", MULTI)], None), 2);
+    let turn = step(&mut rounds, &asking(&[("h", &hopeless)], None), 2);
     assert_eq!(turn, Turn::Again, "there is nobody to wait for");
-    let mut able = tool();
-    asked(step(&mut able, &asking(&[("m", MULTI)], None), 1));
+    let able = asked(step(&mut tool(), &asking(&[("m", MULTI)], None), 1));
+    assert!(
+        able[0].params.contains(r#""type":"array""#),
+        "who has choices gets them"
+    );
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn a_question_is_no_answer() {
     assert!(matches!(faulty, Err(ShapeError::Malformed(_))));
 }
 
-/// XR-10, XR-12: a modern client gets every member that its revision requires.
+/// XR-10, XR-12, BB-27: a modern client gets every member that its revision requires.
 #[test]
 fn results_are_raised_by_their_method() {
     let info = Some(r#"{"name":"s","version":"1"}"#);
@@ -136,10 +136,18 @@ fn results_are_raised_by_their_method() {
         (
             "what is there stays",
             Method::ResourcesRead,
-            r#"{"contents":[],"resultType":"task","ttlMs":7,"cacheScope":"public"}"#,
+            r#"{"contents":[],"resultType":"complete","ttlMs":7,"cacheScope":"public"}"#,
             V2026_07_28,
             None,
-            r#"{"contents":[],"resultType":"task","ttlMs":7,"cacheScope":"public"}"#,
+            r#"{"contents":[],"resultType":"complete","ttlMs":7,"cacheScope":"public"}"#,
+        ),
+        (
+            "a legacy server neither asks nor starts a task this way",
+            Method::ToolsCall,
+            r#"{"resultType":"input_required","content":[]}"#,
+            V2026_07_28,
+            None,
+            r#"{"resultType":"complete","content":[]}"#,
         ),
         (
             "what is there but means nothing does not",
