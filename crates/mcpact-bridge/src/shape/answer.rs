@@ -84,6 +84,7 @@ mod tests {
     use super::*;
     use Revision::{V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
+    /// BB-28: an array of one block is that block where there are no arrays.
     #[test]
     fn answers_follow_the_revision() {
         let sampled = Method::SamplingCreateMessage;

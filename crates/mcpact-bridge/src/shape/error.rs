@@ -3,8 +3,10 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use mcpact_spec::{ErrorCode, Feature, Method, Revision};
+use mcpact_wire::codec;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 
 use super::fault::ShapeError;
@@ -45,6 +47,9 @@ pub fn lower_error<'a>(
         Some(code @ ErrorCode::UrlElicitationRequired) if !code.emitted_in(to) => {
             name_urls(&mut error)?;
             set_code(&mut error, ErrorCode::InternalError);
+        }
+        Some(code @ ErrorCode::MissingClientCapability) if !code.emitted_in(to) => {
+            name_missing(&mut error);
         }
         Some(
             ErrorCode::ParseError
@@ -123,11 +128,55 @@ fn name_urls(error: &mut Members<'_>) -> Result<(), ShapeError> {
     Ok(())
 }
 
+/// A legacy client has never seen this code; its user can still read what is missing.
+fn name_missing(error: &mut Members<'_>) {
+    let data = error.get("data").and_then(|raw| Object::parse(raw).ok());
+    let required = data.and_then(|data| data.get("requiredCapabilities"));
+    let mut paths = Vec::new();
+    if let Some(required) = required {
+        leaves("", required, &mut paths);
+    }
+    if paths.is_empty() {
+        return;
+    }
+    let message = error.get_str("message").unwrap_or_default();
+    let note = format!("(the client did not declare `{}`)", paths.join("`, `"));
+    if !message.ends_with(&note) {
+        let message = format!("{message} {note}");
+        error.set_str("message", message.trim_start());
+    }
+}
+
+/// The dotted paths of what a document declares.
+fn leaves(path: &str, raw: &str, out: &mut Vec<String>) {
+    let inner = Object::parse(raw).unwrap_or_default();
+    if inner.is_empty() && !path.is_empty() {
+        out.push(String::from(path));
+    }
+    for (key, raw) in inner.iter() {
+        if path.is_empty() {
+            leaves(key, raw, out);
+        } else {
+            leaves(&format!("{path}.{key}"), raw, out);
+        }
+    }
+}
+
+/// An error of a server that answers no request in particular, as a message for a client; none
+/// when its revision requires an id in every error. Then only the HTTP status can tell.
+#[must_use]
+pub fn unattributed_error(error: &str, to: Revision) -> Option<String> {
+    to.has(Feature::ErrorWithoutId)
+        .then(|| codec::error(None, error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Revision::{V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28};
+    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
+    /// BA-04, BA-19: a legacy client hears of a resource that is not there in its own words, and of
+    /// what it did not declare in any.
     #[test]
     fn errors_are_lowered_by_code_and_method() {
         let named = r#"{"code":-32602,"message":"no","data":{"uri":"a:b"}}"#;
@@ -179,6 +228,34 @@ mod tests {
                 r#"{"code":-32021,"message":"m"}"#,
             ),
             (
+                "what is missing is told in words",
+                Method::ToolsCall,
+                r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}}"#,
+                V2025_11_25,
+                r#"{"code":-32021,"message":"m (the client did not declare `elicitation.url`, `roots`)","data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}}"#,
+            ),
+            (
+                "a modern client knows",
+                Method::ToolsCall,
+                r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"roots":{}}}}"#,
+                V2026_07_28,
+                r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"roots":{}}}}"#,
+            ),
+            (
+                "a version is a matter of the gateway",
+                Method::ToolsCall,
+                r#"{"code":-32022,"message":"m"}"#,
+                V2024_11_05,
+                r#"{"code":-32603,"message":"m"}"#,
+            ),
+            (
+                "a code of the server's own",
+                Method::ToolsCall,
+                r#"{"code":-32055,"message":"m"}"#,
+                V2025_11_25,
+                r#"{"code":-32055,"message":"m"}"#,
+            ),
+            (
                 "a URL in words",
                 Method::ToolsCall,
                 url,
@@ -197,9 +274,27 @@ mod tests {
         for (name, method, raw, to, expected) in cells {
             let lowered = lower_error(method, raw, Some("a:b"), to).unwrap();
             assert_eq!(lowered, expected, "{name}");
+            let again = lower_error(method, &lowered, Some("a:b"), to).unwrap();
+            assert_eq!(again, lowered, "{name}: twice is once");
         }
     }
 
+    /// XR-14: an error without an id is not sent to a client that requires one.
+    #[test]
+    fn errors_without_an_id_go_only_where_they_are_known() {
+        let error = r#"{"code":-32600,"message":"m"}"#;
+        for to in [V2024_11_05, V2025_03_26, V2025_06_18] {
+            assert_eq!(unattributed_error(error, to), None, "{to}");
+        }
+        for to in [V2025_11_25, V2026_07_28] {
+            let message = unattributed_error(error, to).unwrap();
+            let message = Object::parse(&message).unwrap();
+            assert_eq!(message.get("error"), Some(error), "{to}");
+            assert_eq!(message.get("id"), None, "{to}");
+        }
+    }
+
+    /// BB-16, BB-17: no code reaches a modern client that its revision keeps for something else.
     #[test]
     fn errors_are_raised_by_code() {
         let cells = [
@@ -208,8 +303,8 @@ mod tests {
                 r#"{"code":-32602,"message":"m","data":{"uri":"u"}}"#,
             ),
             (
-                r#"{"code":-32050,"message":"m","data":[1, 2]}"#,
-                r#"{"code":-32603,"message":"m","data":{"upstreamCode":-32050,"upstreamData":[1, 2]}}"#,
+                r#"{"code":-32055,"message":"m","data":[1, 2]}"#,
+                r#"{"code":-32603,"message":"m","data":{"upstreamCode":-32055,"upstreamData":[1, 2]}}"#,
             ),
             (
                 r#"{"code":-32022,"message":"m"}"#,

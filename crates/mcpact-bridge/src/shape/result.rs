@@ -34,7 +34,8 @@ pub fn lower_result(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, s
 
 /// A legacy server's result for a client that speaks the newer revision `to`.
 ///
-/// `server_info` is the raw `Implementation` that the result shall name. Answers of a client, and
+/// The result is a complete one whatever it says itself. `server_info` is the raw `Implementation`
+/// that it shall name. Answers of a client, and
 /// revisions in which results have no type, need nothing of this.
 ///
 /// # Errors

@@ -21,15 +21,17 @@ pub(super) fn lower(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeE
     if to.has(Feature::AnyStructuredContent) {
         return Ok(());
     }
-    if to.has(Feature::StructuredOutput) {
-        wrap(result);
-        return Ok(());
-    }
     let Some(value) = result.get(MEMBER).map(ToOwned::to_owned) else {
         return Ok(());
     };
-    say_as_text(result, &value)?;
-    result.remove(MEMBER);
+    if !to.has(Feature::StructuredOutput) {
+        say_as_text(result, &value)?;
+        result.remove(MEMBER);
+    } else if JsonKind::of(&value) != JsonKind::Object {
+        // Who made the schema did not think of a wrapper, and its model may not either.
+        say_as_text(result, &value)?;
+        wrap(result);
+    }
     Ok(())
 }
 
@@ -78,7 +80,8 @@ mod tests {
     use super::*;
     use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
-    /// XR-03: what only the structured content says is said in text where there is none.
+    /// XR-03, BA-20: what only the structured content says, or says in another form, is said in
+    /// text.
     #[test]
     fn content_stays_readable() {
         let cells = [
@@ -116,13 +119,13 @@ mod tests {
                 "an array is wrapped",
                 r#"{"content":[],"structuredContent":[1, 2]}"#,
                 V2025_11_25,
-                r#"{"content":[],"structuredContent":{"result":[1, 2]}}"#,
+                r#"{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1, 2]}}"#,
             ),
             (
                 "null is a value",
                 r#"{"content":[],"structuredContent":null}"#,
                 V2025_06_18,
-                r#"{"content":[],"structuredContent":{"result":null}}"#,
+                r#"{"content":[{"type":"text","text":"null"}],"structuredContent":{"result":null}}"#,
             ),
             (
                 "anything goes",

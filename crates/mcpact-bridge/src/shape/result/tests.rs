@@ -24,7 +24,7 @@ fn results_are_lowered_by_their_method() {
             Method::ToolsCall,
             r#"{"content":[],"structuredContent":[1],"resultType":"complete"}"#,
             V2025_11_25,
-            r#"{"content":[],"structuredContent":{"result":[1]}}"#,
+            r#"{"content":[{"type":"text","text":"[1]"}],"structuredContent":{"result":[1]}}"#,
         ),
         (
             "tools/call",
@@ -112,7 +112,7 @@ fn a_question_is_no_answer() {
     assert!(matches!(faulty, Err(ShapeError::Malformed(_))));
 }
 
-/// XR-10, XR-12, BB-27: a modern client gets every member that its revision requires.
+/// XR-10, XR-12, BB-02, BB-27: a modern client gets every member that its revision requires.
 #[test]
 fn results_are_raised_by_their_method() {
     let info = Some(r#"{"name":"s","version":"1"}"#);
