@@ -13,6 +13,7 @@ mod messages;
 mod pairs;
 mod peer;
 mod principals;
+mod questions;
 mod safety;
 mod sessions;
 mod shapes;

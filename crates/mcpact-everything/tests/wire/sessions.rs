@@ -190,7 +190,7 @@ async fn http_sse_is_served_when_asked_for() {
     );
 }
 
-/// T4, L26: a server that stops ends its listeners with a result, and does not wait for them.
+/// T4, L26, P10: a server that stops ends its listeners with a result, and does not wait for them.
 #[tokio::test]
 async fn a_server_that_stops_ends_its_listeners() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

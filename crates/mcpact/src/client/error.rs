@@ -5,8 +5,11 @@ use std::time::Duration;
 use mcpact_engine::client::{Failure, ProbeFailure};
 use mcpact_engine::refusal::ApiMisuse;
 use mcpact_engine::trail::Trail;
+use mcpact_spec::ErrorCode;
 use mcpact_transport::error::DoorError;
 use serde_json::Value;
+
+use crate::model::{ElicitRequest, UrlRequest};
 
 /// Why a call came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -135,6 +138,24 @@ pub struct RpcError {
     pub message: String,
     /// Its data.
     pub data: Option<Value>,
+}
+
+impl RpcError {
+    /// The pages that must be visited before the request is tried again; none for other errors.
+    #[must_use]
+    pub fn pending_urls(&self) -> Vec<UrlRequest> {
+        if ErrorCode::parse(self.code) != Some(ErrorCode::UrlElicitationRequired) {
+            return Vec::new();
+        }
+        let listed = self.data.as_ref().and_then(|data| data.get("elicitations"));
+        let listed = listed.and_then(Value::as_array).into_iter().flatten();
+        listed
+            .filter_map(|one| match serde_json::from_value(one.clone()) {
+                Ok(ElicitRequest::Url(request)) => Some(request),
+                Ok(ElicitRequest::Form(_)) | Err(_) => None,
+            })
+            .collect()
+    }
 }
 
 /// Why a handler of this client does not answer a question of the server.

@@ -105,13 +105,23 @@ where
     )
 }
 
+/// A question that breaks a rule does not reach its handler.
+fn refused(fault: &impl std::error::Error) -> AnswerError {
+    AnswerError::invalid(fault.to_string())
+}
+
 impl Handlers {
     pub(super) fn on_sampling<F, Fut>(&mut self, handler: F)
     where
         F: Fn(CreateMessageRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<CreateMessageResult, AnswerError>> + Send + 'static,
     {
-        self.sampling = Some(typed(handler));
+        self.sampling = Some(typed(move |request: CreateMessageRequest| {
+            let fault = request.check().err();
+            let answering =
+                fault.map_or_else(|| Ok(handler(request)), |fault| Err(refused(&fault)));
+            async move { answering?.await }
+        }));
     }
 
     pub(super) const fn with_sampling_tools(&mut self) {
@@ -123,7 +133,11 @@ impl Handlers {
         F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ElicitResult, AnswerError>> + Send + 'static,
     {
-        self.form = Some(typed(handler));
+        self.form = Some(typed(move |form: FormRequest| {
+            let fault = form.check().err();
+            let answering = fault.map_or_else(|| Ok(handler(form)), |fault| Err(refused(&fault)));
+            async move { answering?.await }
+        }));
     }
 
     pub(super) fn on_url<F, Fut>(&mut self, handler: F)

@@ -193,6 +193,17 @@ impl ResourceContents {
 pub struct ReadResult {
     /// What was read; a directory has several.
     pub contents: Vec<ResourceContents>,
+    /// For how many milliseconds the server thinks that it holds; since 2026-07-28. Nothing is kept
+    /// here: whoever keeps it keeps it apart for everyone who may ask.
+    #[serde(rename = "ttlMs", default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// Whether it is the same for everybody, `public`, or not, `private`; since 2026-07-28.
+    #[serde(
+        rename = "cacheScope",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cache_scope: Option<String>,
     /// Metadata.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
     pub meta: Option<Map<String, Value>>,

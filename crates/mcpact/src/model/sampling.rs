@@ -76,6 +76,18 @@ impl SamplingMessage {
     }
 }
 
+/// Which context a client is asked to add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum IncludeContext {
+    /// None.
+    None,
+    /// What this server has said.
+    ThisServer,
+    /// What all servers have said.
+    AllServers,
+}
+
 /// The parameters of `sampling/createMessage`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -87,9 +99,9 @@ pub struct CreateMessageRequest {
     /// What the model is told beforehand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Which context to add: `none`, `thisServer` or `allServers`.
+    /// Which context to add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub include_context: Option<String>,
+    pub include_context: Option<IncludeContext>,
     /// How freely to sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,

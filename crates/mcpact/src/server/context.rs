@@ -170,6 +170,16 @@ impl Context {
         Ok(())
     }
 
+    /// Tells that the user has done what was to be done at the page with this `elicitationId`. Only
+    /// 2025-11-25 has such a message.
+    ///
+    /// # Errors
+    /// The client went away.
+    pub async fn elicitation_complete(&self, elicitation_id: &str) -> Result<(), HandlerError> {
+        let params = json!({ "elicitationId": elicitation_id });
+        self.notify(Method::ElicitationComplete, &params).await
+    }
+
     /// Tells every client that asked that the list of tools has changed.
     pub fn tools_changed(&self) {
         self.call

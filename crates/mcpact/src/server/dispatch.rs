@@ -155,7 +155,9 @@ impl Core {
         };
         let served = self.run(method, &params, &context).await;
         match served {
-            Err(HandlerError(Kind::Interrupted)) => self.ask_back(method, &params, &context),
+            Err(HandlerError(Kind::Interrupted)) if method.may_ask_for_input() => {
+                self.ask_back(method, &params, &context)
+            }
             other => other,
         }
     }

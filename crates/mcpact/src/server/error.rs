@@ -4,6 +4,8 @@ use mcpact_engine::refusal::{Dialect, Refusal, WireError};
 use mcpact_spec::{ErrorCode, Revision, Site};
 use serde_json::{Value, json};
 
+use crate::model::{ElicitRequest, UrlRequest};
+
 /// Why a handler gives no result.
 ///
 /// Any error converts into one by `?`; for a tool that is a failed result that the model may read,
@@ -21,6 +23,8 @@ pub(super) enum Kind {
     },
     /// There is no such resource; the code depends on the revision.
     NoResource(String),
+    /// Pages must be visited first.
+    VisitFirst(Vec<UrlRequest>),
     /// The engine refuses, with a code of its own.
     Refused(Box<Refusal>),
     /// A question is open; the handler will run again with the answer.
@@ -49,6 +53,14 @@ impl HandlerError {
     #[must_use]
     pub fn no_resource(uri: impl Into<String>) -> Self {
         Self(Kind::NoResource(uri.into()))
+    }
+
+    /// The request can be served once the user has visited these pages; the client then tries again.
+    /// Only 2025-11-25 has a code for that. Under other revisions it is a failure whose text names the
+    /// pages: a modern handler asks by [`Context::elicit`](super::Context::elicit) instead.
+    #[must_use]
+    pub fn visit_first(pages: &[UrlRequest]) -> Self {
+        Self(Kind::VisitFirst(pages.to_vec()))
     }
 
     /// A JSON-RPC error of the caller's choice.
@@ -89,6 +101,7 @@ impl HandlerError {
                 let message = format!("Resource not found: {uri}");
                 wire(code.code(), message, Some(json!({ "uri": uri })), revision)
             }
+            Kind::VisitFirst(pages) => visit_first(pages, revision),
             Kind::Refused(refusal) => refusal.on_wire(dialect),
             Kind::Interrupted => wire(
                 ErrorCode::InternalError.code(),
@@ -98,6 +111,19 @@ impl HandlerError {
             ),
         }
     }
+}
+
+fn visit_first(pages: Vec<UrlRequest>, revision: Revision) -> WireError {
+    let code = ErrorCode::UrlElicitationRequired;
+    if code.emitted_in(revision) {
+        let message = String::from("This request requires more information.");
+        let pages: Vec<_> = pages.into_iter().map(ElicitRequest::Url).collect();
+        let data = json!({ "elicitations": pages });
+        return wire(code.code(), message, Some(data), revision);
+    }
+    let pages: Vec<&str> = pages.iter().map(|page| page.url.as_str()).collect();
+    let message = format!("visit {} first, then try again", pages.join(" and "));
+    wire(ErrorCode::InternalError.code(), message, None, revision)
 }
 
 fn wire(code: i64, message: String, data: Option<Value>, revision: Revision) -> WireError {
@@ -130,6 +156,7 @@ impl fmt::Debug for HandlerError {
             Kind::Failed(text) => write!(f, "failed: {text}"),
             Kind::Rpc { code, message, .. } => write!(f, "{message} ({code})"),
             Kind::NoResource(uri) => write!(f, "no resource {uri}"),
+            Kind::VisitFirst(pages) => write!(f, "{} pages to visit first", pages.len()),
             Kind::Refused(refusal) => write!(f, "{refusal}"),
             Kind::Interrupted => f.write_str("waiting for input"),
         }

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use super::context::Context;
 use super::error::{HandlerError, Kind};
 use super::session::Heard;
-use crate::model::{CreateMessageRequest, CreateMessageResult, ElicitRequest, ElicitResult, Root};
+use crate::model::{
+    CreateMessageRequest, CreateMessageResult, ElicitAction, ElicitRequest, ElicitResult, Root,
+};
 
 /// Something that only the client can answer.
 #[derive(Clone, Debug)]
@@ -60,10 +62,33 @@ impl Question {
         request
     }
 
+    /// A question that no client should be asked is the handler's own mistake.
+    fn check(&self) -> Result<(), HandlerError> {
+        match self {
+            Self::Elicit(request) => {
+                if let ElicitRequest::Form(form) = request.as_ref() {
+                    form.check()?;
+                    form.check_secrets()?;
+                }
+                Ok(())
+            }
+            Self::Sample(request) => Ok(request.check()?),
+            Self::Roots => Ok(()),
+        }
+    }
+
     /// Whether an answer has the shape that this question needs; any other is asked for again.
     pub(super) fn accepts(&self, answer: &Value) -> bool {
         match self {
-            Self::Elicit(_) => serde_json::from_value::<ElicitResult>(answer.clone()).is_ok(),
+            Self::Elicit(request) => serde_json::from_value::<ElicitResult>(answer.clone())
+                .is_ok_and(|result| match (request.as_ref(), &result.content) {
+                    (ElicitRequest::Form(form), Some(content))
+                        if result.action == ElicitAction::Accept =>
+                    {
+                        form.fits(content).is_ok()
+                    }
+                    _ => true,
+                }),
             Self::Sample(_) => {
                 serde_json::from_value::<CreateMessageResult>(answer.clone()).is_ok()
             }
@@ -130,6 +155,7 @@ impl Context {
         let questions: Vec<_> = questions.into_iter().collect();
         for (_, question) in &questions {
             self.may_ask(question)?;
+            question.check()?;
         }
         if let Some(task) = &self.call.task {
             return task.ask(questions).await;
@@ -198,16 +224,15 @@ impl Context {
             let params = params.to_string();
             let method = question.method();
             let params =
-                mcpact_bridge::shape::lower_request(method, &params, self.pact().revision())
-                    .map(std::borrow::Cow::into_owned)
-                    .unwrap_or(params);
+                mcpact_bridge::shape::lower_request(method, &params, self.pact().revision())?
+                    .into_owned();
             let asked = self.call.session.ask(method, &params, Patience::default());
             let (text, receiver) = asked.map_err(HandlerError::failed)?;
             self.call.outbox.send(text).await?;
-            open.push((key, receiver));
+            open.push((key, question, receiver));
         }
         let mut answers = Map::new();
-        for (key, receiver) in open {
+        for (key, question, receiver) in open {
             let raw = match receiver.await {
                 Ok(Heard::Result(raw)) => raw,
                 Ok(Heard::Error(raw)) => {
@@ -216,7 +241,12 @@ impl Context {
                 Ok(Heard::Lost(why)) => return Err(HandlerError::failed(why)),
                 Err(_) => return Err(HandlerError::failed("the client went away")),
             };
-            answers.insert(key, serde_json::from_str(&raw)?);
+            let answer = serde_json::from_str(&raw)?;
+            if !question.accepts(&answer) {
+                let text = format!("the client's answer to `{key}` does not fit the question");
+                return Err(HandlerError::failed(text));
+            }
+            answers.insert(key, answer);
         }
         Ok(answers)
     }

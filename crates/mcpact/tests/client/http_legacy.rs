@@ -127,7 +127,7 @@ async fn a_session_that_is_always_forgotten_is_an_error() {
     assert_eq!(server.of("tools/call").len(), 2);
 }
 
-/// T3: a stream that ends before the answer is taken up with the last event id, after the time that
+/// T3, SE-10: a stream that ends before the answer is taken up with the last event id, after the time that
 /// the server wants, and the answer arrives there.
 #[tokio::test]
 async fn a_broken_stream_is_taken_up_again() {

@@ -134,7 +134,7 @@ fn annotated(header: &str) -> Value {
     ] })
 }
 
-/// T4: annotated parameters are mirrored, nested ones too; null and absent ones are not; a tool whose
+/// T4, H11, HH-09, HH-13: annotated parameters are mirrored, nested ones too; null and absent ones are not; a tool whose
 /// annotations break the rules is left out of the list.
 #[tokio::test]
 async fn annotated_parameters_are_mirrored() {
@@ -165,7 +165,7 @@ async fn annotated_parameters_are_mirrored() {
     assert_eq!(calls[1].header("mcp-param-loud"), Some("true"));
 }
 
-/// T4: a header mismatch means that our schema is old: it is fetched once and the call is repeated.
+/// T4, HH-14: a header mismatch means that our schema is old: it is fetched once and the call is repeated.
 #[tokio::test]
 async fn a_header_mismatch_is_worth_one_look() {
     let server = HttpServer::start(|seen| match seen.method() {

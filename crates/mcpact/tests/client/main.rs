@@ -14,6 +14,7 @@ mod http_sse;
 mod line_server;
 mod lines;
 mod own_server;
+mod questions;
 mod rounds;
 mod statuses;
 mod subscriptions;

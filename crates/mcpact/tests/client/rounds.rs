@@ -48,7 +48,7 @@ async fn connect(link: Link) -> Client {
         .unwrap()
 }
 
-/// F16: every question is answered under its key, the state goes back as it came and only when there
+/// F16, P12, MR-01, MR-02, MR-03: every question is answered under its key, the state goes back as it came and only when there
 /// is one, each try has an id of its own, and a result without `resultType` is complete.
 #[tokio::test]
 async fn questions_in_a_result_are_answered() {

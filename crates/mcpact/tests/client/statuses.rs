@@ -69,7 +69,7 @@ async fn trouble_is_not_evidence() {
     assert!(failed.to_string().contains("/mcp"), "{failed}");
 }
 
-/// Errors with an id of the server's own, with none, or that are no JSON-RPC at all, are evidence for
+/// P6: Errors with an id of the server's own, with none, or that are no JSON-RPC at all, are evidence for
 /// a legacy server all the same.
 #[tokio::test]
 async fn strange_errors_mean_legacy() {

@@ -58,7 +58,7 @@ async fn a_legacy_subscription_is_counted() {
     assert_eq!(tools.next().await, None);
 }
 
-/// F17: a modern subscription is a request that stays open; what it reports is told by its id, and
+/// F17, P9: a modern subscription is a request that stays open; what it reports is told by its id, and
 /// dropping it cancels the request.
 #[tokio::test]
 async fn a_modern_subscription_is_a_request() {

@@ -1,0 +1,180 @@
+//! What a form may ask, and whether an answer fits it.
+
+use serde_json::{Map, Value};
+
+use super::elicitation::FormRequest;
+
+/// Words in the names of fields that only a page of the server's own may ask for.
+///
+/// `2025-11-25 client/elicitation#security-considerations`
+const SENSITIVE: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "apikey",
+    "accesstoken",
+    "refreshtoken",
+    "authtoken",
+    "bearertoken",
+    "privatekey",
+    "creditcard",
+    "cardnumber",
+    "cvv",
+    "socialsecurity",
+];
+
+/// Why a form cannot be shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormFault {
+    /// It is not the schema of an object with properties.
+    #[error("the schema of a form is an object with `properties`")]
+    NotAnObject,
+    /// A field is neither text, number, truth value nor a choice.
+    #[error(
+        "field `{0}` is not flat: a form has texts, numbers, truth values and choices, nothing inside of each other"
+    )]
+    NotFlat(String),
+    /// A field asks for a secret.
+    #[error("field `{0}` asks for a secret: send the user to a page by a URL instead")]
+    Sensitive(String),
+}
+
+impl FormRequest {
+    /// Checks that the form has the flat shape that every client can show.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn check(&self) -> Result<(), FormFault> {
+        let schema = &self.requested_schema;
+        let fields = schema.get("properties").and_then(Value::as_object);
+        let Some(fields) = fields.filter(|_| schema["type"] == "object") else {
+            return Err(FormFault::NotAnObject);
+        };
+        match fields.iter().find(|(_, field)| !is_flat(field)) {
+            Some((name, _)) => Err(FormFault::NotFlat(name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that no field asks for a secret, told by its name and title.
+    ///
+    /// # Errors
+    /// One does.
+    pub fn check_secrets(&self) -> Result<(), FormFault> {
+        let fields = self.requested_schema.get("properties");
+        let fields = fields.and_then(Value::as_object).into_iter().flatten();
+        for (name, field) in fields {
+            let title = field["title"].as_str().unwrap_or_default();
+            if is_sensitive(name) || is_sensitive(title) {
+                return Err(FormFault::Sensitive(name.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks what was filled in against the form.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn fits(&self, filled_in: &Map<String, Value>) -> Result<(), String> {
+        let schema = jsonschema::options()
+            .build(&self.requested_schema)
+            .map_err(|error| error.to_string())?;
+        let answer = Value::Object(filled_in.clone());
+        let problem = schema.iter_errors(&answer).next();
+        problem.map_or(Ok(()), |error| {
+            Err(format!("`{}`: {error}", error.instance_path()))
+        })
+    }
+}
+
+fn is_flat(field: &Value) -> bool {
+    match field["type"].as_str() {
+        Some("string") => field.get("oneOf").is_none_or(is_choice),
+        Some("number" | "integer" | "boolean") => true,
+        Some("array") => {
+            let items = &field["items"];
+            items["enum"].is_array() || items.get("anyOf").is_some_and(is_choice)
+        }
+        Some(_) | None => false,
+    }
+}
+
+/// Options with titles.
+fn is_choice(options: &Value) -> bool {
+    let options = options.as_array();
+    options.is_some_and(|all| all.iter().all(|option| option["const"].is_string()))
+}
+
+fn is_sensitive(name: &str) -> bool {
+    let letters = name.chars().filter(|c| c.is_alphanumeric());
+    let plain: String = letters.flat_map(char::to_lowercase).collect();
+    SENSITIVE.iter().any(|word| plain.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn form(properties: Value) -> FormRequest {
+        FormRequest {
+            requested_schema: json!({"type": "object", "properties": properties}),
+            ..FormRequest::default()
+        }
+    }
+
+    #[test]
+    fn only_flat_forms_pass() {
+        for good in [
+            json!({"type": "string", "format": "email"}),
+            json!({"type": "integer", "minimum": 1}),
+            json!({"type": "boolean", "default": true}),
+            json!({"type": "string", "enum": ["a"], "enumNames": ["A"]}),
+            json!({"type": "string", "oneOf": [{"const": "a", "title": "A"}]}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
+            json!({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}}),
+        ] {
+            assert_eq!(form(json!({ "f": good })).check(), Ok(()), "{good}");
+        }
+        for bad in [
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "array", "items": {"type": "object"}}),
+            json!({"type": "string", "oneOf": [{"type": "object"}]}),
+            json!({"$ref": "#/$defs/x"}),
+            json!({}),
+            json!(7),
+        ] {
+            assert!(form(json!({ "f": bad })).check().is_err(), "{bad}");
+        }
+        assert_eq!(FormRequest::default().check(), Err(FormFault::NotAnObject));
+    }
+
+    /// P24: fields that ask for secrets are found by name and title, however they are written.
+    #[test]
+    fn secrets_are_found() {
+        for (name, title) in [
+            ("password", ""),
+            ("userPassword", ""),
+            ("api_key", ""),
+            ("x", "API key"),
+            ("x", "Credit card number"),
+            ("ACCESS-TOKEN", ""),
+        ] {
+            let asked = form(json!({name: {"type": "string", "title": title}}));
+            assert!(asked.check_secrets().is_err(), "{name} {title}");
+        }
+        let harmless = form(json!({"name": {"type": "string"}, "keyboard": {"type": "string"}}));
+        assert_eq!(harmless.check_secrets(), Ok(()));
+    }
+
+    #[test]
+    fn an_answer_must_fit() {
+        let asked = form(json!({"age": {"type": "integer", "minimum": 0}}));
+        let answer = |age: Value| Map::from_iter([("age".to_owned(), age)]);
+        assert!(asked.fits(&answer(json!(3))).is_ok());
+        assert!(asked.fits(&answer(json!(-3))).unwrap_err().contains("age"));
+    }
+}
