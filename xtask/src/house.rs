@@ -11,7 +11,7 @@ const LEFTOVERS: &[&str] = &["todo!(", "#[ignore", "dbg!("];
 
 /// Check that files stay small and that nothing unfinished is left in them.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
-    let files = checkout.rust_files(&["crates", "xtask", "fuzz", "tests"])?;
+    let files = checkout.rust_files(&["crates", "interop", "xtask", "fuzz", "tests"])?;
     let findings = files.iter().flat_map(findings_in).collect();
     Failure::unless_clean(
         "house",
