@@ -5,6 +5,8 @@
 //! session of a legacy client. [`Registry`] is the way back: it holds the streams of modern
 //! clients over the session of a legacy server.
 
+#[cfg(test)]
+mod properties;
 pub mod registry;
 mod tag;
 pub mod wishes;

@@ -7,6 +7,8 @@
 
 pub mod hosted;
 pub mod mapped;
+#[cfg(test)]
+mod properties;
 mod status;
 mod support;
 
