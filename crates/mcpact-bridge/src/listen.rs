@@ -5,10 +5,10 @@
 //! session of a legacy client. [`Registry`] is the way back: it holds the streams of modern
 //! clients over the session of a legacy server.
 
-#[cfg(test)]
-mod properties;
 pub mod registry;
 mod tag;
+#[cfg(test)]
+mod tests;
 pub mod wishes;
 
 pub use registry::Registry;

@@ -7,10 +7,10 @@
 
 pub mod hosted;
 pub mod mapped;
-#[cfg(test)]
-mod properties;
 mod status;
 mod support;
+#[cfg(test)]
+mod tests;
 
 pub use hosted::Hosted;
 pub use mapped::Mapped;
