@@ -64,6 +64,10 @@ pub(crate) struct Everything {
     #[arg(long, requires = "listen", conflicts_with = "stdio")]
     pub(crate) sse: bool,
 
+    /// With `--listen`: also serve clients on a WebSocket at `/ws`
+    #[arg(long, requires = "listen", conflicts_with = "stdio")]
+    pub(crate) websocket: bool,
+
     #[command(flatten)]
     pub(crate) front: Front,
 }

@@ -9,5 +9,7 @@ pub mod http_sse;
 pub mod link;
 pub mod memory;
 pub mod stdio;
+pub mod tcp;
 #[cfg(unix)]
 pub mod unix;
+pub mod websocket;

@@ -19,6 +19,7 @@ mod registry;
 mod seal;
 mod session;
 mod task;
+mod tcp;
 mod uri_template;
 
 pub use builder::{Listening, NoArgs, Server, Settings};
@@ -28,3 +29,4 @@ pub use input::Question;
 pub use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
 pub use principal::Principals;
 pub use registry::CompletionRequest;
+pub use tcp::ListeningLines;

@@ -39,6 +39,13 @@ pub(super) const SECTIONS: &[Section] = &[
         heading: "1.3",
     },
     Section {
+        letter: 'T',
+        first: 1,
+        last: 9,
+        document: REQUIREMENTS,
+        heading: "1.4",
+    },
+    Section {
         letter: 'H',
         first: 1,
         last: 24,

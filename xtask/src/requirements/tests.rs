@@ -170,7 +170,7 @@ fn the_document_beside_the_checkout_must_have_the_same_ids() {
     write(
         &checkout,
         "../shared/REQUIREMENTS.md",
-        &format!("{same}| F22 | new |\n"),
+        &same.replacen("## 1.1 A\n", "## 1.1 A\n| N99 | new |\n", 1),
     );
-    assert!(complaint(&checkout).contains("F22: in section 1.3 of the document"));
+    assert!(complaint(&checkout).contains("N99: in section 1.1 of the document"));
 }

@@ -28,7 +28,10 @@ async fn serve(args: &Everything, revisions: &[Revision]) -> Result<(), CliError
             () = stopped() => Ok(()),
         };
     };
-    let server = server.settings(|settings| settings.http_sse = args.sse);
+    let server = server.settings(|settings| {
+        settings.http_sse = args.sse;
+        settings.websocket = args.websocket;
+    });
     let listening = behind(&args.front, server)?
         .listen(address)
         .await

@@ -1,21 +1,49 @@
-//! Every revision with every revision, on memory and on HTTP, by the library's own client.
+//! Every revision with every revision, on every carrier inside one process, by the library's own client.
 
 use mcpact::client::{Client, ClientError};
 use mcpact::model::ElicitResult;
+use mcpact::server::Server;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Revision};
+use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use serde_json::{Map, Value, json};
 
 use crate::http::Running;
 
+#[derive(Clone, Copy, Debug)]
 enum Carrier {
     Memory,
+    Unix,
+    Tcp,
+    WebSocket,
     Http,
 }
 
+impl Carrier {
+    const ALL: [Self; 5] = [
+        Self::Memory,
+        Self::Unix,
+        Self::Tcp,
+        Self::WebSocket,
+        Self::Http,
+    ];
+}
+
+/// Serves one client on a socket file, which goes with the folder.
+async fn unix(server: Server) -> Link {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = mcpact_transport::unix::listen(&path).await.unwrap();
+    let accepting = tokio::spawn(async move { listener.accept().await.unwrap() });
+    let ours = mcpact_transport::unix::connect(&path).await.unwrap();
+    let theirs = accepting.await.unwrap();
+    tokio::spawn(async move { server.serve(theirs).await });
+    ours
+}
+
 async fn connect(
-    carrier: &Carrier,
+    carrier: Carrier,
     client: Revision,
     server: &[Revision],
 ) -> Result<(Client, Option<Running>), ClientError> {
@@ -28,15 +56,29 @@ async fn connect(
                 json!("Ann"),
             )])))
         });
+    let server = mcpact_everything::server(server);
     match carrier {
         Carrier::Memory => {
             let (ours, theirs) = memory::pair();
-            let server = mcpact_everything::server(server);
             tokio::spawn(async move { server.serve(theirs).await });
             Ok((builder.connect(ours).await?, None))
         }
+        Carrier::Unix => Ok((builder.connect(unix(server).await).await?, None)),
+        Carrier::Tcp => {
+            let address = ([127, 0, 0, 1], 0).into();
+            let listening = server.listen_lines(address).await.unwrap();
+            let url = listening.url();
+            tokio::spawn(listening.run(std::future::pending()));
+            Ok((builder.connect(url).await?, None))
+        }
+        Carrier::WebSocket => {
+            let server = server.settings(|settings| settings.websocket = true);
+            let running = Running::start(server).await;
+            let url = format!("ws://{}/ws", running.address);
+            Ok((builder.connect(url).await?, Some(running)))
+        }
         Carrier::Http => {
-            let running = Running::everything(server).await;
+            let running = Running::start(server).await;
             Ok((builder.connect(running.url.as_str()).await?, Some(running)))
         }
     }
@@ -48,14 +90,14 @@ fn arguments(all: &[(&str, &str)]) -> Map<String, Value> {
         .collect()
 }
 
-/// N15, T1: all 5×5 pairs of single revisions end as the specification's matrix says, on every
+/// N15, T1, T6: all 5×5 pairs of single revisions end as the specification's matrix says, on every
 /// carrier: the same revision works, any other pair finds out that it does not.
 #[tokio::test]
 async fn single_revisions_meet_only_themselves() {
-    for carrier in [Carrier::Memory, Carrier::Http] {
+    for carrier in Carrier::ALL {
         for client in Revision::ALL {
             for server in Revision::ALL {
-                let connected = connect(&carrier, client, &[server]).await;
+                let connected = connect(carrier, client, &[server]).await;
                 match connected {
                     Ok((connected, _running)) => {
                         assert_eq!(client, server, "must not agree");
@@ -73,12 +115,12 @@ async fn single_revisions_meet_only_themselves() {
     }
 }
 
-/// N14, T1: a server of all revisions serves every client in its own, with questions in its way.
+/// N14, T1, T6: a server of all revisions serves every client in its own, with questions in its way.
 #[tokio::test]
 async fn a_server_of_all_revisions_serves_every_client() {
-    for carrier in [Carrier::Memory, Carrier::Http] {
+    for carrier in Carrier::ALL {
         for client in Revision::ALL {
-            let (connected, _running) = connect(&carrier, client, &Revision::ALL).await.unwrap();
+            let (connected, _running) = connect(carrier, client, &Revision::ALL).await.unwrap();
             assert_eq!(connected.pact().revision(), client);
             assert!(connected.list_tools().await.unwrap().len() > 30);
             assert!(!connected.list_prompts().await.unwrap().is_empty());

@@ -26,10 +26,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::Url;
 
-use self::connector::Connector;
 use crate::error::DoorError;
 
 pub use answer::{Answer, AnswerBody};
+pub(crate) use connector::Connector;
 pub use events::EventStream;
 pub use headers::{StaticHeaders, is_reserved};
 pub use proxy::{Proxy, ProxyMode};

@@ -8,6 +8,7 @@ pub mod listener;
 mod serving;
 pub mod tls;
 pub mod token;
+mod upgrade;
 
 pub use answer::{Answer, AnswerBody, Arrival};
 pub use guard::Guard;

@@ -11,6 +11,7 @@ use mcpact_engine::policy::Policy;
 use mcpact_spec::{LogLevel, Revision};
 use mcpact_transport::error::DoorError;
 use mcpact_transport::http::client::{HttpClient, HttpSettings};
+use mcpact_transport::{tcp, websocket};
 use mcpact_wire::model::implementation::Implementation;
 use serde_json::{Map, Value};
 
@@ -20,7 +21,7 @@ use super::driver;
 use super::error::{AnswerError, ClientError, DEFAULT_TIMEOUT};
 use super::handlers::{Handlers, Notification};
 use super::shared::{Limits, Shared};
-use super::target::Target;
+use super::target::{Scheme, Target};
 use super::verdicts::Verdicts;
 use crate::model::{
     CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, Root, UrlRequest,
@@ -288,7 +289,10 @@ impl ClientBuilder {
             source,
         };
         let carrier = match &target {
-            Target::Url(_) => CarrierKind::Http,
+            Target::Url(address) => match Scheme::of(address) {
+                Scheme::Http => CarrierKind::Http,
+                Scheme::WebSocket | Scheme::Tcp => CarrierKind::Stream,
+            },
             #[cfg(unix)]
             Target::Child(_) => CarrierKind::Child,
             Target::Link(_) => CarrierKind::Stream,
@@ -314,8 +318,21 @@ impl ClientBuilder {
                 for (name, value) in &self.headers {
                     settings = settings.header(name, value).map_err(unreachable)?;
                 }
-                let http = HttpClient::new(&address, settings).map_err(unreachable)?;
-                tokio::spawn(driver::http::run(core, http));
+                match Scheme::of(&address) {
+                    Scheme::Http => {
+                        let http = HttpClient::new(&address, settings).map_err(unreachable)?;
+                        tokio::spawn(driver::http::run(core, http));
+                    }
+                    Scheme::WebSocket => {
+                        let link = websocket::connect(&address, &settings).await;
+                        tokio::spawn(driver::lines::run(core, link.map_err(unreachable)?));
+                    }
+                    Scheme::Tcp => {
+                        let place = address.trim_start_matches("tcp://").trim_end_matches('/');
+                        let link = tcp::connect(place).await.map_err(unreachable)?;
+                        tokio::spawn(driver::lines::run(core, link));
+                    }
+                }
             }
             #[cfg(unix)]
             Target::Child(command) => {

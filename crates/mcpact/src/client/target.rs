@@ -8,13 +8,34 @@ use mcpact_transport::stdio::child::ChildCommand;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Target {
-    /// An `http://` or `https://` address.
+    /// An address: `http://`, `https://`, `ws://`, `wss://`, or `tcp://` for lines.
     Url(String),
     /// A program that is started, and started anew if it dies of the first question.
     #[cfg(unix)]
     Child(ChildCommand),
     /// A carrier that is open already: a socket, a piece of memory.
     Link(Link),
+}
+
+/// How an address is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    /// By requests; what has another scheme is told so there.
+    Http,
+    /// By one socket.
+    WebSocket,
+    /// By lines on one connection.
+    Tcp,
+}
+
+impl Scheme {
+    pub(super) fn of(address: &str) -> Self {
+        match address.split_once("://") {
+            Some(("ws" | "wss", _)) => Self::WebSocket,
+            Some(("tcp", _)) => Self::Tcp,
+            Some(_) | None => Self::Http,
+        }
+    }
 }
 
 impl Target {

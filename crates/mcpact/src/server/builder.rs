@@ -26,6 +26,7 @@ use super::registry::{
 };
 use super::seal::Sealer;
 use super::task::TaskStore;
+use super::tcp::ListeningLines;
 use super::uri_template::UriTemplate;
 use crate::error::Error;
 use crate::model::{
@@ -54,6 +55,8 @@ pub struct Settings {
     pub path: String,
     /// Whether 2024-11-05 clients may use the HTTP+SSE transport at `/sse`.
     pub http_sse: bool,
+    /// Whether clients may use a WebSocket at `/ws`.
+    pub websocket: bool,
     /// Names and origins beside loopback's.
     pub guard: Guard,
     /// What HTTP clients must show to be let in; needed on every address that is not loopback's.
@@ -79,6 +82,7 @@ impl Default for Settings {
             session_idle: Duration::from_secs(30 * 60),
             path: String::from("/mcp"),
             http_sse: false,
+            websocket: false,
             guard: Guard::default(),
             token: None,
             allow_remote: false,
@@ -306,6 +310,17 @@ impl Server {
     pub async fn listen(self, address: SocketAddr) -> Result<Listening, Error> {
         let front = HttpFront::bind(self.build()?, address).await?;
         Ok(Listening { front })
+    }
+
+    /// Listens for clients that speak lines over TCP, on loopback only; the server runs once
+    /// [`ListeningLines::run`] is awaited.
+    ///
+    /// # Errors
+    /// The registration is faulty, the address is not loopback's, or it cannot be bound.
+    pub async fn listen_lines(self, address: SocketAddr) -> Result<ListeningLines, Error> {
+        let listener = mcpact_transport::tcp::listen(address).await?;
+        let core = self.build()?;
+        Ok(ListeningLines { listener, core })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod legacy;
 mod modern;
+mod sockets;
 mod sse_transport;
 
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
 use super::event_log::{EventLog, STANDALONE};
 use super::session::Session;
+use sockets::Sockets;
 use sse_transport::SseSessions;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -69,6 +71,7 @@ pub(super) struct HttpEndpoint<B> {
     offered: Offered,
     sessions: Mutex<HashMap<String, Arc<HttpSession>>>,
     sse: SseSessions,
+    sockets: Sockets,
     memory: Mutex<Option<Memory>>,
 }
 
@@ -88,6 +91,7 @@ impl<B: Backend> HttpEndpoint<B> {
             backend,
             sessions: Mutex::default(),
             sse: SseSessions::default(),
+            sockets: Sockets::default(),
             memory: Mutex::default(),
         }
     }
@@ -108,6 +112,7 @@ impl<B: Backend> HttpEndpoint<B> {
     pub(super) fn stop(&self) {
         self.backend.stop();
         self.sessions().clear();
+        self.sockets.stop();
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
@@ -270,6 +275,9 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
             ("/messages", &Verb::POST) if is_sse => {
                 let principal = self.principal(&arrival);
                 self.sse.post(&arrival, &principal).await
+            }
+            ("/ws", &Verb::GET) if self.backend.settings().websocket => {
+                self.sockets.open(&self.backend, self.principal(&arrival))
             }
             _ => Answer::text(404, format!("nothing here; MCP is at {}", self.path())),
         }

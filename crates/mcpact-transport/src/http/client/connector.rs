@@ -24,7 +24,7 @@ use crate::error::DoorError;
 /// TCP and, where the address wants it, TLS, through a proxy where there is one; all within one time
 /// limit.
 #[derive(Clone)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     direct: HttpsConnector<HttpConnector>,
     tls: Arc<ClientConfig>,
     router: Router,
@@ -74,7 +74,7 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    pub(super) fn new(settings: &HttpSettings) -> Result<Self, DoorError> {
+    pub(crate) fn new(settings: &HttpSettings) -> Result<Self, DoorError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         // Messages are small and wait for answers: a delayed segment is a delayed call.
@@ -96,6 +96,20 @@ impl Connector {
 
     pub(super) const fn router(&self) -> &Router {
         &self.router
+    }
+
+    /// Connects for another use than HTTP requests, which no proxy can forward.
+    pub(crate) async fn tunnel(self, address: Uri) -> Result<Pipe, DoorError> {
+        let way = match self.router.way(&address)? {
+            Way::Forwarded { proxy } => Way::Tunnel {
+                proxy,
+                auth: self.router.forwarded_auth(&address),
+            },
+            way @ (Way::Direct | Way::Tunnel { .. } | Way::Socks { .. }) => way,
+        };
+        self.go(way, address)
+            .await
+            .map_err(|error| explain(&*error))
     }
 
     async fn go(mut self, way: Way, address: Uri) -> Result<Pipe, Box<dyn Error + Send + Sync>> {

@@ -60,7 +60,7 @@ impl StaticHeaders {
         Ok(())
     }
 
-    pub(super) const fn all(&self) -> &HeaderMap {
+    pub(crate) const fn all(&self) -> &HeaderMap {
         &self.all
     }
 }

@@ -99,7 +99,7 @@ fn without_credentials(address: &str) -> String {
 
 /// Finds the way to an address.
 #[derive(Clone, Debug)]
-pub(super) struct Router {
+pub(crate) struct Router {
     matcher: Option<Arc<Matcher>>,
     /// Whether this machine is reached directly.
     spares_loopback: bool,

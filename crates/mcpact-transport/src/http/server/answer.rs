@@ -7,6 +7,8 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+use crate::link::Link;
+
 /// A request that was let in and read whole.
 #[derive(Debug)]
 pub struct Arrival {
@@ -62,6 +64,8 @@ pub enum AnswerBody {
     Text(Bytes),
     /// Server-sent events, already framed. Dropping the stream means that the client went away.
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    /// A WebSocket, if the request asks for one; this is called with its link once it is open.
+    Socket(Box<dyn FnOnce(Link) + Send>),
 }
 
 impl Answer {
@@ -102,6 +106,16 @@ impl Answer {
             status: 200,
             headers: Vec::new(),
             body: AnswerBody::Events(Box::pin(stream)),
+        }
+    }
+
+    /// A WebSocket, whose link goes to `run`.
+    #[must_use]
+    pub fn socket(run: impl FnOnce(Link) + Send + 'static) -> Self {
+        Self {
+            status: 101,
+            headers: Vec::new(),
+            body: AnswerBody::Socket(Box::new(run)),
         }
     }
 

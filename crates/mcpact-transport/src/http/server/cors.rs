@@ -40,12 +40,10 @@ pub(super) fn is_preflight(verb: &Method, headers: &HeaderMap) -> bool {
 }
 
 /// What goes with every answer to a page of an origin that was let in.
-pub(super) fn grant(request: &HeaderMap, answer: &mut HeaderMap) {
-    if let Some(origin) = request.get(ORIGIN) {
-        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-        answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
-        answer.append(VARY, HeaderValue::from_static("Origin"));
-    }
+pub(super) fn grant(origin: HeaderValue, answer: &mut HeaderMap) {
+    answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
+    answer.append(VARY, HeaderValue::from_static("Origin"));
 }
 
 /// What the answer to a preflight says besides.

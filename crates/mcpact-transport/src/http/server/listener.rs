@@ -241,7 +241,8 @@ async fn connection<E: Endpoint>(
         .header_read_timeout(limits.header_timeout)
         .max_headers(limits.headers)
         .max_buf_size(limits.header_bytes.max(LEAST_BUFFER))
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
-use http::{Request, Response, StatusCode};
+use http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN, UPGRADE, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 
@@ -15,6 +17,7 @@ use super::cors;
 use super::guard::Guard;
 use super::listener::{Endpoint, Limits};
 use super::token::Token;
+use super::upgrade;
 
 /// What every request needs.
 pub(super) struct Shop<E> {
@@ -27,24 +30,38 @@ pub(super) struct Shop<E> {
 impl<E: Endpoint> Shop<E> {
     pub(super) async fn serve(
         &self,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         peer: SocketAddr,
     ) -> Response<ReplyBody> {
+        let switch = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         if let Err(fault) = self.guard.check(authority, &head.headers) {
             tracing::warn!(%peer, %fault, "request turned away");
             return respond(Answer::text(403, fault.to_string()));
         }
-        let asked = head.headers.clone();
-        let mut response = if cors::is_preflight(&head.method, &asked) {
+        let origin = head.headers.get(ORIGIN).cloned();
+        let mut response = if cors::is_preflight(&head.method, &head.headers) {
             let mut response = respond(Answer::empty(204));
-            cors::permit(&asked, response.headers_mut());
+            cors::permit(&head.headers, response.headers_mut());
             response
         } else {
-            respond(self.answer(head, body, peer).await)
+            let asked = if head.headers.contains_key(UPGRADE) {
+                head.headers.clone()
+            } else {
+                HeaderMap::new()
+            };
+            match self.answer(head, body, peer).await {
+                Answer {
+                    body: AnswerBody::Socket(run),
+                    ..
+                } => respond(upgrade::answer(&asked, switch, run)),
+                answer => respond(answer),
+            }
         };
-        cors::grant(&asked, response.headers_mut());
+        if let Some(origin) = origin {
+            cors::grant(origin, response.headers_mut());
+        }
         response
     }
 
@@ -167,6 +184,7 @@ fn respond(answer: Answer) -> Response<ReplyBody> {
         AnswerBody::Json(bytes) => (Some(JSON), ReplyBody::whole(bytes), false),
         AnswerBody::Text(bytes) => (Some(TEXT), ReplyBody::whole(bytes), false),
         AnswerBody::Events(stream) => (Some(EVENTS), ReplyBody::events(stream), true),
+        AnswerBody::Socket(_) => (None, ReplyBody::whole(Bytes::new()), false),
     };
     let mut response = Response::new(body);
     *response.status_mut() =

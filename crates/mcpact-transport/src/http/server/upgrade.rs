@@ -1,0 +1,64 @@
+//! From a request to a WebSocket: RFC 6455, section 4.2.
+
+use http::HeaderMap;
+use http::header::{
+    CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use super::answer::Answer;
+use crate::link::Link;
+use crate::websocket::{SUBPROTOCOL, config, link};
+
+/// The only version there is.
+const VERSION: &str = "13";
+
+/// Opens the socket that was asked for, or says what is missing.
+pub(super) fn answer(
+    asked: &HeaderMap,
+    switch: OnUpgrade,
+    run: Box<dyn FnOnce(Link) + Send>,
+) -> Answer {
+    if !names(asked, &UPGRADE, "websocket") || !names(asked, &CONNECTION, "upgrade") {
+        return Answer::text(426, "this is the address of a WebSocket").with(UPGRADE, "websocket");
+    }
+    if !names(asked, &SEC_WEBSOCKET_VERSION, VERSION) {
+        return Answer::text(426, "only version 13 of WebSocket is spoken")
+            .with(SEC_WEBSOCKET_VERSION, VERSION);
+    }
+    if !names(asked, &SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL) {
+        return Answer::text(400, "the subprotocol `mcp` must be asked for");
+    }
+    let Some(key) = asked.get(SEC_WEBSOCKET_KEY) else {
+        return Answer::text(400, "the Sec-WebSocket-Key header is missing");
+    };
+    tokio::spawn(async move {
+        match switch.await {
+            Ok(stream) => {
+                let stream = TokioIo::new(stream);
+                let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config()));
+                run(link(socket.await));
+            }
+            Err(error) => tracing::debug!(%error, "no WebSocket was opened"),
+        }
+    });
+    Answer::empty(101)
+        .with(CONNECTION, "Upgrade")
+        .with(UPGRADE, "websocket")
+        .with(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()))
+        .with(SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL)
+}
+
+/// Whether a header with a list has this item.
+fn names(headers: &HeaderMap, header: &HeaderName, item: &str) -> bool {
+    let values = headers.get_all(header).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|value| value.trim().eq_ignore_ascii_case(item))
+}

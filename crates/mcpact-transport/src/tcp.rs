@@ -1,0 +1,109 @@
+//! Lines over TCP, on this machine only: there is nobody who would ask for a token.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::error::DoorError;
+use crate::link::Link;
+
+/// A port that waits for clients.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+/// Opens a port on a loopback address; port 0 picks a free one.
+///
+/// # Errors
+/// [`DoorError::Address`]: other machines could reach it; [`DoorError::Io`]: the system refuses.
+pub async fn listen(address: SocketAddr) -> Result<Listener, DoorError> {
+    if !address.ip().to_canonical().is_loopback() {
+        return Err(DoorError::Address {
+            address: address.to_string(),
+            why: "lines over TCP have no authentication: listen on 127.0.0.1 or [::1], or use HTTP",
+        });
+    }
+    let socket = TcpListener::bind(address).await?;
+    let address = socket.local_addr()?;
+    Ok(Listener { socket, address })
+}
+
+/// Connects to a host and port, such as `localhost:6280`.
+///
+/// # Errors
+/// Nobody listens there, or the system refuses.
+pub async fn connect(address: &str) -> Result<Link, DoorError> {
+    let stream = TcpStream::connect(address).await?;
+    let (read, write) = split(stream);
+    Ok(Link::new(read, write))
+}
+
+impl Listener {
+    /// Waits for a client. One that begins with anything but a message is hung up on: any page can make
+    /// a browser post lines to a port, and the lines of its headers come first.
+    ///
+    /// # Errors
+    /// The system refuses, for example because too many files are open; trying again later may help.
+    pub async fn accept(&self) -> Result<Link, DoorError> {
+        let (stream, _) = self.socket.accept().await?;
+        let (read, write) = split(stream);
+        let read = MessagesOnly {
+            inner: read,
+            is_sure: false,
+        };
+        Ok(Link::new(read, write))
+    }
+
+    /// Where it waits.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+fn split(
+    stream: TcpStream,
+) -> (
+    tokio::net::tcp::OwnedReadHalf,
+    tokio::net::tcp::OwnedWriteHalf,
+) {
+    // Messages are small and wait for answers: a delayed segment is a delayed call.
+    let _ = stream.set_nodelay(true);
+    stream.into_split()
+}
+
+/// Fails unless the first thing that arrives begins like a message.
+struct MessagesOnly<R> {
+    inner: R,
+    is_sure: bool,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for MessagesOnly<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let ready = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if !self.is_sure {
+            let mut arrived = buffer.filled()[before..].iter();
+            match arrived.find(|byte| !byte.is_ascii_whitespace()) {
+                Some(b'{' | b'[') => self.is_sure = true,
+                Some(_) => {
+                    buffer.set_filled(before);
+                    let why = "the client does not begin with a message";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, why)));
+                }
+                None => {}
+            }
+        }
+        ready
+    }
+}

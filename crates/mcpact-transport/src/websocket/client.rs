@@ -1,0 +1,78 @@
+//! The asking side of a WebSocket.
+
+use http::header::SEC_WEBSOCKET_PROTOCOL;
+use http::{HeaderValue, Request, Uri};
+use hyper_util::rt::TokioIo;
+use tokio_tungstenite::client_async_with_config;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use url::Url;
+
+use super::{SUBPROTOCOL, config, link};
+use crate::error::DoorError;
+use crate::http::client::{Connector, HttpSettings};
+use crate::link::Link;
+
+/// Opens a socket at a `ws://` or `wss://` address, by the same proxies, with the same trust and headers
+/// as HTTP.
+///
+/// # Errors
+/// The address is of another kind, the server cannot be reached in time, or it has no such socket.
+pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, DoorError> {
+    let (request, target) = request(address, settings)?;
+    let handshake = async {
+        let io = Connector::new(settings)?.tunnel(target).await?;
+        let opened = client_async_with_config(request, TokioIo::new(io), Some(config())).await;
+        opened.map_err(|error| refused(&error))
+    };
+    let opened = tokio::time::timeout(settings.connect_timeout, handshake);
+    let (socket, _) = opened
+        .await
+        .map_err(|_| DoorError::Timeout("opening a WebSocket"))??;
+    Ok(link(socket))
+}
+
+/// The request that opens the socket, and where it goes in the words of HTTP.
+fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri), DoorError> {
+    let refuse = |why| DoorError::Address {
+        address: address.to_owned(),
+        why,
+    };
+    let mut url = Url::parse(address).map_err(|_| refuse("it is not a URL"))?;
+    let scheme = match url.scheme() {
+        "ws" => "http",
+        "wss" => "https",
+        _ => return Err(refuse("only `ws://` and `wss://` addresses are possible")),
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refuse(
+            "credentials belong into a header, not into the address",
+        ));
+    }
+    url.set_fragment(None);
+    let target = format!("{scheme}{}", &url.as_str()[url.scheme().len()..]);
+    let target = target
+        .parse()
+        .map_err(|_| refuse("it is not a URL that HTTP can carry"))?;
+    let mut request = url
+        .as_str()
+        .into_client_request()
+        .map_err(|error| DoorError::Http(error.to_string()))?;
+    let headers = request.headers_mut();
+    headers.extend(settings.headers.all().clone());
+    headers.insert(
+        SEC_WEBSOCKET_PROTOCOL,
+        HeaderValue::from_static(SUBPROTOCOL),
+    );
+    Ok((request, target))
+}
+
+fn refused(error: &Error) -> DoorError {
+    match error {
+        Error::Http(answer) => DoorError::Http(format!(
+            "the server answered with status {} instead of opening a WebSocket",
+            answer.status()
+        )),
+        other => DoorError::Http(format!("no WebSocket was opened: {other}")),
+    }
+}

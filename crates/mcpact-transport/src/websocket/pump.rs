@@ -1,0 +1,110 @@
+//! Between a WebSocket and a link.
+
+use std::time::Duration;
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use crate::link::{LineSink, LineSource, Link};
+use crate::memory;
+
+/// How long the other side may take to close after we have.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// The limits of a socket: a message may be as long as a line.
+pub(crate) fn config() -> WebSocketConfig {
+    WebSocketConfig::default()
+        .max_message_size(Some(DEFAULT_LINE_LIMIT))
+        .max_frame_size(Some(DEFAULT_LINE_LIMIT))
+}
+
+/// A link whose messages travel on the socket. Needs a tokio runtime.
+pub(crate) fn link<S>(socket: WebSocketStream<S>) -> Link
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (ours, theirs) = memory::pair();
+    tokio::spawn(pump(socket, ours));
+    theirs
+}
+
+async fn pump<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>, link: Link) {
+    let (mut sender, mut receiver) = socket.split();
+    let Link { source, sink } = link;
+    let why = tokio::select! {
+        why = inbound(&mut receiver, sink) => why,
+        why = outbound(&mut sender, source) => why,
+    };
+    if let Some(code) = why {
+        let reason = match code {
+            CloseCode::Size => "the message is too long",
+            CloseCode::Unsupported => "messages are text",
+            CloseCode::Invalid => "the message is not UTF-8",
+            _ => "",
+        };
+        let frame = CloseFrame {
+            code,
+            reason: reason.into(),
+        };
+        let _ = tokio::time::timeout(GOODBYE, async {
+            sender.send(Message::Close(Some(frame))).await?;
+            while receiver.next().await.transpose()?.is_some() {}
+            Ok::<(), Error>(())
+        })
+        .await;
+    }
+}
+
+/// Brings what arrives to the link; tells how to close, unless the socket is closed already.
+async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
+    receiver: &mut SplitStream<WebSocketStream<S>>,
+    mut sink: LineSink,
+) -> Option<CloseCode> {
+    loop {
+        match receiver.next().await? {
+            Ok(Message::Text(text)) => {
+                // Between two tokens a line may end; on a link, that is the end of the message.
+                sink.push(&text.replace(['\n', '\r'], " "));
+                if sink.flush().await.is_err() {
+                    return Some(CloseCode::Normal);
+                }
+            }
+            Ok(Message::Binary(_)) => return Some(CloseCode::Unsupported),
+            Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+            Ok(Message::Close(_)) => return None,
+            Err(Error::Capacity(_)) => return Some(CloseCode::Size),
+            Err(Error::Utf8(_)) => return Some(CloseCode::Invalid),
+            Err(error) => {
+                tracing::debug!(%error, "the socket broke");
+                return None;
+            }
+        }
+    }
+}
+
+/// Sends what comes from the link; tells how to close.
+async fn outbound<S: AsyncRead + AsyncWrite + Unpin>(
+    sender: &mut SplitSink<WebSocketStream<S>, Message>,
+    mut source: LineSource,
+) -> Option<CloseCode> {
+    loop {
+        while let Some(line) = source.next_line() {
+            if let Line::Json(bytes) = line {
+                let text = String::from_utf8_lossy(bytes).into_owned();
+                sender.feed(Message::text(text)).await.ok()?;
+            }
+        }
+        sender.flush().await.ok()?;
+        match source.fill().await {
+            Ok(true) => {}
+            Ok(false) => return Some(CloseCode::Normal),
+            Err(_) => return Some(CloseCode::Away),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Links over TCP and WebSocket, and who may open them.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a broken expectation is a failed test"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::{SinkExt, StreamExt};
+use mcpact_transport::error::DoorError;
+use mcpact_transport::http::client::HttpSettings;
+use mcpact_transport::http::server::{Answer, Arrival, Endpoint, Guard, HttpServer, TlsIdentity};
+use mcpact_transport::http::server::{Limits, Token};
+use mcpact_transport::link::Link;
+use mcpact_transport::{tcp, websocket};
+use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+const SECRET: &str = "a-token-that-nobody-guesses";
+
+/// A socket that says back what it hears.
+struct Echo;
+
+impl Endpoint for Echo {
+    async fn handle(&self, _: Arrival) -> Answer {
+        Answer::socket(|link| {
+            tokio::spawn(echo(link));
+        })
+    }
+}
+
+async fn echo(mut link: Link) {
+    while link.source.fill().await.unwrap_or_default() {
+        while let Some(line) = link.source.next_line() {
+            if let Line::Json(bytes) = line {
+                link.sink.push(std::str::from_utf8(bytes).unwrap());
+            }
+        }
+        if link.sink.flush().await.is_err() {
+            return;
+        }
+    }
+    let _ = link.sink.close().await;
+}
+
+async fn serve(change: impl FnOnce(HttpServer) -> HttpServer) -> SocketAddr {
+    let server = HttpServer::bind("127.0.0.1:0".parse().unwrap());
+    let server = change(server.await.unwrap());
+    let address = server.address();
+    tokio::spawn(server.serve(Arc::new(Echo), std::future::pending()));
+    address
+}
+
+async fn hear(link: &mut Link) -> Option<String> {
+    loop {
+        if let Some(Line::Json(bytes)) = link.source.next_line() {
+            return Some(String::from_utf8(bytes.to_vec()).unwrap());
+        }
+        if !link.source.fill().await.unwrap() {
+            return None;
+        }
+    }
+}
+
+async fn say(link: &mut Link, text: &str) {
+    link.sink.push(text);
+    link.sink.flush().await.unwrap();
+}
+
+/// T6: messages travel both ways on a WebSocket, with and without TLS, large ones too, and closing is
+/// the end.
+#[tokio::test]
+async fn messages_travel_on_a_websocket() {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let identity = TlsIdentity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    let plain = serve(|server| server).await;
+    let secure = serve(|server| server.tls(identity)).await;
+    let settings = HttpSettings::default().trust_pem(chain.as_bytes()).unwrap();
+    for url in [
+        format!("ws://localhost:{}/ws", plain.port()),
+        format!("wss://localhost:{}/ws", secure.port()),
+    ] {
+        let mut link = websocket::connect(&url, &settings).await.unwrap();
+        let large = format!("{{\"x\":\"{}\"}}", "y".repeat(1024 * 1024));
+        for text in ["{\"a\":1}", &large, "[2]"] {
+            say(&mut link, text).await;
+            assert!(hear(&mut link).await.unwrap() == text);
+        }
+        link.sink.close().await.unwrap();
+        assert_eq!(hear(&mut link).await, None);
+    }
+}
+
+/// The status line and headers that a raw request to open a socket is answered with.
+async fn open(address: SocketAddr, headers: &[(&str, &str)]) -> String {
+    let mut request = "GET /ws HTTP/1.1\r\n".to_owned();
+    let usual = [
+        ("host", "localhost"),
+        ("upgrade", "websocket"),
+        ("connection", "keep-alive, Upgrade"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ("sec-websocket-protocol", "other, mcp"),
+    ];
+    for (name, value) in usual {
+        let given = headers.iter().find(|(other, _)| *other == name);
+        let value = given.map_or(value, |(_, value)| value);
+        if !value.is_empty() {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    for (name, value) in headers {
+        if !usual.iter().any(|(other, _)| other == name) {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+    }
+    request.push_str("\r\n");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+    String::from_utf8(head).unwrap().to_ascii_lowercase()
+}
+
+/// T6, T8: a WebSocket is opened as RFC 6455 says, with the subprotocol, and behind the same guard and
+/// token as everything else.
+#[tokio::test]
+async fn a_websocket_is_guarded() {
+    let address = serve(|server| {
+        let guard = Guard::default().allow_origin("https://app.example");
+        server.token(Token::new(SECRET).unwrap()).guard(guard)
+    })
+    .await;
+    let bearer = format!("Bearer {SECRET}");
+    let token = ("authorization", bearer.as_str());
+    let opened = open(address, &[token]).await;
+    assert!(opened.starts_with("http/1.1 101"), "{opened}");
+    assert!(
+        opened.contains("sec-websocket-protocol: mcp\r\n"),
+        "{opened}"
+    );
+    let accept = "sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo=\r\n";
+    assert!(opened.contains(accept), "the example of RFC 6455: {opened}");
+    for (name, headers, status) in [
+        ("no token", &[][..], 401),
+        ("a page", &[token, ("origin", "https://app.example")], 101),
+        (
+            "another page",
+            &[token, ("origin", "https://evil.example")],
+            403,
+        ),
+        ("no origin at all", &[token, ("origin", "null")], 403),
+        ("another host", &[token, ("host", "evil.example")], 403),
+        ("no upgrade", &[token, ("upgrade", "")], 426),
+        ("another upgrade", &[token, ("upgrade", "h2c")], 426),
+        ("no connection", &[token, ("connection", "close")], 426),
+        (
+            "another version",
+            &[token, ("sec-websocket-version", "8")],
+            426,
+        ),
+        (
+            "no subprotocol",
+            &[token, ("sec-websocket-protocol", "")],
+            400,
+        ),
+        (
+            "another subprotocol",
+            &[token, ("sec-websocket-protocol", "x")],
+            400,
+        ),
+        ("no key", &[token, ("sec-websocket-key", "")], 400),
+    ] {
+        let answer = open(address, headers).await;
+        let expected = format!("http/1.1 {status} ");
+        assert!(answer.starts_with(&expected), "{name}: {answer}");
+    }
+    let url = format!("ws://{address}/ws");
+    let refused = websocket::connect(&url, &HttpSettings::default()).await;
+    let told = refused.unwrap_err().to_string();
+    assert!(told.contains("status 401"), "{told}");
+    let settings = HttpSettings::default().header("Authorization", &bearer);
+    let mut link = websocket::connect(&url, &settings.unwrap()).await.unwrap();
+    say(&mut link, "{}").await;
+    assert_eq!(hear(&mut link).await.as_deref(), Some("{}"));
+}
+
+/// T6, T9: a message over several lines is one message; what is not text or too long ends the socket
+/// with its code, and no other.
+#[tokio::test]
+async fn what_is_no_message_ends_a_websocket() {
+    let address = serve(|server| server.limits(Limits::default())).await;
+    let socket = async || {
+        let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
+        let protocol = "mcp".parse().unwrap();
+        request
+            .headers_mut()
+            .insert("sec-websocket-protocol", protocol);
+        let stream = TcpStream::connect(address).await.unwrap();
+        let opened = tokio_tungstenite::client_async(request, stream).await;
+        opened.unwrap().0
+    };
+    let mut other = socket().await;
+    let mut lines = socket().await;
+    let pretty = "{\n  \"a\": 1,\r\n  \"b\": 2\n}";
+    lines.send(Message::text(pretty)).await.unwrap();
+    let said = lines.next().await.unwrap().unwrap();
+    let said = said.to_text().unwrap();
+    assert_eq!(
+        said.split_whitespace().collect::<String>(),
+        r#"{"a":1,"b":2}"#
+    );
+
+    for (message, code) in [
+        (Message::binary(b"{}".to_vec()), 1003),
+        (Message::text("x".repeat(DEFAULT_LINE_LIMIT + 1)), 1009),
+    ] {
+        let mut socket = socket().await;
+        // The server may close before everything is written.
+        let _ = socket.send(message).await;
+        let Some(Ok(Message::Close(Some(frame)))) = socket.next().await else {
+            panic!("it must be closed with {code}");
+        };
+        assert_eq!(u16::from(frame.code), code);
+    }
+    other.send(Message::text("[1]")).await.unwrap();
+    assert_eq!(other.next().await.unwrap().unwrap(), Message::text("[1]"));
+}
+
+/// T6: messages travel both ways on lines over TCP, and closing is the end.
+#[tokio::test]
+async fn messages_travel_over_tcp() {
+    let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.address().to_string();
+    tokio::spawn(async move { echo(listener.accept().await.unwrap()).await });
+    let mut link = tcp::connect(&address).await.unwrap();
+    for text in ["{\"a\":1}", "[2]"] {
+        say(&mut link, text).await;
+        assert_eq!(hear(&mut link).await.as_deref(), Some(text));
+    }
+    link.sink.close().await.unwrap();
+    assert_eq!(hear(&mut link).await, None);
+}
+
+/// T6, T8: lines over TCP are for this machine only, and a request of a browser is not taken for lines.
+#[tokio::test]
+async fn tcp_is_not_for_others_and_not_for_browsers() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0"] {
+        let refused = tcp::listen(address.parse().unwrap()).await.unwrap_err();
+        assert!(matches!(refused, DoorError::Address { .. }), "{refused}");
+    }
+    let listener = tcp::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let mut browser = TcpStream::connect(listener.address()).await.unwrap();
+    let posted = "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 3\r\n\r\n{}\n";
+    browser.write_all(posted.as_bytes()).await.unwrap();
+    let mut link = listener.accept().await.unwrap();
+    assert!(link.source.fill().await.is_err());
+    assert_eq!(link.source.next_line(), None, "nothing of it is a message");
+}

@@ -1,0 +1,55 @@
+//! WebSockets: behind each stands an ordinary connection of lines.
+
+use std::sync::Arc;
+
+use mcpact_transport::http::server::Answer;
+use tokio::sync::{Semaphore, watch};
+
+use crate::server::backend::Backend;
+use crate::server::lines;
+
+/// How many sockets may be open at a time.
+const LIMIT: usize = 1000;
+
+#[derive(Debug)]
+pub(super) struct Sockets {
+    seats: Arc<Semaphore>,
+    stopping: watch::Sender<bool>,
+}
+
+impl Default for Sockets {
+    fn default() -> Self {
+        Self {
+            seats: Arc::new(Semaphore::new(LIMIT)),
+            stopping: watch::Sender::new(false),
+        }
+    }
+}
+
+impl Sockets {
+    pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> Answer {
+        let Ok(seat) = Arc::clone(&self.seats).try_acquire_owned() else {
+            return Answer::text(503, "too many sockets");
+        };
+        let backend = Arc::clone(backend);
+        let mut stopping = self.stopping.subscribe();
+        Answer::socket(move |link| {
+            tokio::spawn(async move {
+                tokio::select! {
+                    served = lines::run(backend, link, principal) => {
+                        if let Err(error) = served {
+                            tracing::debug!(%error, "connection ended");
+                        }
+                    }
+                    _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
+                }
+                drop(seat);
+            });
+        })
+    }
+
+    /// Ends every socket.
+    pub(super) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+}
