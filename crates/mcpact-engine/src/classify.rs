@@ -6,5 +6,5 @@ pub mod param_headers;
 pub mod route;
 
 pub use facts::{CarrierFacts, HttpFacts, Seen, SessionFact, Verb};
-pub use modern::{ModernCall, Remembered, admit};
+pub use modern::{ModernCall, Remembered, Standing, admit};
 pub use route::{Endpoint, LegacySessions, Route, route};

@@ -1,6 +1,7 @@
 //! The asking side of a connection: finding out the era, shaking hands, and the conversation.
 
 mod conversation;
+mod failure;
 mod handshake;
 pub mod probe;
 pub mod verdicts;
@@ -19,11 +20,12 @@ use crate::effect::{Effect, Effects, End, Step};
 use crate::outstanding::{Outstanding, Patience};
 use crate::pact::{Pact, Party};
 use crate::policy::Policy;
-use crate::refusal::{Refusal, WireError};
+use crate::refusal::WireError;
 use crate::revisions::RevisionSet;
 use crate::time::Moment;
 use crate::trail::Trail;
 
+pub use failure::Failure;
 pub use probe::ProbeFailure;
 pub use verdicts::EraVerdict;
 
@@ -158,31 +160,6 @@ impl Phase {
             Self::Failed(_) => "failed",
         }
     }
-}
-
-/// Why a conversation never came about.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// The two do not fit, or the server broke a rule.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The server could not be asked.
-    #[error(transparent)]
-    Probe(#[from] ProbeFailure),
-    /// The server answered `initialize` with an error.
-    #[error("the server refused `initialize`: {message} ({code})")]
-    Rejected {
-        /// Its code.
-        code: i64,
-        /// Its text.
-        message: String,
-    },
-    /// The server did not answer `initialize` in time.
-    #[error("the server did not answer `initialize` in time")]
-    InitTimeout,
-    /// The connection went away before there was an agreement.
-    #[error("the connection closed before there was an agreement")]
-    ConnectionClosed,
 }
 
 /// One connection, from the client's side.
@@ -366,8 +343,14 @@ impl Client {
     }
 
     fn fail(&mut self, failure: Failure, effects: &mut Effects<'_>) {
-        self.phase = Phase::Failed(failure);
+        self.end_in(failure, effects);
         effects.push(Effect::HangUp);
+    }
+
+    /// As [`fail`](Self::fail), where there is nothing left to hang up.
+    fn end_in(&mut self, failure: Failure, effects: &mut Effects<'_>) {
+        self.note(Err(failure.clone()), effects);
+        self.phase = Phase::Failed(failure);
     }
 
     fn tick(&mut self, now: Moment, effects: &mut Effects<'_>) {
@@ -439,7 +422,7 @@ impl Client {
                 self.observe_probe(&probe::Observation::Exited, now, effects);
             }
             Phase::Connecting | Phase::Initializing(_) => {
-                self.phase = Phase::Failed(Failure::ConnectionClosed);
+                self.end_in(Failure::ConnectionClosed, effects);
             }
             Phase::Disconnected | Phase::Ready(_) | Phase::Closing | Phase::Closed => {
                 self.phase = Phase::Closed;

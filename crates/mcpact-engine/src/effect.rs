@@ -10,6 +10,7 @@ use mcpact_wire::id::Id;
 use smallvec::SmallVec;
 
 use crate::client::EraVerdict;
+use crate::negotiation::Negotiation;
 use crate::pact::Pact;
 use crate::refusal::{ApiMisuse, Refusal};
 
@@ -52,6 +53,8 @@ pub enum Effect<'a> {
     },
     /// The peers have agreed.
     Concluded(Arc<Pact>),
+    /// A negotiation has ended: for the log, nothing depends on it.
+    Negotiated(Box<Negotiation>),
     /// What the owner wanted to send was not sent.
     Withheld(ApiMisuse),
     /// What came was not passed on.

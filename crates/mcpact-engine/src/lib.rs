@@ -23,6 +23,7 @@ pub mod effect;
 pub mod gate;
 pub mod lint;
 pub mod negotiate;
+pub mod negotiation;
 pub mod outstanding;
 pub mod pact;
 pub mod permit;

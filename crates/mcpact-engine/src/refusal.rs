@@ -1,5 +1,6 @@
 //! Why a peer is refused: by blame, with a code, a public text, a log text and a reason.
 
+mod advice;
 mod wire;
 
 use alloc::boxed::Box;

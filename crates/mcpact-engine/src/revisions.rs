@@ -1,6 +1,7 @@
 //! What a peer calls a version, and sets of the versions that we know.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use mcpact_spec::{Era, Revision};
@@ -128,6 +129,19 @@ impl RevisionSet {
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
         self.iter().map(Revision::as_str).collect()
+    }
+
+    /// The members as a choice, oldest first: "this, that or the other".
+    #[must_use]
+    pub fn choice(self) -> String {
+        let mut names = self.names();
+        names.reverse();
+        match names.as_slice() {
+            [first @ .., last] if !first.is_empty() => {
+                alloc::format!("{} or {last}", first.join(", "))
+            }
+            all => all.concat(),
+        }
     }
 }
 

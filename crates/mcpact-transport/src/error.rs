@@ -19,7 +19,7 @@ pub enum DoorError {
     /// The address cannot be used.
     #[error("cannot use address `{address}`: {why}")]
     Address {
-        /// As it was given.
+        /// As it may be shown.
         address: String,
         /// What is wrong with it.
         why: &'static str,

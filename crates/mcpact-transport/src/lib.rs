@@ -3,6 +3,7 @@
 //! This is the only crate that opens a file descriptor. It moves bytes and tells facts about how they
 //! arrived; it never looks into a message and never knows a revision. Read [`link::Link`] first.
 
+pub mod address;
 pub mod error;
 pub mod http;
 pub mod http_sse;

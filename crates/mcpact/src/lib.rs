@@ -7,6 +7,7 @@
 
 pub mod client;
 pub mod error;
+pub mod log;
 pub mod model;
 pub mod server;
 

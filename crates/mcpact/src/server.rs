@@ -6,6 +6,7 @@
 pub mod backend;
 mod builder;
 mod change;
+mod client_log;
 mod clock;
 mod context;
 mod dispatch;
@@ -23,6 +24,7 @@ mod tcp;
 mod uri_template;
 
 pub use builder::{Listening, NoArgs, Server, Settings};
+pub use client_log::ClientLog;
 pub use context::Context;
 pub use error::HandlerError;
 pub use input::Question;

@@ -95,12 +95,8 @@ fn incompatibility(
             );
             (text, version_remedies(explanation))
         }
-        Incompatible::Capabilities { lacking, paths } => {
-            let remedy = format!(
-                "declare `{}` in the {lacking}'s capabilities",
-                paths.join("`, `")
-            );
-            (incompatible.to_string(), vec![remedy])
+        Incompatible::Capabilities { .. } => {
+            (incompatible.to_string(), vec![incompatible.advice()])
         }
     }
 }
@@ -129,19 +125,22 @@ fn version_remedies(explanation: &Explanation) -> Vec<String> {
     if client.is_empty() || server.is_empty() {
         remedies.push(format!(
             "use the name of a revision: {}",
-            either(RevisionSet::ALL)
+            RevisionSet::ALL.choice()
         ));
         return remedies;
     }
     let common = client.and(server).and(allowed);
     if !common.is_empty() {
-        remedies.push(format!("let the client ask for {} at once", either(common)));
+        remedies.push(format!(
+            "let the client ask for {} at once",
+            common.choice()
+        ));
         return remedies;
     }
     for (side, missing) in [(Side::Client, server), (Side::Server, client)] {
         let missing = missing.and(allowed);
         if !missing.is_empty() {
-            remedies.push(format!("let the {side} speak {} too", either(missing)));
+            remedies.push(format!("let the {side} speak {} too", missing.choice()));
         }
     }
     if eras(client) != eras(server) {
@@ -156,16 +155,6 @@ fn version_remedies(explanation: &Explanation) -> Vec<String> {
 /// Whether a side speaks something of each era.
 fn eras(set: RevisionSet) -> [bool; 2] {
     [Era::Legacy, Era::Modern].map(|era| !set.in_era(era).is_empty())
-}
-
-/// The members, oldest first, as a choice.
-fn either(set: RevisionSet) -> String {
-    let mut names = set.names();
-    names.reverse();
-    match names.as_slice() {
-        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-        all => all.concat(),
-    }
 }
 
 /// What to do about a profile that takes less than the specification knows.

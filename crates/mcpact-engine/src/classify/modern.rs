@@ -24,10 +24,21 @@ use crate::version;
 pub struct ModernCall {
     /// What this one request and its server have agreed on.
     pub pact: Arc<Pact>,
+    /// Whether the same was agreed on before.
+    pub standing: Standing,
     /// The method, if any revision defines it.
     pub method: Option<Method>,
     /// Which log messages the request wants; none unless it says so.
     pub log_level: Option<LogLevel>,
+}
+
+/// Whether an agreement is new to its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was made for this request.
+    New,
+    /// An earlier request said exactly the same.
+    Remembered,
 }
 
 /// The agreement of an earlier request, for the next one that says exactly the same.
@@ -53,6 +64,7 @@ struct Climb<'a> {
     revision: Revision,
     memory: &'a mut Option<Arc<Remembered>>,
     pact: Option<Arc<Pact>>,
+    standing: Standing,
     method: Option<Method>,
     log_level: Option<LogLevel>,
 }
@@ -94,6 +106,7 @@ pub fn admit(
         revision: Revision::LATEST,
         memory,
         pact: None,
+        standing: Standing::New,
         method: None,
         log_level: None,
     };
@@ -103,6 +116,7 @@ pub fn admit(
     match climb.pact {
         Some(pact) => Ok(ModernCall {
             pact,
+            standing: climb.standing,
             method: climb.method,
             log_level: climb.log_level,
         }),
@@ -198,6 +212,7 @@ fn agreement(climb: &mut Climb<'_>) -> Result<(), Refusal> {
         && known.info.as_deref() == info
     {
         climb.pact = Some(Arc::clone(&known.pact));
+        climb.standing = Standing::Remembered;
         return Ok(());
     }
     let capabilities =

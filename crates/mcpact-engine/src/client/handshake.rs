@@ -19,8 +19,9 @@ use super::{CarrierKind, Client, EraVerdict, Failure, Phase};
 use crate::capability::CapabilitySet;
 use crate::effect::{DropCause, Effect, Effects};
 use crate::negotiate::require;
+use crate::negotiation::Negotiation;
 use crate::pact::{Pact, Party};
-use crate::refusal::{Dialect, Incompatible, Misbehaviour};
+use crate::refusal::{Dialect, Incompatible, Misbehaviour, Refusal};
 use crate::revisions::{RevisionId, RevisionSet};
 use crate::time::Moment;
 use crate::version::Chosen;
@@ -246,7 +247,7 @@ impl Client {
                 self.initialize(None, now, effects);
             }
             Conclusion::Respawn if self.respawned => {
-                self.phase = Phase::Failed(Failure::ConnectionClosed);
+                self.end_in(Failure::ConnectionClosed, effects);
             }
             Conclusion::Respawn => {
                 self.respawned = true;
@@ -279,7 +280,7 @@ impl Client {
         revision: Revision,
         capabilities: Option<&str>,
         info: Option<Implementation>,
-    ) -> Result<Pact, crate::refusal::Refusal> {
+    ) -> Result<Pact, Refusal> {
         let policy = &self.terms.policy;
         let capabilities = CapabilitySet::parse(Side::Server, capabilities, policy.reading)
             .map_err(|fault| Misbehaviour::Document {
@@ -303,6 +304,7 @@ impl Client {
         self.trail.agreed(&pact);
         self.era = Some(pact.era());
         let pact = Arc::new(pact);
+        self.note(Ok(Arc::clone(&pact)), effects);
         self.phase = Phase::Ready(Arc::clone(&pact));
         // Silence is a guess: a server that was only slow would be taken for legacy for ever.
         if self.terms.prior != Some(verdict) && !self.guessed {
@@ -311,12 +313,36 @@ impl Client {
         effects.push(Effect::Concluded(pact));
     }
 
-    fn refuse(
-        &mut self,
-        refusal: crate::refusal::Refusal,
-        revision: Revision,
-        effects: &mut Effects<'_>,
-    ) {
+    /// Tells how the question that is open has ended.
+    pub(super) fn note(&self, verdict: Result<Arc<Pact>, Failure>, effects: &mut Effects<'_>) {
+        let open = match &self.phase {
+            Phase::Probing(probe) => Some((probe.number, Method::Discover, probe.asked)),
+            Phase::Initializing(shake) => Some((shake.number, Method::Initialize, shake.offered)),
+            Phase::Disconnected
+            | Phase::Connecting
+            | Phase::Ready(_)
+            | Phase::Closing
+            | Phase::Closed
+            | Phase::Failed(_) => None,
+        };
+        effects.push(Effect::Negotiated(Box::new(Negotiation {
+            request_id: open.map(|(number, ..)| opening_id(number)),
+            method: open.map(|(_, method, _)| Box::from(method.as_str())),
+            requested: open.map(|(.., revision)| Box::from(revision.as_str())),
+            supported: verdict
+                .as_ref()
+                .err()
+                .map_or_else(Default::default, Failure::versions),
+            client: Some(self.terms.party.clone()),
+            server: verdict
+                .as_ref()
+                .ok()
+                .map(|pact| pact.party(Side::Server).clone()),
+            verdict,
+        })));
+    }
+
+    fn refuse(&mut self, refusal: Refusal, revision: Revision, effects: &mut Effects<'_>) {
         let dialect = Dialect {
             revision,
             errors: self.terms.policy.errors,

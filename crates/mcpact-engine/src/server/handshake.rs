@@ -1,9 +1,10 @@
 //! `initialize` and `server/discover`, answered by the engine itself.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use mcpact_spec::{Revision, Side};
+use mcpact_spec::{Method, Revision, Side};
 use mcpact_wire::codec;
 use mcpact_wire::envelope::Request;
 use mcpact_wire::model::discover::DiscoverAnswer;
@@ -13,6 +14,7 @@ use super::{Phase, Server};
 use crate::capability::CapabilitySet;
 use crate::effect::{Effect, Effects};
 use crate::negotiate::require;
+use crate::negotiation::Negotiation;
 use crate::pact::{Pact, Party};
 use crate::refusal::{Dialect, Misbehaviour, Refusal, VersionForm};
 use crate::revisions::RevisionId;
@@ -92,12 +94,38 @@ impl Server {
         self.trail.agreed(&pact);
         let pact = Arc::new(pact);
         self.phase = Phase::AwaitInitialized(Arc::clone(&pact));
+        self.note_agreement(request, &pact, effects);
         effects.push(Effect::Reply {
             text: codec::result(request.id, &result),
             id: Some(request.id.to_id()),
             http_status: 200,
         });
         effects.push(Effect::Concluded(pact));
+    }
+
+    /// Tells that a request has agreed on something new.
+    pub(super) fn note_agreement(
+        &self,
+        request: &Request<'_>,
+        pact: &Arc<Pact>,
+        effects: &mut Effects<'_>,
+    ) {
+        let negotiation = Negotiation::agreed(request, pact, &self.terms.policy);
+        effects.push(Effect::Negotiated(Box::new(negotiation)));
+    }
+
+    /// Tells that a request was refused for what it offers.
+    pub(super) fn note_refusal(
+        &self,
+        request: &Request<'_>,
+        refusal: &Refusal,
+        effects: &mut Effects<'_>,
+    ) {
+        if refusal.is_about_agreement() || super::is(&request.method, Method::Initialize) {
+            let (party, policy) = (&self.terms.party, &self.terms.policy);
+            let negotiation = Negotiation::refused(request, refusal, party, policy);
+            effects.push(Effect::Negotiated(Box::new(negotiation)));
+        }
     }
 
     fn info(&self, revision: Revision) -> String {

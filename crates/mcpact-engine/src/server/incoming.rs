@@ -13,7 +13,7 @@ use mcpact_wire::raw::Object;
 use super::listen::ListenFilter;
 use super::outgoing::level_of;
 use super::{Hint, InFlight, Phase, Server, is, name};
-use crate::classify::{CarrierFacts, Route, admit, route};
+use crate::classify::{CarrierFacts, Route, Standing, admit, route};
 use crate::effect::{Call, DropCause, Effect, Effects, End, Note};
 use crate::gate::require_of_client;
 use crate::pact::Pact;
@@ -99,6 +99,7 @@ impl Server {
         refusal: &Refusal,
         effects: &mut Effects<'_>,
     ) {
+        self.note_refusal(request, refusal, effects);
         let is_modern = request.params.meta.protocol_version.is_some();
         let hint = if is_modern { Hint::Modern } else { Hint::None };
         self.reply_error(Some(request.id), refusal, hint, effects);
@@ -179,10 +180,14 @@ impl Server {
         ) {
             Ok(call) => call,
             Err(refusal) => {
+                self.note_refusal(&request, &refusal, effects);
                 return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
             }
         };
         self.served_modern = true;
+        if call.standing == Standing::New {
+            self.note_agreement(&request, &call.pact, effects);
+        }
         let revision = call.pact.revision();
         if call.method == Some(Method::Discover) {
             return self.discover(&request, revision, effects);

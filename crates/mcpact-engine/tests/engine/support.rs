@@ -51,8 +51,10 @@ pub(crate) fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-fn own(effect: Effect<'_>) -> Out {
-    match effect {
+/// What the log hears of is looked at by its own tests.
+fn own(effect: Effect<'_>) -> Option<Out> {
+    Some(match effect {
+        Effect::Negotiated(_) => return None,
         Effect::Write(text) => Out::Write(parse(&text)),
         Effect::Reply {
             text, http_status, ..
@@ -78,7 +80,7 @@ fn own(effect: Effect<'_>) -> Out {
         Effect::Respawn => Out::Respawn,
         Effect::TryHttpSse => Out::TryHttpSse,
         Effect::HangUp => Out::HangUp,
-    }
+    })
 }
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -148,7 +150,7 @@ impl ServerRig {
     pub(crate) fn input(&mut self, input: server::Input<'_>) -> Vec<Out> {
         let step = self.server.take().unwrap().handle(input, self.now);
         self.server = Some(step.next);
-        step.effects.into_iter().map(own).collect()
+        step.effects.into_iter().filter_map(own).collect()
     }
 
     pub(crate) fn bytes(&mut self, text: &str) -> Vec<Out> {
@@ -309,7 +311,7 @@ impl ClientRig {
     pub(crate) fn input(&mut self, input: client::Input<'_>) -> Vec<Out> {
         let step = self.client.take().unwrap().handle(input, self.now);
         self.client = Some(step.next);
-        step.effects.into_iter().map(own).collect()
+        step.effects.into_iter().filter_map(own).collect()
     }
 
     /// Opens the connection and gives the first message.

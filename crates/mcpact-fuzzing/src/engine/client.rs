@@ -165,6 +165,7 @@ impl WatchedClient {
             }
             Effect::Reply { text, .. } => panic!("a client writes its answers: {text}"),
             Effect::Observe(_)
+            | Effect::Negotiated(_)
             | Effect::Withheld(_)
             | Effect::Dropped(_)
             | Effect::Report(_)

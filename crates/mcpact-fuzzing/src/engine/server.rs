@@ -207,6 +207,7 @@ impl WatchedServer {
                 panic!("a server does nothing of this")
             }
             Effect::Observe(_)
+            | Effect::Negotiated(_)
             | Effect::Withheld(_)
             | Effect::Dropped(_)
             | Effect::Report(_)

@@ -90,6 +90,8 @@ impl Deeds {
                 Effect::Respawn => deeds.push(Deed::Respawn),
                 Effect::TryHttpSse => deeds.push(Deed::TryHttpSse),
                 Effect::HangUp => deeds.push(Deed::HangUp),
+                // For the log; every other effect is the same with and without it.
+                Effect::Negotiated(_) => {}
             }
         }
         deeds

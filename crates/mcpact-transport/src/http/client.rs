@@ -26,6 +26,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::Url;
 
+use crate::address::shown;
 use crate::error::DoorError;
 
 pub use answer::{Answer, AnswerBody};
@@ -142,7 +143,7 @@ impl HttpClient {
     /// The address is not an `http` or `https` URL, or TLS cannot be set up.
     pub fn new(address: &str, settings: HttpSettings) -> Result<Self, DoorError> {
         let refuse = |why| DoorError::Address {
-            address: address.to_owned(),
+            address: shown(address),
             why,
         };
         let mut endpoint = Url::parse(address).map_err(|_| refuse("it is not a URL"))?;

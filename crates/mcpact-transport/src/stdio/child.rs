@@ -13,6 +13,7 @@ mod family;
 mod group;
 mod hearing;
 mod input;
+mod masks;
 mod process;
 mod tail;
 

@@ -35,7 +35,7 @@ pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, Doo
 /// The request that opens the socket, and where it goes in the words of HTTP.
 fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri), DoorError> {
     let refuse = |why| DoorError::Address {
-        address: address.to_owned(),
+        address: crate::address::shown(address),
         why,
     };
     let mut url = Url::parse(address).map_err(|_| refuse("it is not a URL"))?;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use mcpact_engine::client::{CarrierKind, ClientTerms, EraMode, EraVerdict};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{LogLevel, Revision};
+use mcpact_transport::address::shown;
 use mcpact_transport::error::DoorError;
 use mcpact_transport::http::client::{HttpClient, HttpSettings};
 use mcpact_transport::{tcp, websocket};
@@ -258,8 +259,9 @@ impl ClientBuilder {
         match target {
             Target::Url(address) => {
                 let mut hasher = DefaultHasher::new();
+                address.hash(&mut hasher);
                 self.headers.hash(&mut hasher);
-                Some(format!("{address} {:016x}", hasher.finish()))
+                Some(format!("{} {:016x}", shown(address), hasher.finish()))
             }
             #[cfg(unix)]
             Target::Child(command) => {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod asking;
+mod diary;
 mod serving;
 
 use std::collections::{HashMap, HashSet};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use mcpact_engine::client::probe::ProbeFailure;
 use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Failure, Input, Phase};
 use mcpact_engine::effect::{DropCause, Effect, End};
+use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::time::Moment;
@@ -23,6 +25,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 
 use self::answers::{instructions, offers_what_we_speak};
+use self::diary::Diary;
 use super::error::{AnswerError, ClientError};
 use super::shared::{Agreement, Shared};
 use super::watch::ChangeQueue;
@@ -61,6 +64,7 @@ pub(super) struct Deeds {
     /// Requests whose own stream is to be closed.
     pub(super) abandoned: Vec<i64>,
     pub(super) concluded: Option<Arc<Pact>>,
+    pub(super) negotiated: Option<Box<Negotiation>>,
     pub(super) next: Next,
     /// An answer came that nobody waits for.
     pub(super) is_unknown_answer: bool,
@@ -107,6 +111,7 @@ pub(super) struct Core {
     timer: Pin<Box<Sleep>>,
     /// The end of the log of a process that has exited.
     pub(super) stderr: String,
+    diary: Diary,
 }
 
 /// What there is to do.
@@ -136,6 +141,7 @@ impl Core {
         let (give_up, given_up) = mpsc::unbounded_channel();
         let (answer, answers) = mpsc::channel(QUEUE);
         let (opened_in, opened) = oneshot::channel();
+        let diary = Diary::new(terms.carrier);
         let core = Self {
             machine: Machine::new(Arc::clone(&terms)),
             terms,
@@ -158,6 +164,7 @@ impl Core {
             has_asked_again: false,
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
             stderr: String::new(),
+            diary,
         };
         let handles = Handles {
             commands: commands_in,
@@ -219,6 +226,7 @@ impl Core {
 
     /// Starts, or starts anew after the process was.
     pub(super) fn connected(&mut self) -> Deeds {
+        self.diary.begin(&self.shared.target);
         let mut deeds = self.feed(Input::Open);
         let more = self.feed(Input::Connected);
         deeds.writes.extend(more.writes);
@@ -391,6 +399,8 @@ impl Core {
             self.effect(effect, &mut deeds);
         }
         self.check_failure(&mut deeds);
+        self.diary
+            .follow(self.machine.trail(), deeds.negotiated.take());
         deeds
     }
 
@@ -434,6 +444,7 @@ impl Core {
                 }
             }
             Effect::Concluded(pact) => deeds.concluded = Some(pact),
+            Effect::Negotiated(negotiation) => deeds.negotiated = Some(negotiation),
             Effect::Withheld(misuse) => tracing::warn!(%misuse, "a message was not sent"),
             Effect::Dropped(dropped) => {
                 deeds.is_unknown_answer |= dropped.why == DropCause::UnknownAnswer;

@@ -27,7 +27,7 @@ pub enum ClientError {
         source: DoorError,
     },
     /// The server was reached, but the two could not agree.
-    #[error("no agreement with {target}: {}", remedy(.failure))]
+    #[error("no agreement with {target}: {}", .failure.advice())]
     Refused {
         /// Who was asked.
         target: String,
@@ -231,22 +231,6 @@ fn last_words(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
         text => format!("; its log ends with:\n{text}"),
-    }
-}
-
-const fn remedy(failure: &Failure) -> &'static str {
-    match failure {
-        Failure::Refused(_) | Failure::Probe(ProbeFailure::Incompatible(_)) => {
-            "allow a revision that both speak, or put `mcpact bridge` between the two"
-        }
-        Failure::Probe(ProbeFailure::NotMcp(_)) => {
-            "check the path of the address; MCP servers often listen at `/mcp`"
-        }
-        Failure::Probe(ProbeFailure::Silence) | Failure::InitTimeout => {
-            "it is silent; check that it is an MCP server, or allow it more time"
-        }
-        Failure::Probe(_) | Failure::Rejected { .. } => "the server refused the first message",
-        Failure::ConnectionClosed => "it went away; look into its log",
     }
 }
 

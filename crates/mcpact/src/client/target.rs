@@ -1,5 +1,6 @@
 //! What a client can connect to.
 
+use mcpact_transport::address::shown;
 use mcpact_transport::link::Link;
 #[cfg(unix)]
 use mcpact_transport::stdio::child::ChildCommand;
@@ -42,7 +43,7 @@ impl Target {
     /// What errors and the log call it.
     pub(super) fn name(&self) -> String {
         match self {
-            Self::Url(address) => format!("`{address}`"),
+            Self::Url(address) => format!("`{}`", shown(address)),
             #[cfg(unix)]
             Self::Child(command) => format!("`{}`", command.name),
             Self::Link(_) => "the server".to_owned(),

@@ -111,7 +111,7 @@ impl Welcome {
 /// # Errors
 /// The carrier fails.
 pub async fn serve_link<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), Error> {
-    super::lines::run(backend, link, nobody()).await
+    super::lines::run(backend, link, nobody(), "lines").await
 }
 
 /// A backend that is bound to an address.

@@ -290,7 +290,7 @@ impl Server {
     /// The registration is faulty, or the pipes fail.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         let link = mcpact_transport::stdio::own()?;
-        self.serve(link).await
+        super::lines::run(self.build()?, link, nobody(), "stdio").await
     }
 
     /// Serves one client on any carrier of lines, until it goes away.
@@ -298,7 +298,7 @@ impl Server {
     /// # Errors
     /// The registration is faulty, or the carrier fails.
     pub async fn serve(self, link: Link) -> Result<(), Error> {
-        super::lines::run(self.build()?, link, nobody()).await
+        super::lines::run(self.build()?, link, nobody(), "lines").await
     }
 
     /// Listens on HTTP; the server runs once [`Listening::run`] is awaited. It answers to the address

@@ -160,6 +160,21 @@ impl Context {
             .await
     }
 
+    /// As [`log_message`](Self::log_message), at once or not at all.
+    pub(super) fn log_now(&self, message: &LogMessage) {
+        let Ok(params) = serde_json::to_string(message) else {
+            return;
+        };
+        let scope = Scope::Request(self.call.id.clone());
+        let method = Method::LoggingMessage;
+        for deed in self.call.session.notify(scope, method, &params) {
+            if let Deed::Write(text) = deed {
+                // A log that is not read must not hold up the work.
+                let _ = self.call.outbox.0.try_send(Parcel::Message(text));
+            }
+        }
+    }
+
     async fn notify(&self, method: Method, params: &Value) -> Result<(), HandlerError> {
         let scope = Scope::Request(self.call.id.clone());
         for deed in self.call.session.notify(scope, method, &params.to_string()) {

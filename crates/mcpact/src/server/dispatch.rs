@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use super::backend::{Backend, Opening, Welcome};
 use super::builder::Settings;
 use super::change::Changes;
+use super::client_log;
 use super::context::{CallScope, Context, Outbox};
 use super::error::{HandlerError, Kind};
 use super::registry::Registry;
@@ -153,7 +154,7 @@ impl Core {
                 task: None,
             }),
         };
-        let served = self.run(method, &params, &context).await;
+        let served = client_log::serving(&context, self.run(method, &params, &context)).await;
         match served {
             Err(HandlerError(Kind::Interrupted)) if method.may_ask_for_input() => {
                 self.ask_back(method, &params, &context)

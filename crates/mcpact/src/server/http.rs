@@ -15,6 +15,7 @@ use http::header::ALLOW;
 use http::{HeaderName, Method as Verb};
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
 use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
+use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::{Header, Revision};
@@ -29,6 +30,7 @@ use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
 use super::event_log::{EventLog, STANDALONE};
 use super::session::Session;
+use crate::log::{self, Witness};
 use sockets::Sockets;
 use sse_transport::SseSessions;
 
@@ -68,6 +70,7 @@ impl Drop for HttpSession {
 #[derive(Debug)]
 pub(super) struct HttpEndpoint<B> {
     backend: Arc<B>,
+    witness: Witness,
     offered: Offered,
     sessions: Mutex<HashMap<String, Arc<HttpSession>>>,
     sse: SseSessions,
@@ -89,6 +92,7 @@ impl<B: Backend> HttpEndpoint<B> {
         Self {
             offered,
             backend,
+            witness: Witness::default(),
             sessions: Mutex::default(),
             sse: SseSessions::default(),
             sockets: Sockets::default(),
@@ -220,7 +224,11 @@ impl<B: Backend> HttpEndpoint<B> {
             errors: self.backend.terms().policy.errors,
         };
         let error = refusal.on_wire(dialect);
-        tracing::warn!(reason = refusal.reason(), "{}", refusal.log_text());
+        if let Frame::Single(Envelope::Request(request)) = frame {
+            let terms = self.backend.terms();
+            let negotiation = Negotiation::refused(request, refusal, &terms.party, &terms.policy);
+            self.witness.tell("http", &negotiation);
+        }
         let text = codec::error(id_of(frame), &error.encode());
         Answer::json(error.http_status, text)
     }
@@ -335,6 +343,7 @@ impl<B: Backend> HttpEndpoint<B> {
         let mut sessions = self.sessions();
         let idle = self.backend.settings().session_idle;
         if sessions.len() >= self.backend.settings().session_limit {
+            let before = sessions.len();
             sessions.retain(|_, kept| {
                 kept.used
                     .lock()
@@ -342,6 +351,12 @@ impl<B: Backend> HttpEndpoint<B> {
                     .elapsed()
                     < idle
             });
+            let ended = before - sessions.len();
+            tracing::info!(
+                event = log::event::IDLE_REAP,
+                ended,
+                "idle sessions were ended"
+            );
         }
         if sessions.len() >= self.backend.settings().session_limit {
             return false;

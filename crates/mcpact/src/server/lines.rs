@@ -25,6 +25,7 @@ use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
 use super::session::{Deed, Job, Session};
 use crate::error::Error;
+use crate::log::{self, Witness};
 
 /// How many messages of running requests may wait to be written.
 const BACKLOG: usize = 1024;
@@ -43,6 +44,8 @@ struct Done {
 const TERMS: usize = 8;
 
 struct Connection<B> {
+    transport_id: String,
+    witness: Witness,
     backend: Arc<B>,
     principal: Arc<str>,
     /// The conversation that a handshake opened, or that waits for one.
@@ -66,12 +69,15 @@ pub(super) async fn run<B: Backend>(
     backend: Arc<B>,
     link: Link,
     principal: Arc<str>,
+    carrier: &str,
 ) -> Result<(), Error> {
     let Link { mut source, sink } = link;
     let (outbox, parcels) = mpsc::channel(BACKLOG);
     let terms = Arc::clone(backend.terms());
     let session = Arc::new(Session::new(Welcome::on(&terms), Arc::clone(&principal)));
     let mut connection = Connection {
+        transport_id: log::transport_id(carrier),
+        witness: Witness::default(),
         backend,
         principal,
         legacy: Arc::clone(&session),
@@ -195,6 +201,9 @@ impl<B: Backend> Connection<B> {
                     method: Some(Method::Cancelled),
                     params,
                 } => self.abort(params.as_deref()),
+                Deed::Negotiated(negotiation) => {
+                    self.witness.tell(&self.transport_id, &negotiation);
+                }
                 Deed::HangUp => self.is_open = false,
                 Deed::Observe {
                     method: Some(method),

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use mcpact_engine::classify::{CarrierFacts, Remembered};
 use mcpact_engine::effect::{Effect, End};
+use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
@@ -36,6 +37,7 @@ pub(super) enum Deed {
         params: Option<String>,
     },
     Concluded(Arc<Pact>),
+    Negotiated(Box<Negotiation>),
     Withheld(String),
     HangUp,
 }
@@ -255,6 +257,7 @@ impl Session {
                 return None;
             }
             Effect::Concluded(pact) => Deed::Concluded(pact),
+            Effect::Negotiated(negotiation) => Deed::Negotiated(negotiation),
             Effect::Withheld(misuse) => Deed::Withheld(misuse.to_string()),
             Effect::HangUp => Deed::HangUp,
             Effect::Dropped(drop) => {

@@ -59,7 +59,7 @@ impl ListeningLines {
                 Ok(link) => {
                     let core = Arc::clone(&core);
                     open.spawn(async move {
-                        if let Err(error) = super::lines::run(core, link, nobody()).await {
+                        if let Err(error) = super::lines::run(core, link, nobody(), "tcp").await {
                             tracing::debug!(%error, "connection ended");
                         }
                         drop(seat);

@@ -9,7 +9,9 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use super::masks::Masks;
 use super::process::Child;
+use super::tail::Tail;
 use crate::error::DoorError;
 
 /// The variables that a child inherits; of all others it sees none that is not given to it.
@@ -99,7 +101,8 @@ impl ChildCommand {
             }
             command.current_dir(cwd);
         }
-        Child::start(&self.name, command, self.stderr_limit)
+        let tail = Tail::new(self.stderr_limit, Masks::of(&self.env));
+        Child::start(&self.name, command, tail)
     }
 }
 

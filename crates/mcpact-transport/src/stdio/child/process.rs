@@ -59,7 +59,7 @@ pub struct Departure {
 }
 
 impl Child {
-    pub(super) fn start(name: &str, mut command: Command, stderr_limit: usize) -> io::Result<Self> {
+    pub(super) fn start(name: &str, mut command: Command, tail: Tail) -> io::Result<Self> {
         // Listening begins before the start, so that no exit is missed.
         let changes = signal(SignalKind::child())?;
         let mut leader = command.spawn()?;
@@ -75,7 +75,6 @@ impl Child {
 
         let name: Arc<str> = name.into();
         let (herald, heard) = Herald::new();
-        let tail = Tail::new(stderr_limit);
         let stderr = Hearing::new(stderr, herald.clone());
         let log = tokio::spawn(tail.clone().run(Arc::clone(&name), stderr));
         let (sender, ended) = watch::channel(None);

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::masks::Masks;
+
 /// How much is read at a time.
 const CHUNK: usize = 64 * 1024;
 
@@ -15,6 +17,7 @@ const LONGEST_LINE: usize = 8 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Tail {
     ring: Arc<Mutex<Ring>>,
+    masks: Masks,
 }
 
 #[derive(Debug)]
@@ -26,8 +29,9 @@ struct Ring {
 }
 
 impl Tail {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, masks: Masks) -> Self {
         Self {
+            masks,
             ring: Arc::new(Mutex::new(Ring {
                 bytes: VecDeque::new(),
                 limit,
@@ -65,7 +69,7 @@ impl Tail {
             Some(_) | None => &bytes[..],
         };
         rest.split_inclusive(|byte| *byte == b'\n')
-            .map(|line| legible(line) + "\n")
+            .map(|line| self.masks.cover(legible(line)) + "\n")
             .collect()
     }
 
@@ -78,7 +82,7 @@ impl Tail {
                 Ok(0) => break,
                 Ok(count) => {
                     self.push(&chunk[..count]);
-                    log_lines(&name, &mut open_line, &chunk[..count]);
+                    self.log_lines(&name, &mut open_line, &chunk[..count]);
                 }
                 Err(error) => {
                     tracing::warn!(child = %name, %error, "standard error cannot be read");
@@ -87,27 +91,28 @@ impl Tail {
             }
         }
         if !open_line.is_empty() {
-            log_line(&name, &open_line);
+            self.log_line(&name, &open_line);
         }
     }
-}
 
-/// Logs what is complete and keeps what is not, at most [`LONGEST_LINE`] bytes of it.
-fn log_lines(name: &str, open_line: &mut Vec<u8>, chunk: &[u8]) {
-    for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-        for part in piece.chunks(LONGEST_LINE) {
-            open_line.extend_from_slice(part);
-            if part.ends_with(b"\n") || open_line.len() >= LONGEST_LINE {
-                log_line(name, open_line);
-                open_line.clear();
+    /// Logs what is complete and keeps what is not, at most [`LONGEST_LINE`] bytes of it.
+    fn log_lines(&self, name: &str, open_line: &mut Vec<u8>, chunk: &[u8]) {
+        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
+            for part in piece.chunks(LONGEST_LINE) {
+                open_line.extend_from_slice(part);
+                if part.ends_with(b"\n") || open_line.len() >= LONGEST_LINE {
+                    self.log_line(name, open_line);
+                    open_line.clear();
+                }
             }
         }
     }
-}
 
-fn log_line(name: &str, line: &[u8]) {
-    if tracing::enabled!(target: "mcpact::child", tracing::Level::INFO) {
-        tracing::info!(target: "mcpact::child", child = name, "{}", legible(line));
+    fn log_line(&self, name: &str, line: &[u8]) {
+        if tracing::enabled!(target: "mcpact::child", tracing::Level::INFO) {
+            let text = self.masks.cover(legible(line));
+            tracing::info!(target: "mcpact::child", child = name, origin = "downstream", "{text}");
+        }
     }
 }
 
@@ -129,10 +134,10 @@ fn legible(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_LINE, Tail, legible, log_lines};
+    use super::{LONGEST_LINE, Masks, Tail, legible};
 
     fn tail(limit: usize, chunks: &[&[u8]]) -> String {
-        let tail = Tail::new(limit);
+        let tail = Tail::new(limit, Masks::default());
         chunks.iter().for_each(|chunk| tail.push(chunk));
         assert!(tail.lock().bytes.len() <= limit);
         tail.text()
@@ -161,12 +166,13 @@ mod tests {
     /// T9: a line without an end does not grow.
     #[test]
     fn an_open_line_is_bounded() {
+        let tail = Tail::new(0, Masks::default());
         let mut open_line = Vec::new();
         for _ in 0..100 {
-            log_lines("test", &mut open_line, &[0xff; 10_000]);
+            tail.log_lines("test", &mut open_line, &[0xff; 10_000]);
             assert!(open_line.len() <= 2 * LONGEST_LINE);
         }
-        log_lines("test", &mut open_line, b"\n");
+        tail.log_lines("test", &mut open_line, b"\n");
         assert!(open_line.is_empty());
     }
 }

@@ -16,6 +16,7 @@ use super::{Core, Deeds};
 use crate::client::error::{AnswerError, ClientError};
 use crate::client::handlers::Notification;
 use crate::client::watch::{Change, ChangeQueue};
+use crate::log;
 use crate::model::Progress;
 
 impl Core {
@@ -55,6 +56,9 @@ impl Core {
         match note.method {
             Some(Method::Cancelled) => self.cancelled(&note, deeds),
             Some(Method::Progress) => self.progressed(&note),
+            Some(Method::LoggingMessage) => {
+                log::write_message(&self.shared.target, note.params.raw);
+            }
             Some(Method::SubscriptionsAcknowledged) => {
                 if let Some(queue) = self.subscription(&note) {
                     queue.acknowledge(note.params.raw);

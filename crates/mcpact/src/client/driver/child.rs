@@ -8,16 +8,20 @@ use mcpact_transport::stdio::child::{Child, ChildCommand};
 use super::lines::{Ended, GOODBYE, converse, say_goodbye};
 use crate::client::core::{Core, Next};
 use crate::client::error::ClientError;
+use crate::log::{Life, Turn};
 
 /// How long the log of a program that has closed its output is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
+    let mut life = Life::new(&core.shared.target);
     loop {
+        life.tell(Turn::StartAttempt);
         let Child { mut link, process } = match command.spawn() {
             Ok(child) => child,
             Err(source) => {
                 let target = core.shared.target.clone();
+                life.tell(Turn::StartFailure(&source));
                 core.fail(ClientError::Unreachable {
                     target,
                     stderr: String::new(),
@@ -33,6 +37,7 @@ pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
                 std::future::pending::<()>().await;
             }
         };
+        life.runs_as(process.id());
         let ended = converse(&mut core, &mut link, first_byte).await;
         let next = match ended {
             Ended::HangUp => Next::HangUp,
@@ -43,13 +48,18 @@ pub(in crate::client) async fn run(mut core: Core, command: ChildCommand) {
                 core.closed().next
             }
         };
+        if !core.is_open() && next != Next::Respawn {
+            life.tell(Turn::InitializeFailure);
+        }
+        life.tell(Turn::StopAttempt);
         // Closing its input asks it to end; what does not heed that is made to.
         let (_, ended) = tokio::join!(
             tokio::time::timeout(GOODBYE, say_goodbye(&mut link)),
             process.shutdown(Grace::default()),
         );
-        if let Err(error) = ended {
-            tracing::warn!(%error, "the process did not end as it should");
+        match ended {
+            Ok(_) => life.tell(Turn::StopSuccess),
+            Err(error) => life.tell(Turn::StopFailure(&error)),
         }
         if next != Next::Respawn {
             break;

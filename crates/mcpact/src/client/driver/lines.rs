@@ -68,8 +68,8 @@ pub(super) async fn converse(
             let deeds = match line {
                 Line::Json(bytes) => core.receive(bytes, None),
                 Line::Noise(bytes) => {
-                    let noise = String::from_utf8_lossy(bytes);
-                    tracing::debug!(%noise, "a line that is no message");
+                    // What it says may be anything, secrets of the server too.
+                    tracing::debug!(length = bytes.len(), "a line that is no message");
                     continue;
                 }
                 Line::TooLong { limit } => {

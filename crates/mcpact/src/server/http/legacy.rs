@@ -17,6 +17,7 @@ use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
 use super::{HttpEndpoint, HttpSession, SESSION_ID, json, random_id};
+use crate::log;
 use crate::server::backend::Backend;
 use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::{EventLog, Place, STANDALONE};
@@ -42,24 +43,20 @@ impl<B: Backend> HttpEndpoint<B> {
         };
         let mut answer = Answer::empty(202);
         let mut agreed = None;
+        let transport_id = log::transport_id("http");
         for deed in session.frame(body, frame, facts) {
             match deed {
                 Deed::Reply { text, status, .. } => answer = Answer::json(status, json(text)),
                 Deed::Concluded(pact) => agreed = Some(pact),
+                Deed::Negotiated(negotiation) => {
+                    self.witness.tell(&transport_id, &negotiation);
+                }
                 _ => {}
             }
         }
         let Some(pact) = agreed else {
             return answer;
         };
-        tracing::info!(
-            transport_id = "http",
-            method = Method::Initialize.as_str(),
-            revision = pact.revision().as_str(),
-            era = pact.era().as_str(),
-            outcome = "agreed",
-            "negotiated"
-        );
         match random_id() {
             Some(id) if self.keep(id.clone(), session, pact.revision()) => {
                 answer.with(SESSION_ID, &id)
@@ -104,6 +101,7 @@ impl<B: Backend> HttpEndpoint<B> {
                 } => self
                     .backend
                     .observe(&session.session, method, params.as_deref()),
+                Deed::Negotiated(negotiation) => self.witness.tell("http", &negotiation),
                 _ => {}
             }
         }

@@ -57,6 +57,7 @@ impl<B: Backend> HttpEndpoint<B> {
         for deed in deeds {
             match deed {
                 Deed::Reply { text, status, .. } => return Answer::json(status, json(text)),
+                Deed::Negotiated(negotiation) => self.witness.tell("http", &negotiation),
                 Deed::Write(text) => written = Some(text),
                 Deed::Serve(job) => {
                     if let Err(answer) = self.mirrored(arrival, &job) {

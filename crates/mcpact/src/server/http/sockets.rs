@@ -36,7 +36,7 @@ impl Sockets {
         Answer::socket(move |link| {
             tokio::spawn(async move {
                 tokio::select! {
-                    served = lines::run(backend, link, principal) => {
+                    served = lines::run(backend, link, principal, "websocket") => {
                         if let Err(error) = served {
                             tracing::debug!(%error, "connection ended");
                         }

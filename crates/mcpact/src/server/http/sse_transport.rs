@@ -62,7 +62,7 @@ impl SseSessions {
         let backend = Arc::clone(backend);
         let client = Arc::clone(&principal);
         tokio::spawn(async move {
-            if let Err(error) = lines::run(backend, theirs, client).await {
+            if let Err(error) = lines::run(backend, theirs, client, "http+sse").await {
                 tracing::debug!(%error, "connection ended");
             }
         });

@@ -1,0 +1,61 @@
+//! What the log hears of this client's negotiations.
+
+use mcpact_engine::client::CarrierKind;
+use mcpact_engine::negotiation::Negotiation;
+use mcpact_engine::trail::{Trail, TrailEvent};
+
+use crate::log::{self, Asking};
+
+#[derive(Debug)]
+pub(super) struct Diary {
+    transport_id: String,
+    open: Option<Page>,
+}
+
+/// A negotiation that goes on, and how much of its trail was told.
+#[derive(Debug)]
+struct Page {
+    asking: Asking,
+    told: usize,
+}
+
+impl Diary {
+    pub(super) fn new(carrier: CarrierKind) -> Self {
+        let kind = match carrier {
+            CarrierKind::Child => "child",
+            CarrierKind::Stream => "stream",
+            CarrierKind::Http => "http",
+        };
+        Self {
+            transport_id: log::transport_id(kind),
+            open: None,
+        }
+    }
+
+    /// A negotiation begins, or goes on with a carrier that was opened anew.
+    pub(super) fn begin(&mut self, server: &str) {
+        self.open.get_or_insert_with(|| Page {
+            asking: Asking::new(&self.transport_id, server),
+            told: 0,
+        });
+    }
+
+    /// Tells what is new on the trail, and how it ended.
+    pub(super) fn follow(&mut self, trail: &Trail, ended: Option<Box<Negotiation>>) {
+        let Some(page) = &mut self.open else {
+            return;
+        };
+        let events = trail.events();
+        for event in events.get(page.told..).unwrap_or_default() {
+            if let TrailEvent::Probed { saw, concluded } = event {
+                page.asking.step(saw, concluded);
+            }
+        }
+        page.told = events.len();
+        if let Some(negotiation) = ended
+            && let Some(page) = self.open.take()
+        {
+            page.asking.end(&negotiation);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The one place that writes down negotiations.
+
+use std::collections::VecDeque;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use mcpact_engine::negotiation::Negotiation;
+use mcpact_spec::{Method, Side};
+use mcpact_wire::model::implementation::Implementation;
+use tracing::field::Empty;
+use tracing::{Level, Span};
+
+use super::{NEGOTIATION, field, legible};
+
+/// How many different negotiations are told from those that were told before.
+const REMEMBERED: usize = 256;
+
+/// The log of a server's negotiations. A client that comes again and again with the same offer is
+/// told of once.
+#[derive(Debug, Default)]
+pub(crate) struct Witness {
+    told: Mutex<VecDeque<u64>>,
+}
+
+impl Witness {
+    /// Tells of a negotiation that took no longer than its message.
+    pub(crate) fn tell(&self, transport_id: &str, negotiation: &Negotiation) {
+        if !tracing::enabled!(target: NEGOTIATION, Level::WARN) {
+            return;
+        }
+        let facts = Facts::of(negotiation, Side::Server, transport_id);
+        let loudness = if self.is_news(negotiation, &facts) {
+            Loudness::of(negotiation)
+        } else {
+            Loudness::Again
+        };
+        close(&open(), loudness, &facts);
+    }
+
+    /// Every handshake opens a connection and is news; what comes with each request is so only once.
+    fn is_news(&self, negotiation: &Negotiation, facts: &Facts) -> bool {
+        let is_handshake = facts.method.as_deref() == Some(Method::Initialize.as_str());
+        if is_handshake && negotiation.verdict.is_ok() {
+            return true;
+        }
+        let mut hasher = DefaultHasher::new();
+        facts.offer().hash(&mut hasher);
+        let print = hasher.finish();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.contains(&print) {
+            return false;
+        }
+        if told.len() >= REMEMBERED {
+            told.pop_front();
+        }
+        told.push_back(print);
+        true
+    }
+}
+
+/// A negotiation of a client while it lasts.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    transport_id: String,
+    server: String,
+    span: Span,
+    since: Instant,
+}
+
+impl Asking {
+    pub(crate) fn new(transport_id: &str, server: &str) -> Self {
+        let span = open();
+        span.record(field::SIDE, Side::Client.as_str());
+        span.record(field::TRANSPORT_ID, transport_id);
+        span.record(field::TARGET, server);
+        Self {
+            transport_id: transport_id.to_owned(),
+            server: server.to_owned(),
+            span,
+            since: Instant::now(),
+        }
+    }
+
+    /// Tells of one step of finding out what the server speaks.
+    pub(crate) fn step(&self, saw: &str, concluded: &str) {
+        tracing::debug!(
+            target: NEGOTIATION,
+            parent: &self.span,
+            saw = legible(saw),
+            concluded = legible(concluded),
+            "probed"
+        );
+    }
+
+    /// Tells how it ended.
+    pub(crate) fn end(self, negotiation: &Negotiation) {
+        if !tracing::enabled!(target: NEGOTIATION, Level::WARN) {
+            return;
+        }
+        let mut facts = Facts::of(negotiation, Side::Client, &self.transport_id);
+        facts.server = Some(self.server);
+        facts.duration = u64::try_from(self.since.elapsed().as_millis()).ok();
+        close(&self.span, Loudness::of(negotiation), &facts);
+    }
+}
+
+/// How loud a negotiation is told.
+#[derive(Clone, Copy)]
+enum Loudness {
+    Agreed,
+    Refused,
+    Again,
+}
+
+impl Loudness {
+    const fn of(negotiation: &Negotiation) -> Self {
+        match negotiation.verdict {
+            Ok(_) => Self::Agreed,
+            Err(_) => Self::Refused,
+        }
+    }
+}
+
+/// A negotiation as texts that may be logged.
+struct Facts {
+    side: &'static str,
+    transport_id: String,
+    server: Option<String>,
+    request_id: Option<String>,
+    method: Option<String>,
+    client_version: Option<String>,
+    client_capabilities: &'static str,
+    client_list: String,
+    client_info: Option<String>,
+    server_versions: Option<String>,
+    server_list: String,
+    server_info: Option<String>,
+    revision: Option<&'static str>,
+    era: Option<&'static str>,
+    outcome: &'static str,
+    status: &'static str,
+    error: Option<String>,
+    advice: Option<String>,
+    duration: Option<u64>,
+}
+
+impl Facts {
+    fn of(negotiation: &Negotiation, side: Side, transport_id: &str) -> Self {
+        let list = |side| legible(&negotiation.capabilities(side).join(", "));
+        let supported = negotiation.supported.join(", ");
+        Self {
+            side: side.as_str(),
+            transport_id: transport_id.to_owned(),
+            server: None,
+            request_id: negotiation.request_id.as_ref().map(|id| legible(id.raw())),
+            method: negotiation.method.as_deref().map(legible),
+            client_version: negotiation.requested.as_deref().map(legible),
+            client_capabilities: negotiation.capabilities_outcome(),
+            client_list: list(Side::Client),
+            client_info: negotiation.info(Side::Client).map(who),
+            server_versions: Some(legible(&supported)).filter(|all| !all.is_empty()),
+            server_list: list(Side::Server),
+            server_info: negotiation.info(Side::Server).map(who),
+            revision: negotiation.revision().map(mcpact_spec::Revision::as_str),
+            era: negotiation.revision().map(|r| r.era().as_str()),
+            outcome: negotiation.outcome(),
+            status: negotiation.status(),
+            error: negotiation
+                .verdict
+                .as_ref()
+                .err()
+                .map(|e| legible(&e.to_string())),
+            advice: negotiation.advice(),
+            duration: None,
+        }
+    }
+
+    /// What makes two negotiations the same news.
+    fn offer(&self) -> impl Hash {
+        (
+            self.status,
+            &self.client_version,
+            &self.client_list,
+            &self.client_info,
+            &self.error,
+        )
+    }
+
+    const fn message(&self) -> &'static str {
+        match self.revision {
+            Some(_) => "negotiated",
+            None => "not negotiated",
+        }
+    }
+}
+
+fn who(info: &Implementation) -> String {
+    legible(&format!("{} {}", info.name(), info.version()))
+}
+
+/// Hands every field with its value to another macro: the one table of what a negotiation tells.
+macro_rules! with_fields {
+    ($write:ident, $facts:expr, $($given:expr),*) => {
+        $write! { ($($given),*)
+            SIDE = $facts.side,
+            TRANSPORT_ID = $facts.transport_id.as_str(),
+            TARGET = $facts.server.as_deref(),
+            REQUEST_ID = $facts.request_id.as_deref(),
+            METHOD = $facts.method.as_deref(),
+            CLIENT_VERSION = $facts.client_version.as_deref(),
+            CLIENT_CAPABILITIES = $facts.client_capabilities,
+            CLIENT_CAPABILITY_LIST = $facts.client_list.as_str(),
+            CLIENT_INFO = $facts.client_info.as_deref(),
+            SERVER_VERSIONS = $facts.server_versions.as_deref(),
+            SERVER_CAPABILITY_LIST = $facts.server_list.as_str(),
+            SERVER_INFO = $facts.server_info.as_deref(),
+            REVISION = $facts.revision,
+            ERA = $facts.era,
+            OUTCOME = $facts.outcome,
+            STATUS = $facts.status,
+            ERROR = $facts.error.as_deref(),
+            ADVICE = $facts.advice.as_deref(),
+            DURATION = $facts.duration,
+        }
+    };
+}
+
+macro_rules! empty_span {
+    (() $($name:ident = $value:expr,)*) => {
+        tracing::info_span!(target: NEGOTIATION, "negotiation", $({ field::$name } = Empty,)*)
+    };
+}
+
+macro_rules! record_all {
+    (($span:expr) $($name:ident = $value:expr,)*) => {
+        $($span.record(field::$name, $value);)*
+    };
+}
+
+macro_rules! event {
+    (($level:expr, $message:expr) $($name:ident = $value:expr,)*) => {
+        tracing::event!(target: NEGOTIATION, $level, $({ field::$name } = $value,)* "{}", $message)
+    };
+}
+
+/// A negotiation that has begun.
+fn open() -> Span {
+    with_fields!(empty_span, (),)
+}
+
+/// Writes down how it ended, on its span and as an event.
+fn close(span: &Span, loudness: Loudness, facts: &Facts) {
+    with_fields!(record_all, facts, span);
+    let message = facts.message();
+    span.in_scope(|| match loudness {
+        Loudness::Agreed => with_fields!(event, facts, Level::INFO, message),
+        Loudness::Refused => with_fields!(event, facts, Level::WARN, message),
+        Loudness::Again => with_fields!(event, facts, Level::DEBUG, message),
+    });
+}

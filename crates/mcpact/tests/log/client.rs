@@ -1,0 +1,64 @@
+//! Negotiations as a client tells them.
+
+use mcpact::client::{Client, EraMode, Revision};
+use mcpact::log::{NEGOTIATION, field};
+use mcpact::server::Server;
+use mcpact_transport::memory;
+use tracing::Level;
+
+use crate::record::Log;
+
+fn served(revisions: &[Revision]) -> mcpact_transport::link::Link {
+    let (near, far) = memory::pair();
+    tokio::spawn(Server::new("asked", "3").revisions(revisions).serve(far));
+    near
+}
+
+/// O1: a client tells what it asked, what it saw, what it concluded, and how it ended.
+#[tokio::test]
+async fn a_fallback_is_told_step_by_step() {
+    let (log, _guard) = Log::keep();
+    let client = Client::connect(served(&[Revision::V2025_03_26]))
+        .await
+        .unwrap();
+    let steps = log.events(NEGOTIATION);
+    let probed = steps.iter().find(|entry| entry.get("message") == "probed");
+    assert!(
+        probed.unwrap().get("concluded").contains("Legacy"),
+        "{steps:?}"
+    );
+    let ends = log.negotiations("client");
+    assert_eq!(ends.len(), 1, "{ends:?}");
+    for entry in [&ends[0], &log.spans("client")[0]] {
+        assert_eq!(entry.get(field::METHOD), "initialize");
+        assert_eq!(entry.get(field::CLIENT_VERSION), "2025-11-25");
+        assert_eq!(entry.get(field::REVISION), "2025-03-26");
+        assert_eq!(entry.get(field::ERA), "legacy");
+        assert_eq!(entry.get(field::SERVER_INFO), "asked 3");
+        assert_eq!(entry.get(field::STATUS), "ok");
+        assert!(
+            entry.get(field::TRANSPORT_ID).starts_with("stream-"),
+            "{entry:?}"
+        );
+        assert!(!entry.get(field::DURATION).is_empty(), "{entry:?}");
+    }
+    client.close().await;
+}
+
+/// O8: a client that finds no common version warns once, with both offers and an advice.
+#[tokio::test]
+async fn a_mismatch_is_told() {
+    let (log, _guard) = Log::keep();
+    let modern = Client::builder("t", "1").mode(EraMode::Modern);
+    modern
+        .connect(served(&[Revision::V2025_06_18]))
+        .await
+        .unwrap_err();
+    let ends = log.negotiations("client");
+    assert_eq!(ends.len(), 1, "{ends:?}");
+    assert_eq!(ends[0].level, Level::WARN);
+    assert_eq!(ends[0].get(field::OUTCOME), "refused");
+    assert_eq!(ends[0].get(field::CLIENT_VERSION), "2026-07-28");
+    assert!(!ends[0].get(field::ADVICE).is_empty(), "{ends:?}");
+    assert!(!ends[0].get(field::ERROR).is_empty(), "{ends:?}");
+}

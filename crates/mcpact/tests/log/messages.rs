@@ -1,0 +1,102 @@
+//! Log messages between the two logs.
+
+use std::sync::{Arc, Mutex};
+
+use mcpact::client::{Client, Revision};
+use mcpact::log::MESSAGES;
+use mcpact::model::{LogLevel, LogMessage};
+use mcpact::server::{ClientLog, Context, NoArgs, Server};
+use mcpact_transport::memory;
+use serde_json::{Map, Value, json};
+use tracing::Level;
+use tracing_subscriber::layer::SubscriberExt;
+
+use crate::record::Log;
+
+/// O4: what a server logs is written into the local log at the level that it has there, and below the
+/// level that the client asked for nothing comes.
+#[tokio::test]
+async fn messages_of_a_server_reach_the_local_log() {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let (log, _guard) = Log::keep();
+        let server = Server::new("s", "1").revisions(&[revision]).logging().tool(
+            "talk",
+            "t",
+            |_: NoArgs, context: Context| async move {
+                for level in LogLevel::ALL {
+                    let message = LogMessage::new(level, json!({ "said": level.as_str() }));
+                    context.log_message(message.logger("talker")).await?;
+                }
+                Ok("done")
+            },
+        );
+        let (near, far) = memory::pair();
+        tokio::spawn(server.serve(far));
+        let builder = Client::builder("t", "1").log_level(LogLevel::Info);
+        let client = builder.connect(near).await.unwrap();
+        client.call_tool("talk", json!({})).await.unwrap();
+        client.close().await;
+        let told: Vec<(Level, String)> = log
+            .events(MESSAGES)
+            .iter()
+            .map(|entry| (entry.level, entry.get("severity").to_owned()))
+            .collect();
+        let expected = [
+            (Level::INFO, "info"),
+            (Level::INFO, "notice"),
+            (Level::WARN, "warning"),
+            (Level::ERROR, "error"),
+            (Level::ERROR, "critical"),
+            (Level::ERROR, "alert"),
+            (Level::ERROR, "emergency"),
+        ];
+        assert_eq!(told, expected.map(|(level, name)| (level, name.to_owned())));
+        let first = &log.events(MESSAGES)[0];
+        assert_eq!(first.get("logger"), "talker");
+        assert_eq!(first.get("message"), r#"{"said":"info"}"#);
+    }
+}
+
+/// O4: what a handler tells the local log goes to the client that it serves, at the level that the
+/// client asked for, and nothing else does.
+#[tokio::test]
+async fn the_local_log_reaches_the_client() {
+    let subscriber = tracing_subscriber::registry().with(ClientLog::new());
+    let _guard = tracing::subscriber::set_default(subscriber);
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let server = Server::new("s", "1").revisions(&[revision]).logging().tool(
+            "work",
+            "w",
+            |_: NoArgs, _: Context| async move {
+                tracing::debug!(target: "worker", "too quiet");
+                tracing::warn!(target: "worker", left = 3, "nearly done");
+                tracing::error!(target: "mcpact::server", "about somebody else");
+                tracing::info!(target: "worker", "done");
+                Ok("done")
+            },
+        );
+        let (near, far) = memory::pair();
+        tokio::spawn(server.serve(far));
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&heard);
+        let client = Client::builder("t", "1")
+            .log_level(LogLevel::Info)
+            .on_notification(move |note| {
+                let mut said: Map<String, Value> = note.read().unwrap();
+                said.remove("_meta");
+                notes.lock().unwrap().push(Value::from(said));
+            })
+            .connect(near)
+            .await
+            .unwrap();
+        tracing::error!(target: "worker", "while nobody is served");
+        client.call_tool("work", json!({})).await.unwrap();
+        client.close().await;
+        let expected = [
+            json!({ "level": "warning", "logger": "worker",
+                    "data": { "left": 3, "message": "nearly done" } }),
+            json!({ "level": "info", "logger": "worker", "data": "done" }),
+        ];
+        assert_eq!(*heard.lock().unwrap(), expected, "{revision}");
+    }
+}

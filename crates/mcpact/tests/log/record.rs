@@ -1,0 +1,162 @@
+//! A subscriber that keeps everything, and lines that are written by hand.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use mcpact::server::Server;
+use mcpact_transport::link::Link;
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use serde_json::{Value, json};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, SubscriberExt};
+
+/// A span or an event.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) target: &'static str,
+    pub(crate) level: Level,
+    pub(crate) fields: BTreeMap<&'static str, String>,
+    is_span: bool,
+}
+
+impl Entry {
+    fn of(metadata: &'static Metadata<'static>) -> Self {
+        Self {
+            target: metadata.target(),
+            level: *metadata.level(),
+            fields: BTreeMap::new(),
+            is_span: metadata.is_span(),
+        }
+    }
+
+    /// What a field says; empty when it is not there.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.fields.get(name).map_or("", String::as_str)
+    }
+}
+
+impl Visit for Entry {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.fields.insert(field.name(), format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.fields.insert(field.name(), value.to_owned());
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    all: Vec<Entry>,
+    spans: HashMap<u64, usize>,
+}
+
+/// Everything that was logged on this thread while it lives.
+#[derive(Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Kept>>);
+
+impl Log {
+    /// Begins to keep; tests run on one thread, with everything that they start.
+    pub(crate) fn keep() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let subscriber = tracing_subscriber::registry().with(log.clone());
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    pub(crate) fn all(&self) -> Vec<Entry> {
+        self.0.lock().unwrap().all.clone()
+    }
+
+    fn of(&self, is_span: bool, target: &str, side: &str) -> Vec<Entry> {
+        let mut all = self.all();
+        all.retain(|entry| {
+            entry.is_span == is_span && entry.target == target && entry.get("side") == side
+        });
+        all
+    }
+
+    /// The ends of negotiations that a side told.
+    pub(crate) fn negotiations(&self, side: &str) -> Vec<Entry> {
+        self.of(false, mcpact::log::NEGOTIATION, side)
+    }
+
+    /// The negotiations of a side as spans.
+    pub(crate) fn spans(&self, side: &str) -> Vec<Entry> {
+        self.of(true, mcpact::log::NEGOTIATION, side)
+    }
+
+    pub(crate) fn events(&self, target: &str) -> Vec<Entry> {
+        let mut all = self.all();
+        all.retain(|entry| !entry.is_span && entry.target == target);
+        all
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Log {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
+        let mut entry = Entry::of(attributes.metadata());
+        attributes.record(&mut entry);
+        let mut kept = self.0.lock().unwrap();
+        let at = kept.all.len();
+        kept.spans.insert(id.into_u64(), at);
+        kept.all.push(entry);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
+        let mut kept = self.0.lock().unwrap();
+        let at = kept.spans[&id.into_u64()];
+        values.record(&mut kept.all[at]);
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut entry = Entry::of(event.metadata());
+        event.record(&mut entry);
+        self.0.lock().unwrap().all.push(entry);
+    }
+}
+
+/// A client that writes its lines by hand.
+pub(crate) struct Lines(Link);
+
+impl Lines {
+    pub(crate) fn to(server: Server) -> Self {
+        let (near, far) = memory::pair();
+        tokio::spawn(server.serve(far));
+        Self(near)
+    }
+
+    /// Says something and gives the answer.
+    pub(crate) async fn ask(&mut self, message: Value) -> Value {
+        self.0.sink.push(&message.to_string());
+        self.0.sink.flush().await.unwrap();
+        loop {
+            if let Some(Line::Json(bytes)) = self.0.source.next_line() {
+                return serde_json::from_slice(bytes).unwrap();
+            }
+            assert!(self.0.source.fill().await.unwrap(), "the server went away");
+        }
+    }
+}
+
+pub(crate) fn initialize(version: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {
+        "protocolVersion": version,
+        "capabilities": { "roots": { "listChanged": true }, "sampling": {} },
+        "clientInfo": { "name": "handmade", "version": "0.1" },
+    } })
+}
+
+/// A modern request of this version.
+pub(crate) fn modern(id: u32, method: &str, version: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+        "io.modelcontextprotocol/clientInfo": { "name": "handmade", "version": "0.2" },
+    } } })
+}
