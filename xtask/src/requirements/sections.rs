@@ -59,6 +59,13 @@ pub(super) const SECTIONS: &[Section] = &[
         document: SAFETY,
         heading: "1.2",
     },
+    Section {
+        letter: 'O',
+        first: 1,
+        last: 8,
+        document: REQUIREMENTS,
+        heading: "1.7",
+    },
 ];
 
 impl Section {
