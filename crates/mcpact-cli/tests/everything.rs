@@ -104,7 +104,7 @@ fn complaint(args: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// T8: an address that others can reach needs a token or an explicit word; an empty host is none.
+/// T8, H3: an address that others can reach needs a token or an explicit word; an empty host is none.
 #[test]
 fn it_listens_on_loopback_only() {
     for address in ["0.0.0.0:0", "[::]:0"] {

@@ -170,7 +170,11 @@ pub fn check<'h>(
             fault,
         };
         let Some(raw) = argument(annotation, arguments) else {
-            continue;
+            // Whoever routes by the header would act on a value that the body does not have.
+            match header(&annotation.header) {
+                Seen::Absent => continue,
+                Seen::Once(_) | Seen::Repeated => return Err(fault(HeaderFault::Differs)),
+            }
         };
         let value = match header(&annotation.header) {
             Seen::Absent => return Err(fault(HeaderFault::Missing)),

@@ -7,6 +7,7 @@
 
 mod features;
 mod front;
+mod headers;
 mod http;
 mod lines;
 mod messages;
@@ -17,3 +18,4 @@ mod questions;
 mod safety;
 mod sessions;
 mod shapes;
+mod streams;

@@ -190,6 +190,7 @@ fn safe_integers() {
 }
 
 proptest! {
+    /// H12: every text has a header value that is plain, and decodes to it.
     #[test]
     fn every_text_comes_back(value in any::<String>()) {
         let encoded = encode(&value);
@@ -198,6 +199,7 @@ proptest! {
         prop_assert_eq!(decode(&encoded), Ok(Cow::Borrowed(value.as_str())));
     }
 
+    /// H12: a text that looks encoded comes back as that text.
     #[test]
     fn every_sentinel_look_alike_comes_back(inner in "[ -~]{0,12}") {
         let value = format!("=?base64?{inner}?=");

@@ -22,7 +22,7 @@ use mcpact_spec::{Header, Revision};
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
-use mcpact_wire::envelope::{Envelope, EnvelopeError};
+use mcpact_wire::envelope::{Envelope, EnvelopeError, ShapeFault};
 use mcpact_wire::id::{Id, IdRef};
 use tokio::sync::mpsc;
 
@@ -179,6 +179,11 @@ impl<B: Backend> HttpEndpoint<B> {
         };
         let facts = CarrierFacts::Http(http_facts(&arrival, fact));
         match route(Some(&frame), &facts, None, &self.offered) {
+            // 2026-07-28 basic/transports/streamable-http: clients send no responses.
+            Route::Modern if matches!(frame, Frame::Single(Envelope::Response(_))) => {
+                let fault = ShapeFault::Parts;
+                self.unreadable(EnvelopeError::Shape { fault, id: None }, &arrival)
+            }
             Route::Modern => self.modern(&arrival, &body, frame, facts).await,
             Route::LegacyOpen => match session {
                 // In a session that lives it is a second one, which the machine refuses.

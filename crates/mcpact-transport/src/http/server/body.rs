@@ -11,7 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// How long a stream may be silent before a comment shows that it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
@@ -69,6 +69,36 @@ impl Body for ReplyBody {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
             Self::Events { .. } => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    struct Silent;
+
+    impl Stream for Silent {
+        type Item = Bytes;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Bytes>> {
+            Poll::Pending
+        }
+    }
+
+    /// H15: a stream that has nothing to say shows within 15 seconds that it lives, again and again.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_shows_that_it_lives() {
+        let mut body = Box::pin(ReplyBody::events(Box::pin(Silent)));
+        for _ in 0..3 {
+            let before = Instant::now();
+            let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
+            let bytes = frame.unwrap().unwrap().into_data().unwrap();
+            assert!(bytes.starts_with(b":"), "a comment");
+            assert!(before.elapsed() < Duration::from_secs(15));
         }
     }
 }
