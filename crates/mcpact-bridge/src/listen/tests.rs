@@ -318,7 +318,7 @@ impl Hub {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn every_wish_is_answered_once_and_kept(events in prop::collection::vec(event(), 0..60)) {

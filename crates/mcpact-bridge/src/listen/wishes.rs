@@ -79,6 +79,8 @@ pub struct Wishes {
     offered: ListenFilter,
     may_subscribe: bool,
     uris: BTreeSet<Box<str>>,
+    /// Those of them that the client was told it has; a stream that breaks does not change that.
+    promised: BTreeSet<Box<str>>,
     open: Option<Open>,
     opening: Option<Opening>,
     queued: Vec<(Id, Box<str>)>,
@@ -139,6 +141,7 @@ impl Wishes {
             },
             may_subscribe: declared.has(Capability::ResourcesSubscribe),
             uris: BTreeSet::new(),
+            promised: BTreeSet::new(),
             open: None,
             opening: None,
             queued: Vec::new(),
@@ -167,7 +170,7 @@ impl Wishes {
             Ok(uri) => uri,
             Err(error) => return Vec::from([answer(request, Err(error))]),
         };
-        if self.is_granted(&uri) {
+        if self.promised.contains(&uri) {
             return Vec::from([answer(request, Ok(()))]);
         }
         let is_new = !self.uris.contains(&uri);
@@ -188,7 +191,7 @@ impl Wishes {
     #[must_use]
     pub fn unsubscribe(&mut self, request: Id, params: Option<&str>) -> Vec<Act> {
         let outcome = self.wished(params).map(|uri| {
-            self.uris.remove(&uri);
+            self.give_up(&uri);
             self.unsaid.uris.retain(|unsaid| !covers(&uri, unsaid));
         });
         let mut acts = Vec::from([answer(request, outcome)]);
@@ -208,10 +211,13 @@ impl Wishes {
             .into_iter()
             .partition(|uri| granted.uris.contains(uri));
         for uri in &refused {
-            self.uris.remove(uri);
+            self.give_up(uri);
         }
+        let wanted = held.iter().filter(|uri| self.uris.contains(*uri));
+        self.promised.extend(wanted.cloned());
         let mut acts = Vec::new();
-        for (request, uri) in self.with_queued(opening.waiting) {
+        let also = self.unqueued(|uri| is_in(&held, uri) || is_in(&refused, uri));
+        for (request, uri) in opening.waiting.into_iter().chain(also) {
             let outcome = if held.contains(&uri) {
                 Ok(())
             } else {
@@ -241,8 +247,10 @@ impl Wishes {
     pub fn ended(&mut self, stream: u64, now: Moment) -> Vec<Act> {
         let mut acts = Vec::new();
         if let Some(opening) = self.opening.take_if(|opening| opening.stream == stream) {
-            for (request, uri) in self.with_queued(opening.waiting) {
-                self.uris.remove(&uri);
+            let failed: Vec<_> = opening.waiting.iter().map(|(_, uri)| uri.clone()).collect();
+            let also = self.unqueued(|uri| is_in(&failed, uri));
+            for (request, uri) in opening.waiting.into_iter().chain(also) {
+                self.give_up(&uri);
                 let message = "the server did not open a stream for the subscription";
                 let error = fault(ErrorCode::InternalError, message, self.client);
                 acts.push(answer(request, Err(error)));
@@ -329,10 +337,13 @@ impl Wishes {
             uris: self.uris.iter().cloned().collect(),
             ..self.offered.clone()
         };
-        let (here, waiting) = mem::take(&mut self.queued)
+        let is_open = self.open.as_ref().is_some_and(|open| open.filter == filter);
+        if is_open {
+            self.promised.extend(filter.uris.iter().cloned());
+        }
+        let (here, waiting): (Vec<_>, Vec<_>) = mem::take(&mut self.queued)
             .into_iter()
-            .partition(|(_, uri)| self.is_granted(uri) || !self.uris.contains(uri));
-        let here: Vec<(Id, Box<str>)> = here;
+            .partition(|(_, uri)| self.promised.contains(uri) || !self.uris.contains(uri));
         acts.extend(here.into_iter().map(|(request, _)| answer(request, Ok(()))));
         if filter == ListenFilter::default() {
             let open = self.open.take();
@@ -342,8 +353,7 @@ impl Wishes {
             self.has_gap = false;
             return;
         }
-        if self.open.as_ref().is_some_and(|open| open.filter == filter) {
-            self.queued = waiting;
+        if is_open {
             return;
         }
         let stream = self.next_stream;
@@ -365,20 +375,18 @@ impl Wishes {
         });
     }
 
-    /// Those who wait, and those who asked for the same while they did.
-    fn with_queued(&mut self, mut waiting: Vec<(Id, Box<str>)>) -> Vec<(Id, Box<str>)> {
-        let is_waited_for = |uri: &str| waiting.iter().any(|(_, waited)| **waited == *uri);
-        let (also, queued): (Vec<_>, Vec<_>) = mem::take(&mut self.queued)
-            .into_iter()
-            .partition(|(_, uri)| is_waited_for(uri));
-        self.queued = queued;
-        waiting.extend(also);
-        waiting
+    fn give_up(&mut self, uri: &str) {
+        self.uris.remove(uri);
+        self.promised.remove(uri);
     }
 
-    fn is_granted(&self, uri: &str) -> bool {
-        let granted = self.open.as_ref().map(|open| &open.granted.uris);
-        self.uris.contains(uri) && granted.is_some_and(|uris| uris.iter().any(|u| **u == *uri))
+    /// Those who asked, while a stream opened, for what is decided by it too.
+    fn unqueued(&mut self, is_decided: impl Fn(&str) -> bool) -> Vec<(Id, Box<str>)> {
+        let (decided, queued) = mem::take(&mut self.queued)
+            .into_iter()
+            .partition(|(_, uri)| is_decided(uri));
+        self.queued = queued;
+        decided
     }
 
     /// What was missed cannot be known, so everything that was asked for may have changed.
@@ -434,6 +442,10 @@ impl Unsaid {
             }
         }
     }
+}
+
+fn is_in(list: &[Box<str>], uri: &str) -> bool {
+    list.iter().any(|listed| **listed == *uri)
 }
 
 const fn answer(request: Id, outcome: Result<(), WireError>) -> Act {

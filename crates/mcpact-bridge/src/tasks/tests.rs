@@ -197,7 +197,7 @@ fn at(seconds: u64) -> Now<'static> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
     fn a_task_ends_once_and_everybody_hears_of_it(

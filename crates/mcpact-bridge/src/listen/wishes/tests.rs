@@ -124,6 +124,30 @@ fn what_is_not_acknowledged_is_not_subscribed() {
     assert_eq!(codes(&subscribe(&mut wishes, 1, "a:1")), [-32601]);
 }
 
+/// Found by the random histories: given up and wished for again while a stream opens.
+#[test]
+fn what_is_refused_meanwhile_is_not_promised() {
+    let mut wishes = subscriber();
+    let _ = subscribe(&mut wishes, 1, "a:1");
+    let _ = acknowledge(&mut wishes, 0, &filter(&["a:1"]));
+    let _ = subscribe(&mut wishes, 2, "a:0");
+    let _ = unsubscribe(&mut wishes, 3, "a:1");
+    let _ = subscribe(&mut wishes, 4, "a:1");
+    let acts = acknowledge(&mut wishes, 1, &filter(&["a:0"]));
+    assert_eq!(codes(&acts), [-32602], "{acts:?}");
+}
+
+/// Found by the random histories: to ask again for what one has does not put it at risk.
+#[test]
+fn a_promise_outlives_its_stream() {
+    let mut wishes = subscriber();
+    let _ = subscribe(&mut wishes, 1, "a:1");
+    let _ = acknowledge(&mut wishes, 0, &filter(&["a:1"]));
+    let _ = wishes.ended(0, NOW);
+    assert_eq!(subscribe(&mut wishes, 2, "a:1"), [ok(2)]);
+    assert!(matches!(&wishes.ended(1, NOW)[..], [Act::Open { .. }]));
+}
+
 #[test]
 fn wishes_have_a_limit() {
     let mut wishes = subscriber();
