@@ -2,6 +2,8 @@
 
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::http::{Raw, Running, modern, request};
 
@@ -112,6 +114,41 @@ async fn a_stream_can_be_resumed() {
         .with("mcp-session-id", &id)
         .with("last-event-id", "99-1");
     assert_eq!(server.send(&unknown).await.status, 404);
+}
+
+/// F4, T3: an update that comes before the client has opened its stream waits for it.
+#[tokio::test]
+async fn an_early_update_waits_for_the_stream() {
+    let server = Running::everything(&Revision::ALL).await;
+    let id = server.session("2025-11-25").await;
+    for message in [
+        request(
+            1,
+            "resources/subscribe",
+            &json!({"uri": "test://watched-resource"}),
+        ),
+        request(
+            2,
+            "tools/call",
+            &json!({"name": "test_trigger_resource_update"}),
+        ),
+    ] {
+        let reply = server
+            .send(&Raw::post(&message).with("mcp-session-id", &id))
+            .await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let listen = Raw::new("GET", "/mcp").with("mcp-session-id", &id);
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(listen.encode().as_bytes()).await.unwrap();
+    let mut begin = [0; 12];
+    stream.read_exact(&mut begin).await.unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200", "the stream is open");
+    let delete = Raw::new("DELETE", "/mcp").with("mcp-session-id", &id);
+    assert_eq!(server.send(&delete).await.status, 200);
+    let mut heard = String::new();
+    stream.read_to_string(&mut heard).await.unwrap();
+    assert!(heard.contains("notifications/resources/updated"), "{heard}");
 }
 
 /// F2, T3: NL-11 and NL-14: batches are served at 2025-03-26 and refused elsewhere.

@@ -20,6 +20,8 @@ pub(super) const STANDALONE: u64 = 0;
 #[derive(Debug, Default)]
 struct Stream {
     last: u64,
+    /// The last event that was handed to a client.
+    handed: u64,
     live: Option<mpsc::Sender<Bytes>>,
     is_over: bool,
 }
@@ -68,28 +70,26 @@ impl EventLog {
         number
     }
 
-    /// Connects a client to a stream, with what it missed; none when there is no such stream or
-    /// somebody is connected to it.
+    /// Connects a client to a stream, with what it missed after this event, or else with what nobody
+    /// was handed yet; none when there is no such stream or somebody is connected to it.
     pub(super) fn attach(&self, stream: u64, after: Option<u64>) -> Option<mpsc::Receiver<Bytes>> {
         let mut inner = self.inner();
         let Inner {
             streams, events, ..
         } = &mut *inner;
-        let entry = if stream == STANDALONE {
-            streams.entry(STANDALONE).or_default()
-        } else {
-            streams.get_mut(&stream)?
-        };
+        let entry = entry(streams, stream)?;
         if entry.live.as_ref().is_some_and(|live| !live.is_closed()) {
             return None;
         }
         let (sender, receiver) = mpsc::channel(KEPT + WAITING);
+        let after = after.unwrap_or(entry.handed);
         let missed = events
             .iter()
-            .filter(|(of, event, _)| *of == stream && after.is_none_or(|after| *event > after));
+            .filter(|(of, event, _)| *of == stream && *event > after);
         for (_, _, bytes) in missed {
             let _ = sender.try_send(bytes.clone());
         }
+        entry.handed = entry.last;
         entry.live = (!entry.is_over).then_some(sender);
         Some(receiver)
     }
@@ -97,17 +97,17 @@ impl EventLog {
     /// Writes an event; `data` empty primes a stream.
     pub(super) fn publish(&self, stream: u64, data: &str, retry: Option<Duration>) {
         let mut inner = self.inner();
-        let Some(entry) = inner.streams.get_mut(&stream) else {
+        let Some(entry) = entry(&mut inner.streams, stream) else {
             return;
         };
         entry.last += 1;
         let event = entry.last;
         let bytes = frame(Some(&format!("{stream}-{event}")), data, retry);
-        if let Some(live) = &entry.live
-            && live.try_send(bytes.clone()).is_err()
-        {
+        match entry.live.as_ref().map(|live| live.try_send(bytes.clone())) {
+            Some(Ok(())) => entry.handed = event,
             // Too slow or gone: it may come back and will find everything here.
-            entry.live = None;
+            Some(Err(_)) => entry.live = None,
+            None => {}
         }
         inner.events.push_back((stream, event, bytes));
         while inner.events.len() > KEPT {
@@ -138,6 +138,15 @@ impl EventLog {
     pub(super) fn close(&self) {
         *self.inner() = Inner::default();
     }
+}
+
+/// The stream of that number. The one that belongs to no request is there from the first event on:
+/// a client may be told something before it has come to listen.
+fn entry(streams: &mut BTreeMap<u64, Stream>, stream: u64) -> Option<&mut Stream> {
+    if stream == STANDALONE {
+        return Some(streams.entry(STANDALONE).or_default());
+    }
+    streams.get_mut(&stream)
 }
 
 impl Inner {
@@ -174,6 +183,21 @@ mod tests {
             all.push_str(std::str::from_utf8(&bytes).unwrap());
         }
         all
+    }
+
+    /// T3: what was said before the client came to listen is not lost, and not said twice.
+    #[test]
+    fn a_client_that_comes_late_has_missed_nothing() {
+        let log = EventLog::default();
+        log.publish(STANDALONE, "early", None);
+        let mut first = log.attach(STANDALONE, None).unwrap();
+        log.publish(STANDALONE, "now", None);
+        let seen = drain(&mut first);
+        assert!(seen.contains("early") && seen.contains("now"), "{seen}");
+        drop(first);
+        log.publish(STANDALONE, "late", None);
+        let seen = drain(&mut log.attach(STANDALONE, None).unwrap());
+        assert!(seen.contains("late") && !seen.contains("now"), "{seen}");
     }
 
     /// T3: a client that comes back gets what it missed, of its own stream only.
