@@ -23,7 +23,7 @@ fn start(args: &[&str]) -> Running {
     Running(command.spawn().unwrap())
 }
 
-/// T2: on standard input and output, one answer per line, and the end of input is the end.
+/// T2, P4: on standard input and output, one answer per line, and the end of input is the end.
 #[test]
 fn it_serves_on_standard_input_and_output() {
     let mut running = start(&[]);

@@ -28,6 +28,7 @@ impl Link {
             sink: LineSink {
                 io: Box::new(write),
                 buffer: Vec::new(),
+                written: 0,
             },
         }
     }
@@ -89,6 +90,8 @@ impl LineSource {
 pub struct LineSink {
     io: Box<dyn AsyncWrite + Send + Unpin>,
     buffer: Vec<u8>,
+    /// How much of the buffer has left already.
+    written: usize,
 }
 
 impl core::fmt::Debug for LineSink {
@@ -113,14 +116,23 @@ impl LineSink {
 
     /// Writes everything that waits.
     ///
+    /// Safe to drop at any time: the next flush goes on where this one stopped, so that no part of a
+    /// message is written twice.
+    ///
     /// # Errors
     /// The pipe or socket failed; what was not written is gone with it.
     pub async fn flush(&mut self) -> Result<(), DoorError> {
         if self.buffer.is_empty() {
             return Ok(());
         }
-        self.io.write_all(&self.buffer).await?;
+        while self.written < self.buffer.len() {
+            match self.io.write(&self.buffer[self.written..]).await? {
+                0 => return Err(std::io::Error::from(std::io::ErrorKind::WriteZero).into()),
+                count => self.written += count,
+            }
+        }
         self.buffer.clear();
+        self.written = 0;
         self.buffer.shrink_to(CHUNK);
         self.io.flush().await?;
         Ok(())
@@ -133,5 +145,33 @@ impl LineSink {
     pub async fn close(&mut self) -> Result<(), DoorError> {
         self.flush().await?;
         Ok(self.io.shutdown().await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, duplex, empty};
+
+    use super::Link;
+
+    /// P1: a write that is given up in the middle of a message and taken up again writes it once.
+    #[tokio::test]
+    async fn a_write_that_was_given_up_goes_on_where_it_stopped() {
+        let (near, mut far) = duplex(8);
+        let mut link = Link::new(empty(), near);
+        link.sink.push("{\"a\":\"0123456789\"}");
+        tokio::select! {
+            biased;
+            _ = link.sink.flush() => panic!("eight bytes are not enough"),
+            () = tokio::task::yield_now() => {}
+        }
+        link.sink.push("{}");
+        let mut heard = String::new();
+        let (closed, read) = tokio::join!(link.sink.close(), async {
+            far.read_to_string(&mut heard).await
+        });
+        closed.unwrap();
+        read.unwrap();
+        assert_eq!(heard, "{\"a\":\"0123456789\"}\n{}\n");
     }
 }

@@ -1,9 +1,5 @@
 //! Links over TCP and WebSocket, and who may open them.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a broken expectation is a failed test"
-)]
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;

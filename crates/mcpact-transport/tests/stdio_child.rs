@@ -122,7 +122,7 @@ async fn noise_does_not_stop_the_reading() {
     assert_eq!(next(&mut child.link.source).await, None);
 }
 
-/// T2, T9: a flood on standard error neither blocks the child nor fills our memory, and is no failure.
+/// P2, T2, T9: a flood on standard error neither blocks the child nor fills our memory, and is no failure.
 #[tokio::test]
 async fn a_flood_on_standard_error_blocks_nobody() {
     let mut child = python(

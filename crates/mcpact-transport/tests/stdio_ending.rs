@@ -80,7 +80,7 @@ fn zombies(family: &BTreeSet<u32>) -> usize {
     family.iter().filter(|id| stat(id).contains(&ours)).count()
 }
 
-/// L26: a server that exits at the end of its input is not signalled.
+/// L26, P4: a server that exits at the end of its input is not signalled.
 #[tokio::test]
 async fn the_end_of_input_is_enough() {
     let (child, family) = start("echo $$; exec cat").await;
@@ -93,7 +93,7 @@ async fn the_end_of_input_is_enough() {
     assert_eq!(zombies(&family), 0);
 }
 
-/// L26: a server that ignores the end of its input is asked to end.
+/// L26, P4: a server that ignores the end of its input is asked to end.
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_input_is_terminated() {
     let (child, family) = start("echo $$; exec sleep 1000").await;
@@ -105,7 +105,7 @@ async fn a_server_that_ignores_the_end_of_input_is_terminated() {
     assert_gone(&family).await;
 }
 
-/// L26: a server that ignores that as well is killed.
+/// L26, P4: a server that ignores that as well is killed.
 #[tokio::test]
 async fn a_stubborn_server_is_killed() {
     let (child, family) =
@@ -128,7 +128,7 @@ const FAMILIES: [&str; 3] = [
     "sh -c 'trap \"\" TERM HUP INT; echo $$; while :; do sleep 1; done' & exec cat",
 ];
 
-/// L26: no grandchild is left after a shutdown.
+/// L26, P4: no grandchild is left after a shutdown.
 #[tokio::test]
 async fn grandchildren_are_gone_after_a_shutdown() {
     for script in FAMILIES {

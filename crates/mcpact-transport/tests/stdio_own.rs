@@ -50,7 +50,7 @@ fn line_of(output: &mut BufReader<ChildStdout>) -> String {
     line
 }
 
-/// T2: messages travel both ways, and nothing else reaches the output once it is taken over.
+/// P1, T2: messages travel both ways, and nothing else reaches the output once it is taken over.
 #[test]
 fn only_messages_reach_the_output() {
     if std::env::var_os(ROLE).is_some() {

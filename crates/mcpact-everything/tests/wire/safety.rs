@@ -3,7 +3,7 @@
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::http::{Raw, Running, modern};
+use crate::http::{Raw, Running, modern, request};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
@@ -90,28 +90,88 @@ async fn large_bodies_get_413() {
     assert_eq!(server.send(&Raw::text(INITIALIZE)).await.status, 200);
 }
 
-/// T9: a client that never finishes its headers or body does not keep its connection.
+/// T9: a client that is silent, or never finishes its headers, is hung up on; one that never finishes
+/// its body is told so. Who is served meanwhile does not notice.
 #[tokio::test]
 async fn slow_clients_are_let_go() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let server = mcpact_everything::server(&Revision::ALL).settings(|s| {
-        s.limits.header_timeout = std::time::Duration::from_millis(200);
-        s.limits.body_timeout = std::time::Duration::from_millis(200);
+        s.limits.header_timeout = std::time::Duration::from_millis(500);
+        s.limits.body_timeout = std::time::Duration::from_millis(500);
     });
     let server = Running::start(server).await;
-    for opening in [
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: ",
-        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
+    let session = server.session("2025-11-25").await;
+    let slow = json!({"name": "slow_compute", "arguments": {"seconds": 1}});
+    let call = Raw::post(&request(7, "tools/call", &slow)).with("mcp-session-id", &session);
+    let innocent = server.send(&call);
+    let slow = async {
+        for (opening, answer) in [
+            ("", ""),
+            ("POST /mcp HT", ""),
+            ("POST /mcp HTTP/1.1\r\nhost: localhost\r\nx: ", ""),
+            (
+                "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
+                "HTTP/1.1 408 Request Timeout\r\n",
+            ),
+            (
+                "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n",
+                "HTTP/1.1 408 Request Timeout\r\n",
+            ),
+        ] {
+            let stream = tokio::net::TcpStream::connect(server.address).await;
+            let mut stream = stream.unwrap();
+            stream.write_all(opening.as_bytes()).await.unwrap();
+            let mut end = Vec::new();
+            stream.read_to_end(&mut end).await.unwrap();
+            let text = String::from_utf8_lossy(&end);
+            assert!(text.starts_with(answer), "{opening}: {text}");
+            assert_eq!(text.is_empty(), answer.is_empty(), "{opening}: {text}");
+        }
+    };
+    let (served, ()) = tokio::join!(innocent, slow);
+    assert_eq!(served.status, 200, "{served:?}");
+}
+
+/// T9: too many and too large headers are refused with 431, and the server goes on.
+#[tokio::test]
+async fn large_heads_get_431() {
+    let server = Running::everything(&Revision::ALL).await;
+    let many = (0..200).fold(Raw::text(INITIALIZE), |raw, n| {
+        raw.and(&format!("x-{n}"), "y")
+    });
+    assert_eq!(server.send(&many).await.status, 431);
+    let large = Raw::text(INITIALIZE).and("x", &"y".repeat(100_000));
+    assert_eq!(server.send(&large).await.status, 431);
+    assert_eq!(server.send(&Raw::text(INITIALIZE)).await.status, 200);
+}
+
+/// T9: a body that is not UTF-8 is not JSON, in a string and outside, and the session lives on.
+#[tokio::test]
+async fn bodies_must_be_utf_8() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let server = Running::everything(&Revision::ALL).await;
+    let session = server.session("2025-11-25").await;
+    for body in [
+        &b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"p\xffng\"}"[..],
+        b"\xff\xfe{}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"x\":\"\xed\xa0\x80\"}}",
     ] {
         let mut stream = tokio::net::TcpStream::connect(server.address)
             .await
             .unwrap();
-        stream.write_all(opening.as_bytes()).await.unwrap();
-        let mut end = Vec::new();
-        stream.read_to_end(&mut end).await.unwrap();
-        let text = String::from_utf8_lossy(&end);
-        assert!(text.is_empty() || text.contains("408"), "{text}");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost\r\nmcp-session-id: {session}\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(body).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        assert!(answer.contains("-32700"), "{answer}");
     }
+    let ping = Raw::post(&request(2, "ping", &json!({}))).with("mcp-session-id", &session);
+    assert_eq!(server.send(&ping).await.status, 200);
 }
 
 /// T4: H6, H7, H8, H20: the ladder of a modern request, with its statuses.

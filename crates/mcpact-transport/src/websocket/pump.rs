@@ -69,8 +69,7 @@ async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
     loop {
         match receiver.next().await? {
             Ok(Message::Text(text)) => {
-                // Between two tokens a line may end; on a link, that is the end of the message.
-                sink.push(&text.replace(['\n', '\r'], " "));
+                sink.push(&text);
                 if sink.flush().await.is_err() {
                     return Some(CloseCode::Normal);
                 }

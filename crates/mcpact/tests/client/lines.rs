@@ -242,6 +242,40 @@ async fn a_slow_request_is_given_up() {
     }
 }
 
+/// Answers the first call only once it was given up, and any other at once.
+fn answers_late() -> impl FnMut(&Value) -> Vec<Value> + Send + 'static {
+    let mut is_first = true;
+    let answer = |id: &Value, text: &str| {
+        let content = json!([{"type": "text", "text": text}]);
+        let result = json!({"resultType": "complete", "content": content});
+        vec![json!({"jsonrpc": "2.0", "id": id, "result": result})]
+    };
+    move |message| match message["method"].as_str() {
+        Some("tools/call") if std::mem::take(&mut is_first) => Vec::new(),
+        Some("tools/call") => answer(&message["id"], "second"),
+        Some("notifications/cancelled") => answer(&message["params"]["requestId"], "late"),
+        _ => Vec::new(),
+    }
+}
+
+/// P3: an answer that comes after its request was given up reaches nobody, least of all the next caller.
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_reaches_nobody() {
+    for (link, heard) in [
+        legacy("2025-11-25", tools(), answers_late()),
+        modern(tools(), answers_late()),
+    ] {
+        let client = Client::connect(link).await.unwrap();
+        let options = CallOptions::new().timeout(Duration::from_secs(5));
+        let failed = client.call_tool_with("t", json!({}), options).await;
+        assert!(matches!(failed, Err(ClientError::Timeout { .. })));
+        let second = client.call_tool("t", json!({})).await.unwrap();
+        assert_eq!(second.all_text(), "second");
+        let calls = heard.of("tools/call");
+        assert_ne!(calls[0]["id"], calls[1]["id"]);
+    }
+}
+
 /// F13: a token and a dropped future both give a request up.
 #[tokio::test]
 async fn a_caller_can_give_up() {

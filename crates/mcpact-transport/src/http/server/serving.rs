@@ -35,6 +35,9 @@ impl<E: Endpoint> Shop<E> {
     ) -> Response<ReplyBody> {
         let switch = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
+        if size(&head) > self.limits.header_bytes {
+            return respond(Answer::text(431, "the headers are too large"));
+        }
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         if let Err(fault) = self.guard.check(authority, &head.headers) {
             tracing::warn!(%peer, %fault, "request turned away");
@@ -103,6 +106,19 @@ impl<E: Endpoint> Shop<E> {
             Err(_) => Err(BodyFault::TooSlow),
         }
     }
+}
+
+/// The bytes of a head. What parses it looks only after every read, so that its own limit is not exact.
+fn size(head: &http::request::Parts) -> usize {
+    let headers = head.headers.iter();
+    let headers: usize = headers
+        .map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len())
+        .sum();
+    headers
+        + head
+            .uri
+            .path_and_query()
+            .map_or(0, |path| path.as_str().len())
 }
 
 /// Why a body was not read to its end.

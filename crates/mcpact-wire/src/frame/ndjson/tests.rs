@@ -295,6 +295,7 @@ proptest! {
         prop_assert_eq!(read(DEFAULT_LINE_LIMIT, out.chunks(7)), expected);
     }
 
+    /// P1: whatever a message holds, it is one line.
     #[test]
     fn any_message_is_one_line(message in any::<String>()) {
         let mut out = Vec::new();
