@@ -11,12 +11,21 @@ use clap::{Args, Parser, Subcommand};
     name = "mcpact",
     version,
     about = "Any MCP client with any MCP server: negotiated, gated, explained",
-    after_help = "Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused",
+    after_help = "Environment: MCPACT_LOG is the filter when there is no `--log`, NO_COLOR switches colour off\n\n\
+                  Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused",
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
+    /// Log more to standard error: once what happens, twice also why, thrice everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+
+    /// Log what the filter lets through, such as `info` or `warn,mcpact::negotiation=debug`
+    #[arg(long, global = true, value_name = "FILTER", conflicts_with = "verbose")]
+    pub(crate) log: Option<String>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
 }

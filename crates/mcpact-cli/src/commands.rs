@@ -6,12 +6,15 @@ mod explain;
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::report::log;
 
 /// Runs what was asked for.
 ///
 /// # Errors
 /// The command could not do its work; a negotiation that was refused is no error.
 pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
+    let told = std::env::var(log::VARIABLE).ok();
+    log::begin(cli.log.as_deref(), told.as_deref(), cli.verbose)?;
     match &cli.command {
         Command::Explain(args) => explain::run(args),
         Command::Everything(args) => everything::run(args),

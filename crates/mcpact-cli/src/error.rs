@@ -43,6 +43,13 @@ pub(crate) enum CliError {
     /// `--profile` names no profile.
     #[error("unknown profile `{given}`")]
     UnknownProfile { given: String },
+    /// `--log` or `MCPACT_LOG` is no filter.
+    #[error("`{given}` is no filter for the log")]
+    LogFilter {
+        given: String,
+        #[source]
+        source: tracing_subscriber::filter::ParseError,
+    },
     /// A server could not do its work.
     #[error("cannot serve")]
     Serve(#[source] mcpact::Error),
@@ -79,6 +86,7 @@ impl CliError {
             | Self::StdinTwice
             | Self::UnknownRevision { .. }
             | Self::UnknownProfile { .. }
+            | Self::LogFilter { .. }
             | Self::Token { .. }
             | Self::Tls(_)
             | Self::Listen { .. } => Exit::Usage,
@@ -100,6 +108,10 @@ impl CliError {
             Self::Member { .. } => vec![String::from("correct the member, or leave it out")],
             Self::StdinTwice => vec![String::from("put one of the two documents into a file")],
             Self::UnknownRevision { given } => choice(given, &Revision::ALL.map(Revision::as_str)),
+            Self::LogFilter { .. } => vec![String::from(
+                "a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), or `TARGET=LEVEL` pairs \
+                 with commas between them",
+            )],
             Self::UnknownProfile { given } => choice(given, &Profile::ALL.map(Profile::as_str)),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),

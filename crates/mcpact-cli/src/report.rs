@@ -5,6 +5,7 @@
 
 mod agreed;
 mod json;
+pub(crate) mod log;
 mod page;
 mod refused;
 mod style;
@@ -89,7 +90,8 @@ impl Colour {
     /// Colour for a terminal, unless the person does not want any.
     fn for_stream(stream: &impl IsTerminal) -> Self {
         if stream.is_terminal() {
-            Self::on_terminal(std::env::var_os("NO_COLOR").as_deref())
+            let told = |name| std::env::var_os(name);
+            Self::on_terminal(told("NO_COLOR").as_deref(), told("TERM").as_deref())
         } else {
             Self::Off
         }

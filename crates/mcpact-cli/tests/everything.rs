@@ -210,3 +210,58 @@ fn a_line_of_noise_is_told_so() {
     output.read_line(&mut served).unwrap();
     assert!(served.contains("protocolVersion"), "{served}");
 }
+
+/// O1 O2: the log is on standard error, in JSON where nobody looks, and standard output stays clean.
+#[test]
+fn it_logs_negotiations_as_json() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mcpact"))
+        .args(["everything", "--log", "mcpact::negotiation=info"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(child.stdin.take().unwrap(), "{INITIALIZE}").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
+    let told = String::from_utf8(output.stderr).unwrap();
+    let event: serde_json::Value = serde_json::from_str(told.trim()).unwrap();
+    assert_eq!(event["level"], "INFO");
+    assert_eq!(event["target"], "mcpact::negotiation");
+    assert_eq!(event["method"], "initialize");
+    assert_eq!(event["client.protocol_version"], "2025-11-25");
+    assert_eq!(event["revision"], "2025-11-25");
+    assert_eq!(event["status"], "ok");
+}
+
+/// O2: without being asked it tells only what went wrong, and a filter that is none is told as such.
+#[test]
+fn it_is_quiet_unless_asked() {
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+        command
+            .arg("everything")
+            .args(args)
+            .env_remove("MCPACT_LOG");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that refuses its arguments does not read.
+        let _ = writeln!(child.stdin.take().unwrap(), "{INITIALIZE}");
+        let output = child.wait_with_output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert_eq!(run(&[]), (Some(0), String::new()));
+    assert!(run(&["-v"]).1.contains("negotiated"));
+    let (code, told) = run(&["--log", "mcpact=loud"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        told.contains("`mcpact=loud` is no filter for the log"),
+        "{told}"
+    );
+}

@@ -7,10 +7,12 @@ const USUAL_WIDTH: usize = 80;
 /// Narrower columns of text cannot be read.
 const LEAST_TEXT: usize = 24;
 
-/// How wide a page may be: `COLUMNS`, within reason.
+/// How wide a page may be: `COLUMNS`, or the terminal, within reason.
 pub(super) fn width() -> usize {
     let told = std::env::var("COLUMNS").ok();
-    told.and_then(|text| text.parse().ok())
+    let told = told.and_then(|text| text.parse().ok());
+    let terminal = || terminal_size::terminal_size_of(std::io::stdout());
+    told.or_else(|| terminal().map(|(width, _)| usize::from(width.0)))
         .map_or(USUAL_WIDTH, |columns: usize| columns.clamp(60, 120))
 }
 

@@ -36,9 +36,10 @@ impl Tone {
 }
 
 impl Colour {
-    /// Colour for a terminal, unless `NO_COLOR` is set to anything.
-    pub(super) fn on_terminal(no_color: Option<&OsStr>) -> Self {
-        if no_color.is_none_or(OsStr::is_empty) {
+    /// Colour for a terminal, unless `NO_COLOR` is set to anything or `TERM` says that it has none.
+    pub(super) fn on_terminal(no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
+        let is_dumb = term.is_some_and(|term| term == "dumb");
+        if no_color.is_none_or(OsStr::is_empty) && !is_dumb {
             Self::On
         } else {
             Self::Off
@@ -63,10 +64,13 @@ mod tests {
 
     #[test]
     fn no_color_switches_colour_off() {
-        let choose = |value: Option<&str>| Colour::on_terminal(value.map(OsStr::new));
-        assert_eq!(choose(None), Colour::On);
-        assert_eq!(choose(Some("")), Colour::On);
-        assert_eq!(choose(Some("1")), Colour::Off);
+        let choose = |no_color: Option<&str>, term: &str| {
+            Colour::on_terminal(no_color.map(OsStr::new), Some(OsStr::new(term)))
+        };
+        assert_eq!(choose(None, "xterm"), Colour::On);
+        assert_eq!(choose(Some(""), "xterm"), Colour::On);
+        assert_eq!(choose(Some("1"), "xterm"), Colour::Off);
+        assert_eq!(choose(None, "dumb"), Colour::Off);
     }
 
     #[test]
