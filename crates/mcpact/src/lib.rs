@@ -9,6 +9,7 @@ pub mod client;
 pub mod error;
 pub mod log;
 pub mod model;
+pub mod schema;
 pub mod server;
 
 pub use error::Error;

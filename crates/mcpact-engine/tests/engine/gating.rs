@@ -763,6 +763,61 @@ fn a_cancelled_request_gets_no_answer() {
     assert_eq!(unknown, [Out::Dropped("notifications/cancelled".into())]);
 }
 
+/// P8: of a cancellation and an answer exactly one wins, in whatever order and however often they
+/// come: the server answers once or never, and the owner of a request hears one end.
+#[test]
+fn a_cancellation_and_an_answer_never_both_win() {
+    let orders = |count: usize| -> Vec<Vec<usize>> {
+        let mut all = vec![Vec::new()];
+        for _ in 0..count {
+            let longer = |order: &Vec<usize>| -> Vec<Vec<usize>> {
+                (0..3)
+                    .map(|step| [order.clone(), vec![step]].concat())
+                    .collect()
+            };
+            all = all.iter().flat_map(longer).collect();
+        }
+        all
+    };
+    for order in orders(4) {
+        let mut server = server_at("2025-11-25", json!({"tools": {}}), json!({}));
+        server.request(1, "tools/call", json!({"name": "t"}));
+        let mut replies = 0;
+        let mut cancelled_first = None;
+        for step in &order {
+            let out = match step {
+                0 => server.notification("notifications/cancelled", json!({"requestId": 1})),
+                1 => server.answer(1, json!({})),
+                _ => server.notification("notifications/cancelled", json!({"requestId": 2})),
+            };
+            if *step < 2 {
+                cancelled_first.get_or_insert(*step == 0);
+            }
+            replies += out
+                .iter()
+                .filter(|out| matches!(out, Out::Reply(..)))
+                .count();
+        }
+        let expected = usize::from(cancelled_first == Some(false));
+        assert_eq!(replies, expected, "{order:?}");
+        let mut client = client_at("2025-11-25", json!({}), json!({"tools": {}}));
+        client.ask(5, "tools/list", json!({}));
+        let mut ends = 0;
+        for step in &order {
+            let out = match step {
+                0 => client.input(Input::Cancel { id: 5 }),
+                1 => client.message(json!({"jsonrpc": "2.0", "id": 5, "result": {"tools": []}})),
+                _ => client.after(core::time::Duration::from_secs(3600)),
+            };
+            ends += out
+                .iter()
+                .filter(|out| matches!(out, Out::Settled(..)))
+                .count();
+        }
+        assert_eq!(ends, 1, "{order:?}");
+    }
+}
+
 /// L24: cancelling is a notification on a stream, and the end of the stream on modern HTTP.
 #[test]
 fn cancelling_is_told_in_the_way_of_the_era() {

@@ -341,3 +341,48 @@ async fn a_handler_that_panics_ends_only_its_request() {
     let call = modern(1, "tools/call", json!({"name": "broken"}));
     assert_eq!(server.send(&Raw::modern(&call)).await.code(), -32603);
 }
+
+/// H22, F3: a schema that refers to something elsewhere is refused when it is registered, and nothing is
+/// fetched from there.
+#[tokio::test]
+async fn no_reference_is_ever_fetched() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = format!("http://{}/schema.json", listener.local_addr().unwrap());
+    for to in [elsewhere.as_str(), "file:///etc/hostname"] {
+        for schema in [
+            json!({"type": "object", "properties": {"a": {"$ref": to}}}),
+            json!({"$id": to, "type": "object", "properties": {"a": {"$ref": "other.json"}}}),
+        ] {
+            let tool = mcpact::model::Tool::new("t", schema);
+            let server = Server::new("t", "1").tool_with(tool, |_: Value, _| async { Ok("x") });
+            let refused = server.listen(([127, 0, 0, 1], 0).into()).await;
+            assert!(refused.is_err(), "{to}");
+        }
+    }
+    let visitor =
+        std::future::poll_fn(|cx| std::task::Poll::Ready(listener.poll_accept(cx).is_ready()));
+    assert!(!visitor.await, "nobody has come");
+}
+
+/// P19: addresses that would lead elsewhere as paths are not found, in every revision.
+#[tokio::test]
+async fn addresses_do_not_lead_elsewhere() {
+    let mut peer = Peer::start(&Revision::ALL);
+    peer.open("2025-11-25", json!({})).await;
+    for id in [
+        "..",
+        "%2e%2e",
+        "%252e%252e",
+        "..%2f..",
+        "a\\..",
+        "a\u{0}",
+        "%00",
+        ".",
+    ] {
+        let read = json!({"uri": format!("test://template/{id}/data")});
+        let reply = peer.ask(1, "resources/read", read.clone()).await;
+        assert_eq!(reply["error"]["code"], -32002, "{id}: {reply}");
+        let reply = peer.ask(2, "resources/subscribe", read).await;
+        assert_eq!(reply["error"]["code"], -32002, "{id}: {reply}");
+    }
+}

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::elicitation::FormRequest;
+use crate::schema::Schema;
 
 /// Words in the names of fields that only a page of the server's own may ask for.
 ///
@@ -78,14 +79,9 @@ impl FormRequest {
     /// # Errors
     /// What does not fit, and where.
     pub fn fits(&self, filled_in: &Map<String, Value>) -> Result<(), String> {
-        let schema = jsonschema::options()
-            .build(&self.requested_schema)
-            .map_err(|error| error.to_string())?;
-        let answer = Value::Object(filled_in.clone());
-        let problem = schema.iter_errors(&answer).next();
-        problem.map_or(Ok(()), |error| {
-            Err(format!("`{}`: {error}", error.instance_path()))
-        })
+        let schema = Schema::compile(&self.requested_schema).map_err(|fault| fault.to_string())?;
+        let problem = schema.problem(&Value::Object(filled_in.clone()));
+        problem.map_or(Ok(()), |(place, text)| Err(format!("`{place}`: {text}")))
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jsonschema::Validator;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::classify::param_headers::{Annotation, annotations};
 use mcpact_engine::lint;
@@ -18,6 +17,7 @@ use crate::model::{
     Completion, CompletionRef, Prompt, PromptResult, Resource, ResourceContents, ResourceTemplate,
     TaskSupport, Tool, ToolResult,
 };
+use crate::schema::Schema;
 
 /// An asynchronous function that was registered.
 pub(super) struct Handler<In, Out> {
@@ -63,8 +63,8 @@ impl<In, Out> std::fmt::Debug for Handler<In, Out> {
 #[derive(Debug)]
 pub(super) struct ToolEntry {
     pub(super) tool: Tool,
-    pub(super) input: Option<Validator>,
-    pub(super) output: Option<Validator>,
+    pub(super) input: Schema,
+    pub(super) output: Option<Schema>,
     pub(super) headers: Arc<[Annotation]>,
     /// What is asked before the work begins; its outcome is what the work gets.
     pub(super) gather: Option<Handler<Value, Value>>,
@@ -72,15 +72,13 @@ pub(super) struct ToolEntry {
 }
 
 impl ToolEntry {
-    /// Schemas are compiled once; one that refers to something outside of itself is refused by the
-    /// validator, which has no way to fetch anything.
+    /// Schemas are compiled once.
     pub(super) fn new(tool: Tool, run: Handler<Value, ToolResult>) -> Result<Self, String> {
         let compile = |schema: &Value| {
-            jsonschema::options()
-                .build(schema)
+            Schema::compile(schema)
                 .map_err(|error| format!("the schema of tool `{}` is unusable: {error}", tool.name))
         };
-        let input = Some(compile(&tool.input_schema)?);
+        let input = compile(&tool.input_schema)?;
         let output = tool.output_schema.as_ref().map(compile).transpose()?;
         let headers = annotations(&tool.input_schema.to_string())
             .map_err(|fault| format!("tool `{}`: {fault}", tool.name))?;

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use super::folder::is_evasive;
+
 /// A template of literal text and `{name}` variables, as in `files://{id}/data`.
 #[derive(Clone, Debug)]
 pub(super) struct UriTemplate {
@@ -55,7 +57,9 @@ impl UriTemplate {
                     };
                     let (value, tail) = rest.split_at(end);
                     let is_segment = matches!(part, Part::Segment(_));
-                    if value.is_empty() || (is_segment && value.contains('/')) {
+                    // Values become paths sooner or later; those that would lead elsewhere fit nothing.
+                    if value.is_empty() || (is_segment && value.contains('/')) || is_evasive(value)
+                    {
                         return None;
                     }
                     found.insert(name.clone(), Value::from(value));

@@ -32,7 +32,7 @@ fn server() -> Server {
     )
 }
 
-/// K5: headers, the address, arguments and metadata never reach the log over HTTP, in either era.
+/// K5, P16: headers, the address, arguments and metadata never reach the log over HTTP, in either era.
 #[tokio::test]
 async fn nothing_of_a_request_is_logged() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
@@ -62,7 +62,7 @@ async fn nothing_of_a_request_is_logged() {
     }
 }
 
-/// K5: malformed and refused messages do not sing either.
+/// K5, P16: malformed and refused messages do not sing either.
 #[tokio::test]
 async fn nothing_of_a_refused_message_is_logged() {
     let (log, _guard) = Log::keep();

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Core, Served, text};
 use crate::model::{TaskSupport, ToolResult};
+use crate::schema::Schema;
 use crate::server::context::Context;
 use crate::server::error::{HandlerError, Kind};
 use crate::server::registry::ToolEntry;
@@ -28,7 +29,7 @@ impl Core {
             None | Some(Value::Null) => json!({}),
             Some(arguments) => arguments.clone(),
         };
-        if let Some(problem) = invalid(entry.input.as_ref(), &arguments) {
+        if let Some(problem) = invalid(&entry.input, &arguments) {
             let is_result = context
                 .pact()
                 .revision()
@@ -126,7 +127,7 @@ async fn run_tool(
         (Some(_), None) => Ok(ToolResult::error(
             "the tool gave no structured content, which its output schema promises",
         )),
-        (Some(schema), Some(value)) => Ok(match invalid(Some(schema), value) {
+        (Some(schema), Some(value)) => Ok(match invalid(schema, value) {
             Some(problem) => ToolResult::error(format!(
                 "the tool's result does not fit its output schema: {problem}"
             )),
@@ -137,13 +138,12 @@ async fn run_tool(
 }
 
 /// The first thing that a schema has against a value.
-fn invalid(schema: Option<&jsonschema::Validator>, value: &Value) -> Option<String> {
-    let error = schema?.iter_errors(value).next()?;
-    let place = error.instance_path().to_string();
+fn invalid(schema: &Schema, value: &Value) -> Option<String> {
+    let (place, problem) = schema.problem(value)?;
     let place = if place.is_empty() {
         String::from("the arguments")
     } else {
         format!("`{place}`")
     };
-    Some(format!("{place}: {error}"))
+    Some(format!("{place}: {problem}"))
 }
