@@ -457,10 +457,10 @@ impl Client {
     }
 
     /// `2025-11-25 basic/transports#backwards-compatibility`: a POST that is refused with 400, 404
-    /// or 405 may be to a server of the first revision, whose transport begins with a GET.
+    /// or 405 may be to the transport of the first revision, which begins with a GET. Servers speak
+    /// later revisions over it, too.
     fn initialize_status(&mut self, status: u16, effects: &mut Effects<'_>) {
-        let speaks_first = self.terms.speakable().contains(Revision::V2024_11_05);
-        if matches!(status, 400 | 404 | 405) && speaks_first && !self.tried_http_sse {
+        if matches!(status, 400 | 404 | 405) && !self.tried_http_sse {
             self.tried_http_sse = true;
             self.phase = Phase::Connecting;
             return effects.push(Effect::TryHttpSse);

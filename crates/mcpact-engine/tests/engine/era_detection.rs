@@ -416,6 +416,15 @@ fn er_09_http_falls_back_to_http_sse() {
         let out = client.answer_to(&again, initialize_result("2024-11-05", json!({})));
         assert!(out.contains(&Out::Concluded(Revision::V2024_11_05)));
     }
+    let mut pinned = ClientRig::with(spec_policy(), json!({}), |t| {
+        http(t);
+        t.mode = EraMode::Pin(Revision::V2025_06_18);
+    });
+    pinned.open();
+    assert_eq!(pinned.input(Input::Status(404)), [Out::TryHttpSse]);
+    let again = pinned.input(Input::Connected).remove(0);
+    let out = pinned.answer_to(&again, initialize_result("2025-06-18", json!({})));
+    assert!(out.contains(&Out::Concluded(Revision::V2025_06_18)));
     let mut client = ClientRig::with(legacy_only(), json!({}), http);
     client.open();
     assert_eq!(client.input(Input::Status(401)), [Out::HangUp]);

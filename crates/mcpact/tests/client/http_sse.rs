@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcpact::client::{Client, ClientError};
+use mcpact::client::{Client, ClientError, EraMode, Revision};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -10,6 +10,9 @@ use tokio::sync::mpsc;
 
 use crate::http_server::{Event, HttpServer, Reply};
 use crate::line_server::initialized;
+
+/// The newest revision of the server.
+const NEWEST: &str = "2025-06-18";
 
 /// A server whose GET is a stream and whose POSTs are answered there.
 async fn serve(
@@ -71,7 +74,10 @@ async fn serve(
                 let method = message["method"].as_str().unwrap().to_owned();
                 log.lock().unwrap().push(method.clone());
                 let result = match method.as_str() {
-                    "initialize" => initialized("2024-11-05", json!({ "tools": {} })),
+                    "initialize" => {
+                        let revision = message["params"]["protocolVersion"].as_str().unwrap();
+                        initialized(revision.min(NEWEST), json!({ "tools": {} }))
+                    }
                     "tools/list" => json!({ "tools": [{ "name": "old", "inputSchema": {} }] }),
                     _ => continue,
                 };
@@ -94,7 +100,7 @@ async fn serve(
 async fn the_first_transport_is_found() {
     let (url, posted) = serve(|_| "/messages?s=1".to_owned()).await;
     let client = Client::connect(url).await.unwrap();
-    assert_eq!(client.pact().revision().as_str(), "2024-11-05");
+    assert_eq!(client.pact().revision().as_str(), NEWEST);
     assert_eq!(client.list_tools().await.unwrap()[0].name, "old");
     client.close().await;
     let posted = posted.lock().unwrap();
@@ -102,6 +108,23 @@ async fn the_first_transport_is_found() {
         *posted,
         ["initialize", "notifications/initialized", "tools/list"]
     );
+}
+
+/// T5: the transport is older than most revisions that are spoken over it, and a client that insists
+/// on one of those finds it as well.
+#[tokio::test]
+async fn later_revisions_are_spoken_over_the_first_transport() {
+    for revision in [
+        Revision::V2024_11_05,
+        Revision::V2025_03_26,
+        Revision::V2025_06_18,
+    ] {
+        let (url, _) = serve(|_| "/messages?s=1".to_owned()).await;
+        let builder = Client::builder("test", "1").mode(EraMode::Pin(revision));
+        let client = builder.connect(url).await.unwrap();
+        assert_eq!(client.pact().revision(), revision);
+        client.close().await;
+    }
 }
 
 /// T5: an address of another origin is not posted to.
