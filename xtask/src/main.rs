@@ -13,6 +13,9 @@ mod failure;
 mod floor_plan;
 mod fuzz;
 mod house;
+mod interop;
+mod listening;
+mod node;
 mod oracle;
 mod process;
 mod purity;
@@ -61,6 +64,8 @@ enum Command {
     Bench(bench::Options),
     /// Run the official conformance suite against our server and client.
     Conformance(conformance::Options),
+    /// Run our client and server against peers on other SDKs.
+    Interop(interop::Options),
     /// Check licences, advisories and sources of the dependencies.
     Deny,
 }
@@ -87,6 +92,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Fuzz(options) => fuzz::run(&checkout, &options),
         Command::Bench(options) => bench::run(&checkout, &options),
         Command::Conformance(options) => conformance::run(&checkout, &options),
+        Command::Interop(options) => interop::run(&checkout, &options),
         Command::Deny => deny::run(&checkout),
     }
 }

@@ -1,7 +1,12 @@
 //! Running other programs from the root of the checkout.
 
 use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 use crate::checkout::Checkout;
 use crate::failure::Failure;
@@ -59,6 +64,35 @@ pub(crate) fn ensure_installed(checkout: &Checkout, name: &str) -> Result<(), Fa
     run(cargo(checkout).args(["install", "--locked", &format!("cargo-{name}")]))
 }
 
+/// Build one program and take its place from cargo, which alone knows the target folder.
+pub(crate) fn build(checkout: &Checkout, what: &[&str]) -> Result<PathBuf, Failure> {
+    let mut command = cargo(checkout);
+    command.args(["build", "--message-format=json-render-diagnostics"]);
+    let messages = capture(command.args(what))?;
+    executable(&messages).ok_or_else(|| Failure::Findings {
+        check: "build",
+        lines: vec![format!("`cargo build {}` names no program", what.join(" "))],
+        hint: "the target may have changed its name",
+    })
+}
+
+/// The program in the messages of a build; what else is built on the way is no program.
+fn executable(messages: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .next_back()
+}
+
+/// Remove a folder with everything in it, so that nothing of an earlier run passes for this one.
+pub(crate) fn remove(folder: &Path) -> Result<(), Failure> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::file(folder)(error)),
+        _ => Ok(()),
+    }
+}
+
 fn not_started(command: &Command) -> impl FnOnce(std::io::Error) -> Failure + use<> {
     let command = spelled(command);
     move |source| Failure::NotStarted { command, source }
@@ -71,4 +105,33 @@ fn spelled(command: &Command) -> String {
     let words = std::iter::once(name).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_program_is_found_among_the_messages_of_a_build() {
+        let messages = concat!(
+            r#"{"reason":"compiler-artifact","executable":null}"#,
+            "\n",
+            r#"{"reason":"compiler-artifact","executable":"/t/debug/mcpact"}"#,
+            "\n",
+            r#"{"reason":"build-finished","success":true}"#,
+            "\n",
+        );
+        assert_eq!(executable(messages).unwrap(), Path::new("/t/debug/mcpact"));
+        assert_eq!(executable(r#"{"reason":"build-finished"}"#), None);
+    }
+
+    #[test]
+    fn what_an_earlier_run_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = folder.path().join("results");
+        remove(&results).unwrap();
+        fs::create_dir_all(results.join("old")).unwrap();
+        remove(&results).unwrap();
+        assert!(!results.exists());
+    }
 }

@@ -3,7 +3,7 @@ use std::time::Instant;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
-use crate::{conformance, house, oracle, purity, report, requirements, tables};
+use crate::{conformance, house, interop, oracle, purity, report, requirements, tables};
 
 /// Where the official schemas lie when they lie beside the checkout.
 const SPECIFICATION: &str = "../shared/spec";
@@ -62,6 +62,11 @@ const STEPS: &[Step] = &[
         name: "conformance",
         repeat: "cargo xtask conformance",
         run: |checkout| conformance::run(checkout, &conformance::Options::everything()).map(done),
+    },
+    Step {
+        name: "interop",
+        repeat: "cargo xtask interop",
+        run: |checkout| interop::run(checkout, &interop::Options::everything()).map(done),
     },
     Step {
         name: "documentation",

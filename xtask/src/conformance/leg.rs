@@ -1,18 +1,17 @@
 //! One side of the protocol under test: what is built, started and handed to the suite.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use mcpact_spec::Revision;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::score::Score;
-use super::server::Server;
+use super::server;
 use super::suite::Suite;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
-use crate::process::{capture, cargo};
+use crate::process::build;
 use crate::report;
 
 const CLIENT_SOURCE: &str = "crates/mcpact/examples/conformance_client.rs";
@@ -86,8 +85,8 @@ fn own_server(
     revisions: &[Revision],
 ) -> Result<Vec<Score>, Failure> {
     let binary = build(checkout, BUILD_SERVER)?;
-    let mut server = Server::start(&binary, &suite.log("mcpact-everything"))?;
-    let scores = against(suite, server.url(), revisions)?;
+    let mut server = server::start(&binary, &suite.log("mcpact-everything"))?;
+    let scores = against(suite, &server::by_name(server.url()), revisions)?;
     server.must_still_run()?;
     Ok(scores)
 }
@@ -118,46 +117,11 @@ fn shell_word(path: &Path) -> String {
     format!("\"{}\"", path.display())
 }
 
-/// Build one program and take its place from cargo, which alone knows the target folder.
-fn build(checkout: &Checkout, what: &[&str]) -> Result<PathBuf, Failure> {
-    let mut command = cargo(checkout);
-    command.args(["build", "--message-format=json-render-diagnostics"]);
-    let messages = capture(command.args(what))?;
-    executable(&messages).ok_or_else(|| Failure::Findings {
-        check: "conformance",
-        lines: vec![format!("`cargo build {}` names no program", what.join(" "))],
-        hint: "the target may have changed its name",
-    })
-}
-
-/// The program in the messages of a build; what else is built on the way is no program.
-fn executable(messages: &str) -> Option<PathBuf> {
-    messages
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .next_back()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{executable, shell_word};
-
-    #[test]
-    fn the_program_is_found_among_the_messages_of_a_build() {
-        let messages = concat!(
-            r#"{"reason":"compiler-artifact","executable":null}"#,
-            "\n",
-            r#"{"reason":"compiler-artifact","executable":"/t/debug/mcpact"}"#,
-            "\n",
-            r#"{"reason":"build-finished","success":true}"#,
-            "\n",
-        );
-        assert_eq!(executable(messages).unwrap(), Path::new("/t/debug/mcpact"));
-        assert_eq!(executable(r#"{"reason":"build-finished"}"#), None);
-    }
+    use super::shell_word;
 
     #[test]
     fn a_path_stays_one_word() {

@@ -1,0 +1,287 @@
+//! The peers, as their two files name them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::feature::Feature;
+use super::pair::Pair;
+use crate::checkout::Checkout;
+use crate::failure::Failure;
+
+const SERVERS: &str = "interop/servers/servers.toml";
+const CLIENTS: &str = "interop/clients/clients.toml";
+
+/// Both files.
+pub(super) struct Manifest {
+    servers: File,
+    clients: File,
+}
+
+/// One of the files.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    server: Vec<Peer>,
+    client: Vec<Peer>,
+    scripts: BTreeMap<String, Value>,
+}
+
+/// What carries the messages of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Transport {
+    Stdio,
+    Http,
+    Sse,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Sse => "sse",
+        })
+    }
+}
+
+/// What runs a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Node,
+    Python,
+    Cargo,
+}
+
+/// A program on another SDK.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Peer {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// A file beside the manifest, or the name of a package of this workspace.
+    pub(super) file: Option<String>,
+    /// A file of one of the packages.
+    pub(super) program: Option<String>,
+    #[serde(default)]
+    pub(super) packages: Vec<String>,
+    modes: Vec<String>,
+    transports: Vec<Transport>,
+    /// What makes it serve on a transport.
+    #[serde(default)]
+    pub(super) arguments: BTreeMap<Transport, Vec<String>>,
+    #[serde(default)]
+    pub(super) environment: BTreeMap<String, String>,
+    /// What a server has to show each feature with.
+    script: Option<String>,
+    #[serde(default)]
+    absent: Vec<Absent>,
+    #[serde(default)]
+    without: Vec<Without>,
+}
+
+/// Which pairs of a peer are meant; an empty list means all.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Which {
+    modes: Vec<String>,
+    transports: Vec<Transport>,
+}
+
+impl Which {
+    fn fits(&self, transport: Transport, mode: &str) -> bool {
+        let has_mode = self.modes.is_empty() || self.modes.iter().any(|one| one == mode);
+        has_mode && (self.transports.is_empty() || self.transports.contains(&transport))
+    }
+}
+
+/// Features that some pairs lack.
+#[derive(Deserialize)]
+pub(super) struct Absent {
+    #[serde(flatten)]
+    which: Which,
+    pub(super) features: Vec<Feature>,
+    pub(super) reason: String,
+}
+
+/// Pairs that there cannot be.
+#[derive(Deserialize)]
+pub(super) struct Without {
+    #[serde(flatten)]
+    which: Which,
+    reason: String,
+}
+
+impl Manifest {
+    /// Read the files of the checkout.
+    pub(super) fn read(checkout: &Checkout) -> Result<Self, Failure> {
+        let file = |path: &str| {
+            toml::from_str(&checkout.read(path)?).map_err(|source| Failure::Toml {
+                path: checkout.path(path),
+                source,
+            })
+        };
+        let (servers, clients) = (file(SERVERS)?, file(CLIENTS)?);
+        Ok(Self { servers, clients })
+    }
+
+    /// The manifest that these two texts make.
+    #[cfg(test)]
+    pub(super) fn of(servers: &str, clients: &str) -> Self {
+        let [servers, clients] = [servers, clients].map(|text| toml::from_str(text).unwrap());
+        Self { servers, clients }
+    }
+
+    /// Every pair, servers first.
+    pub(super) fn pairs(&self) -> Vec<Pair<'_>> {
+        let mut pairs = Vec::new();
+        for (peer, script) in self.peers() {
+            for (transport, mode) in peer.runs() {
+                let fits = |entry: &&Absent| entry.which.fits(transport, mode);
+                pairs.push(Pair {
+                    position: pairs.len(),
+                    peer,
+                    transport,
+                    mode,
+                    script,
+                    absent: peer.absent.iter().filter(fits).collect(),
+                });
+            }
+        }
+        pairs
+    }
+
+    /// Every peer, servers with their script.
+    fn peers(&self) -> impl Iterator<Item = (&Peer, Option<&Value>)> {
+        let servers = self.servers.server.iter().map(|peer| {
+            let script = peer.script.as_deref().unwrap_or_default();
+            (
+                peer,
+                Some(self.servers.scripts.get(script).unwrap_or(&Value::Null)),
+            )
+        });
+        let clients = self.clients.client.iter().map(|peer| (peer, None));
+        servers.chain(clients)
+    }
+
+    /// Pairs that there are not, and why.
+    pub(super) fn left_out(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (peer, _) in self.peers() {
+            for (transport, mode) in peer.all() {
+                let reason = peer.left_out(transport, mode);
+                lines.extend(reason.map(|why| format!("{} {transport} {mode}: {why}", peer.name)));
+            }
+        }
+        lines
+    }
+
+    /// Entries that no pair has to do with, so that they say nothing.
+    pub(super) fn unused(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (peer, _) in self.peers() {
+            let absent = peer
+                .absent
+                .iter()
+                .map(|entry| (&entry.which, &entry.reason));
+            let without = peer
+                .without
+                .iter()
+                .map(|entry| (&entry.which, &entry.reason));
+            let has_run = |which: &Which| peer.runs().any(|(t, mode)| which.fits(t, mode));
+            let is_left = |which: &Which| peer.all().any(|(t, mode)| which.fits(t, mode));
+            let absent = absent.filter(|(which, _)| !has_run(which));
+            let unused = absent.chain(without.filter(|(which, _)| !is_left(which)));
+            lines.extend(unused.map(|(_, why)| format!("{}: no pair for `{why}`", peer.name)));
+        }
+        lines
+    }
+}
+
+impl Peer {
+    fn all(&self) -> impl Iterator<Item = (Transport, &str)> {
+        self.transports
+            .iter()
+            .flat_map(|transport| self.modes.iter().map(|mode| (*transport, mode.as_str())))
+    }
+
+    fn runs(&self) -> impl Iterator<Item = (Transport, &str)> {
+        self.all()
+            .filter(|(transport, mode)| self.left_out(*transport, mode).is_none())
+    }
+
+    fn left_out(&self, transport: Transport, mode: &str) -> Option<&str> {
+        let fits = |entry: &&Without| entry.which.fits(transport, mode);
+        self.without
+            .iter()
+            .find(fits)
+            .map(|entry| entry.reason.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: &str = r#"
+        [[client]]
+        name = "peer"
+        kind = "cargo"
+        file = "peer"
+        modes = ["auto", "modern"]
+        transports = ["stdio", "sse"]
+        [[client.without]]
+        modes = ["modern"]
+        transports = ["sse"]
+        reason = "too old"
+        [[client.absent]]
+        transports = ["sse"]
+        features = ["log"]
+        reason = "silent"
+    "#;
+
+    #[test]
+    fn pairs_are_the_modes_on_the_transports_without_what_is_left_out() {
+        let manifest = Manifest::of("", CLIENT);
+        let pairs = manifest.pairs();
+        let names: Vec<String> = pairs.iter().map(Pair::name).collect();
+        assert_eq!(
+            names,
+            ["peer stdio auto", "peer stdio modern", "peer sse auto"]
+        );
+        let absent: Vec<usize> = pairs.iter().map(|pair| pair.absent.len()).collect();
+        assert_eq!(absent, [0, 0, 1]);
+        assert_eq!(manifest.left_out(), ["peer sse modern: too old"]);
+        assert_eq!(manifest.unused(), [""; 0]);
+    }
+
+    #[test]
+    fn entries_about_no_pair_are_unused() {
+        let text = CLIENT.replace("modes = [\"modern\"]", "modes = [\"moddern\"]");
+        assert_eq!(
+            Manifest::of("", &text).unused(),
+            ["peer: no pair for `too old`"]
+        );
+        let text = CLIENT.replace("\"sse\"]\n        features", "\"http\"]\n        features");
+        assert_eq!(
+            Manifest::of("", &text).unused(),
+            ["peer: no pair for `silent`"]
+        );
+    }
+
+    #[test]
+    fn words_that_mean_nothing_are_refused() {
+        for (from, to) in [
+            ("kind =", "kinds ="),
+            ("\"stdio\"", "\"pigeon\""),
+            ("\"log\"", "\"logs\""),
+        ] {
+            let text = CLIENT.replacen(from, to, 1);
+            assert!(toml::from_str::<File>(&text).is_err(), "{to}");
+        }
+    }
+}
