@@ -1,6 +1,10 @@
 //! Every revision with every revision between real processes: the binary as server, the library as client.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a broken expectation is a failed test"
+)]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::http::{modern, request};
 use crate::peer::Peer;
 
-/// T2, F1: noise, garbage and foreign shapes get their error, and the connection lives on.
+/// F1: noise, garbage and foreign shapes get their error, and the connection lives on.
 #[tokio::test]
 async fn garbage_does_not_end_a_connection() {
     let mut peer = Peer::start(&Revision::ALL);

@@ -315,7 +315,7 @@ async fn a_modern_only_server_has_only_post() {
     );
 }
 
-/// T3: an address that is not the server's gets a helpful 404.
+/// An address that is not the server's gets a helpful 404.
 #[tokio::test]
 async fn other_paths_get_404() {
     let server = Running::everything(&Revision::ALL).await;

@@ -221,7 +221,7 @@ async fn progress_comes_before_the_result() {
     assert_eq!(*seen.lock().unwrap(), [1.0, 2.0]);
 }
 
-/// F13, P7: a request that takes too long is given up and the server is told, on lines in both eras.
+/// F13, P3, P7: a request that takes too long is given up and the server is told, on lines in both eras.
 #[tokio::test(start_paused = true)]
 async fn a_slow_request_is_given_up() {
     for (link, heard) in [
