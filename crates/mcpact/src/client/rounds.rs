@@ -11,6 +11,10 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::Client;
 use super::error::ClientError;
 use super::options::CallOptions;
+use crate::model::{ElicitAction, ElicitRequest, ElicitResult, UrlRequest};
+
+/// How many pages a person is sent to for one call.
+const MAX_PAGES: usize = 8;
 
 /// How long a call rests that was told to come back without being asked anything.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -26,7 +30,7 @@ impl Client {
     ) -> Result<String, ClientError> {
         let mut next = params.clone();
         for round in 0..=self.shared.round_limit {
-            let raw = self.ask(method.as_str(), Some(next), options).await?;
+            let raw = self.ask_visiting(method, next, options).await?;
             let body = Object::parse(&raw).unwrap_or_default();
             let kind = body.get_str("resultType");
             if kind.as_deref() != Some("input_required") || self.pact().era() == Era::Legacy {
@@ -52,6 +56,50 @@ impl Client {
             limit: self.shared.round_limit,
             what: "rounds of questions",
         })
+    }
+
+    /// Sends a request, and once more after the pages were visited that a legacy server wants visited
+    /// first: it has not run the request then. A second refusal is for the caller.
+    ///
+    /// `2025-11-25 client/elicitation#url-elicitation-required-error`
+    async fn ask_visiting(
+        &self,
+        method: Method,
+        params: String,
+        options: &CallOptions,
+    ) -> Result<String, ClientError> {
+        let first = self
+            .ask(method.as_str(), Some(params.clone()), options)
+            .await;
+        let Err(ClientError::Rpc(error)) = &first else {
+            return first;
+        };
+        let pages = error.pending_urls();
+        let may_visit = self.pact().era() == Era::Legacy && (1..=MAX_PAGES).contains(&pages.len());
+        if may_visit && self.visit_all(pages).await? {
+            return self.ask(method.as_str(), Some(params), options).await;
+        }
+        first
+    }
+
+    /// Lets the person visit one page after the other; whether they visited all.
+    async fn visit_all(&self, pages: Vec<UrlRequest>) -> Result<bool, ClientError> {
+        let method = Method::ElicitationCreate.as_str();
+        for page in pages {
+            let params = serde_json::to_string(&ElicitRequest::Url(page)).unwrap_or_default();
+            let Some(visiting) = self.shared.handlers.answer(method, Some(&params)) else {
+                return Ok(false);
+            };
+            let answer = visiting.await.map_err(|source| ClientError::Handler {
+                method: method.to_owned(),
+                source,
+            })?;
+            let answer: Result<ElicitResult, _> = serde_json::from_str(&answer);
+            if !answer.is_ok_and(|answer| answer.action == ElicitAction::Accept) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The answers to all questions, under the keys of the questions.

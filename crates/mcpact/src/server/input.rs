@@ -1,5 +1,6 @@
 //! Asking the client for input: one way to write it, two ways to carry it.
 
+use mcpact_bridge::shape::{lower_request, with_elicitation_id};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::refusal::Misbehaviour;
 use mcpact_spec::{Era, Method};
@@ -221,11 +222,14 @@ impl Context {
             if let Some(task) = task {
                 params["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": task}});
             }
-            let params = params.to_string();
+            let mut params = params.to_string();
             let method = question.method();
-            let params =
-                mcpact_bridge::shape::lower_request(method, &params, self.pact().revision())?
-                    .into_owned();
+            if let Question::Elicit(_) = &question {
+                // Whoever wants to tell of its completion has given it an id; others need none but here.
+                let minted = super::http::random_id().unwrap_or_else(|| key.clone());
+                params = with_elicitation_id(&params, &minted)?.into_owned();
+            }
+            let params = lower_request(method, &params, self.pact().revision())?.into_owned();
             let asked = self.call.session.ask(method, &params, Patience::default());
             let (text, receiver) = asked.map_err(HandlerError::failed)?;
             self.call.outbox.send(text).await?;

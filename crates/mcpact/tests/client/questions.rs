@@ -162,6 +162,50 @@ async fn pages_to_visit_first_are_listed() {
     }
 }
 
+/// F10, Q8: a person who can be sent to the pages of a -32042 is, and the call is sent once more, never
+/// a third time; where they decline, or are asked again, the caller hears of it.
+#[tokio::test]
+async fn a_call_is_repeated_once_after_its_pages_were_visited() {
+    let page = json!({"mode": "url", "message": "Log in", "url": "https://a.example", "elicitationId": "1"});
+    for (refusals, consents, calls, succeeds) in [
+        (1, true, 2, true),
+        (2, true, 2, false),
+        (1, false, 1, false),
+    ] {
+        let listed = json!({"elicitations": [page.clone()]});
+        let mut left = refusals;
+        let (link, heard) = legacy("2025-11-25", json!({"tools": {}}), move |message| {
+            if left == 0 {
+                return result(message, json!({"content": []}));
+            }
+            left -= 1;
+            error(message, -32042, listed.clone())
+        });
+        let visited = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&visited);
+        let client = Client::builder("t", "1")
+            .on_url_elicitation(move |request: UrlRequest| {
+                log.lock().unwrap().push(request.url);
+                async move {
+                    Ok(match consents {
+                        true => ElicitResult::consent(),
+                        false => ElicitResult::decline(),
+                    })
+                }
+            })
+            .connect(link)
+            .await
+            .unwrap();
+        let outcome = client.call_tool("t", Value::Null).await;
+        assert_eq!(outcome.is_ok(), succeeds, "{outcome:?}");
+        assert_eq!(heard.of("tools/call").len(), calls);
+        assert_eq!(*visited.lock().unwrap(), ["https://a.example"]);
+        if let Err(failed) = outcome {
+            assert_eq!(failed.code(), Some(-32042));
+        }
+    }
+}
+
 /// F18, P14: nothing is kept from one answer to the next, whatever its hints allow: there is no cache
 /// that could give one caller what belongs to another.
 #[tokio::test]
