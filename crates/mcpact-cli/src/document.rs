@@ -21,8 +21,22 @@ pub(crate) struct Document {
     side: Side,
     source: Source,
     versions: Vec<RevisionId>,
+    basis: Basis,
     capabilities: Option<String>,
     info: Option<Implementation>,
+}
+
+/// How it is known which versions a side speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// The document says so.
+    Written,
+    /// The document says what a client offers; that it speaks older ones, too, is assumed.
+    Offered,
+    /// The document names none, so that it may be all.
+    Assumed,
+    /// `--revision` says so, whatever the document says.
+    Overridden,
 }
 
 impl Document {
@@ -62,7 +76,14 @@ impl Document {
             });
         }
         let declaration = shape::recognise(side, text).map_err(Unfit::Shape)?;
+        let basis = match (&declaration.protocol_version, &declaration.listed) {
+            (_, Some(_)) => Basis::Written,
+            (None, None) => Basis::Assumed,
+            (Some(_), None) if side == Side::Client => Basis::Offered,
+            (Some(_), None) => Basis::Written,
+        };
         Ok(Self {
+            basis,
             side,
             source: Source::Example,
             versions: versions::spoken(
@@ -79,6 +100,7 @@ impl Document {
     pub(crate) fn speaking_only(self, revision: Revision) -> Self {
         Self {
             versions: vec![RevisionId::Known(revision)],
+            basis: Basis::Overridden,
             ..self
         }
     }
@@ -105,6 +127,11 @@ impl Document {
     /// Which versions it speaks; a client asks for the first one that fits the era.
     pub(crate) fn versions(&self) -> &[RevisionId] {
         &self.versions
+    }
+
+    /// How that is known.
+    pub(crate) const fn basis(&self) -> Basis {
+        self.basis
     }
 
     /// Its capability document, without the white space.

@@ -121,6 +121,9 @@ pub(super) fn recognise(side: Side, raw: &str) -> Result<Declaration<'_>, ShapeF
     }
     match handshake(side, &top)? {
         Some(declaration) => Ok(declaration),
+        None if looks_like_other_side(side, &top) => {
+            Err(Misfit::WrongSide { expected: side }.into())
+        }
         None if looks_like_capabilities(&top) => Ok(Declaration {
             capabilities: Some(raw.trim()),
             ..Declaration::default()
@@ -234,10 +237,17 @@ fn info(body: &Object<'_>, key: &str) -> Result<Option<Implementation>, BodyFaul
 
 /// Whether a side of some revision would declare one of these members; nothing at all is fine.
 fn looks_like_capabilities(top: &Object<'_>) -> bool {
-    let is_known = |key: &str| {
-        Capability::ALL
-            .iter()
-            .any(|row| row.path().split('.').next() == Some(key))
-    };
-    top.is_empty() || top.iter().any(|(key, _)| is_known(key))
+    let declares = |side| top.iter().any(|(key, _)| is_declared_by(side, key));
+    top.is_empty() || declares(Side::Client) || declares(Side::Server)
+}
+
+/// Whether it holds what only the other side declares, and nothing that this one does.
+fn looks_like_other_side(side: Side, top: &Object<'_>) -> bool {
+    let declares = |side| top.iter().any(|(key, _)| is_declared_by(side, key));
+    declares(side.peer()) && !declares(side)
+}
+
+fn is_declared_by(side: Side, key: &str) -> bool {
+    let mut rows = Capability::ALL.iter().filter(|row| row.owner() == side);
+    rows.any(|row| row.path().split('.').next() == Some(key))
 }

@@ -125,3 +125,19 @@ fn white_space_goes_and_tokens_stay() {
     let raw = "{ \"a b\" : [ 1e400 , \"\\\" \\\\\" , { } ] ,\r\n\t\"c\" : \" \" }";
     assert_eq!(compact(raw), r#"{"a b":[1e400,"\" \\",{}],"c":" "}"#);
 }
+
+#[test]
+fn swapped_capabilities_are_noticed() {
+    for (side, text) in [
+        (Side::Client, r#"{"tools":{},"logging":{}}"#),
+        (Side::Server, r#"{"roots":{"listChanged":true}}"#),
+    ] {
+        assert_eq!(misfit(side, text), Misfit::WrongSide { expected: side });
+    }
+    // What both may declare, or one of each, says nothing about the side.
+    for side in [Side::Client, Side::Server] {
+        for text in [r#"{"experimental":{}}"#, r#"{"roots":{},"tools":{}}"#] {
+            assert!(Document::parse(side, text).is_ok(), "{side} {text}");
+        }
+    }
+}

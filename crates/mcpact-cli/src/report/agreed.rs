@@ -7,7 +7,7 @@ use mcpact_spec::{Era, Shape, Side};
 use super::Detail;
 use super::page::{Cell, Page, length, printable, widest};
 use super::style::Tone;
-use crate::document::Document;
+use crate::document::{Basis, Document};
 use crate::explanation::{Carrier, Explanation, Idle, InEffect, Row, effective, idle, rows, sent};
 
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
@@ -63,10 +63,16 @@ pub(super) fn speaks(document: &Document) -> String {
         .iter()
         .map(|version| printable(version.as_str()))
         .collect();
+    let note = match document.basis() {
+        Basis::Offered if all.len() > 1 => " (the older ones are assumed)",
+        Basis::Written | Basis::Offered => "",
+        Basis::Assumed => " (assumed: the document names none)",
+        Basis::Overridden => " (by `--revision`)",
+    };
     if all.is_empty() {
         return String::from("no version at all");
     }
-    all.join(", ")
+    format!("{}{note}", all.join(", "))
 }
 
 fn header(page: &mut Page, explanation: &Explanation, pact: &Pact) {
