@@ -1,4 +1,5 @@
 mod instructions;
+mod load;
 mod markdown;
 mod rows;
 mod targets;
@@ -22,24 +23,55 @@ pub(crate) struct Options {
     /// Measure for a moment only: enough to see that it works, too little to compare.
     #[arg(long)]
     quick: bool,
+    /// Measure only this part.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
 }
 
-/// Measure the hot paths, print what was found and write it to `bench.md` in the target folder.
+/// The two kinds of benchmarks.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Single operations: time and instructions.
+    Paths,
+    /// Whole servers and clients beside a peer.
+    Load,
+}
+
+impl Options {
+    fn wants(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
+}
+
+/// Measure the hot paths and whole peers under load, print what was found and write it to `bench.md` in the target folder.
 ///
 /// A target that is missed is no failure: measuring is not testing.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let target = target_folder(checkout);
-    report::heading("time");
-    times::measure(checkout, &target, options)?;
-    report::heading("instructions");
-    let counted = instructions::count(checkout, &target)?;
-    let measured = read(&target, &counted)?;
-    let text = markdown::page(&measured, &targets::judge(&measured), &counted);
+    let mut text = String::from("# Benchmarks\n\nRatios compare two numbers of this run.\n");
+    if options.wants(Part::Paths) {
+        text = format!("{text}\n{}", paths(checkout, &target, options)?);
+    }
+    if options.wants(Part::Load) {
+        report::heading("load");
+        let findings = load::measure(checkout, &target, options)?;
+        text = format!("{text}\n{}", load::page::section(&findings));
+    }
     let page = target.join("bench.md");
     fs::write(&page, &text).map_err(Failure::file(&page))?;
     report::heading("result");
     report::say(text.trim_end());
     Ok(())
+}
+
+fn paths(checkout: &Checkout, target: &Path, options: &Options) -> Result<String, Failure> {
+    report::heading("time");
+    times::measure(checkout, target, options)?;
+    report::heading("instructions");
+    let counted = instructions::count(checkout, target)?;
+    let measured = read(target, &counted)?;
+    let judged = targets::judge(&measured);
+    Ok(markdown::section(&measured, &judged, &counted))
 }
 
 fn target_folder(checkout: &Checkout) -> PathBuf {

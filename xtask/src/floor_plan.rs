@@ -95,6 +95,10 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
         name: "mcpact-bench",
         floor: Floor::Door,
     },
+    Room {
+        name: "mcpact-load",
+        floor: Floor::Door,
+    },
 ];
 
 /// The position of a crate, counted from the cellar.

@@ -1,11 +1,11 @@
-//! The report.
+//! The report about the hot paths, and what every report is made of.
 
 use super::instructions::Counted;
 use super::rows::Measured;
 use super::targets::Judgement;
 
-/// The whole page: the targets first, then every number.
-pub(super) fn page(measured: &[Measured], judged: &[Judgement], counted: &Counted) -> String {
+/// The hot paths: the targets first, then every number.
+pub(super) fn section(measured: &[Measured], judged: &[Judgement], counted: &Counted) -> String {
     let targets = table(
         &[
             "target",
@@ -32,9 +32,8 @@ pub(super) fn page(measured: &[Measured], judged: &[Judgement], counted: &Counte
         Counted::Skipped(why) => format!("\nInstructions were not counted: {why}.\n"),
     };
     format!(
-        "# Benchmarks\n\nRatios compare two numbers of this run. That of the fastest samples decides, because other \
-         work on the\nmachine disturbs it least.\n\n\
-         {targets}\n{numbers}{note}"
+        "## Hot paths\n\nThe ratio of the fastest samples decides, because other work on the machine disturbs it \
+         least.\n\n{targets}\n{numbers}{note}"
     )
 }
 
@@ -63,7 +62,7 @@ fn numbers(measured: &Measured) -> Vec<String> {
     ]
 }
 
-fn time(nanoseconds: f64) -> String {
+pub(super) fn time(nanoseconds: f64) -> String {
     match nanoseconds {
         n if n < 1e3 => format!("{n:.1} ns"),
         n if n < 1e6 => format!("{:.2} µs", n / 1e3),
@@ -72,7 +71,7 @@ fn time(nanoseconds: f64) -> String {
 }
 
 /// A table whose columns line up in a terminal, too; all but the first are numbers.
-fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
     let mut all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let columns = all.first().map_or(0, Vec::len);

@@ -1,0 +1,205 @@
+//! Load over HTTP: each worker has a connection and, where there are any, a session of its own.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::call;
+use crate::role::Era;
+use crate::sample::{Stretch, WARM_UP};
+use crate::trouble::Trouble;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// One connection and what is sent with every request on it.
+#[derive(Debug)]
+pub struct Caller {
+    sender: SendRequest<Full<Bytes>>,
+    headers: HeaderMap,
+}
+
+impl Caller {
+    /// Connects to `host:port`.
+    ///
+    /// # Errors
+    /// Nobody answers there.
+    pub async fn connect(address: &str) -> Result<Self, Trouble> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        let mut headers = HeaderMap::new();
+        let host = HeaderValue::from_str(address).map_err(http::Error::from)?;
+        headers.insert(HOST, host);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let both = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(ACCEPT, both);
+        Ok(Self { sender, headers })
+    }
+
+    /// Opens a conversation of this era. A floor knows neither and gives no session.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub async fn open(&mut self, era: Era) -> Result<(), Trouble> {
+        match era {
+            Era::Modern => {
+                let modern = HeaderValue::from_static(call::MODERN);
+                self.headers.insert(VERSION, modern);
+                self.headers
+                    .insert(METHOD, HeaderValue::from_static("tools/call"));
+                self.headers
+                    .insert(NAME, HeaderValue::from_static(call::TOOL));
+            }
+            Era::Legacy => {
+                let response = self.post(call::initialize().into()).await?;
+                let session = response.headers().get(SESSION_ID).cloned();
+                accepted(response).await?;
+                if let Some(session) = session {
+                    self.headers.insert(SESSION_ID, session);
+                }
+                let legacy = HeaderValue::from_static(call::LEGACY);
+                self.headers.insert(VERSION, legacy);
+                accepted(self.post(call::INITIALIZED.into()).await?).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the conversation without a word and opens another.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub async fn renew(&mut self, era: Era) -> Result<(), Trouble> {
+        for header in [SESSION_ID, VERSION, METHOD, NAME] {
+            self.headers.remove(header);
+        }
+        self.open(era).await
+    }
+
+    async fn send(&mut self, method: Method, body: Bytes) -> Result<Response<Incoming>, Trouble> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = http::Uri::from_static("/mcp");
+        *request.headers_mut() = self.headers.clone();
+        self.sender.ready().await?;
+        Ok(self.sender.send_request(request).await?)
+    }
+
+    async fn post(&mut self, body: Bytes) -> Result<Response<Incoming>, Trouble> {
+        self.send(Method::POST, body).await
+    }
+
+    /// Opens the stream of the session that belongs to no request; it stays open as long as the
+    /// answer lives.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub async fn listen(&mut self) -> Result<Response<Incoming>, Trouble> {
+        let response = self.send(Method::GET, Bytes::new()).await?;
+        let status = response.status().as_u16();
+        match status {
+            200 => Ok(response),
+            _ => Err(Trouble::wrong(status, b"")),
+        }
+    }
+
+    /// What a second connection needs to speak in the same conversation.
+    ///
+    /// # Errors
+    /// Nobody answers there.
+    pub async fn twin(&self, address: &str) -> Result<Self, Trouble> {
+        let mut twin = Self::connect(address).await?;
+        twin.headers = self.headers.clone();
+        Ok(twin)
+    }
+
+    /// One call.
+    async fn call(&mut self, body: &Bytes) -> Result<Bytes, Trouble> {
+        let response = self.post(body.clone()).await?;
+        let status = response.status().as_u16();
+        let answer = response.into_body().collect().await?.to_bytes();
+        if status == 200 && answer.len() > call::TEXT_LENGTH {
+            return Ok(answer);
+        }
+        Err(Trouble::wrong(status, &answer))
+    }
+}
+
+/// Reads an answer to its end and looks at nothing but its status.
+async fn accepted(response: Response<Incoming>) -> Result<(), Trouble> {
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    if status.is_success() {
+        return Ok(());
+    }
+    Err(Trouble::wrong(status.as_u16(), &body))
+}
+
+/// Loads a server with this many workers.
+///
+/// # Errors
+/// A worker failed, or got an answer that is not its echo.
+pub async fn load(
+    address: &str,
+    era: Era,
+    workers: usize,
+    duration: Duration,
+) -> Result<Stretch, Trouble> {
+    let mut callers = Vec::new();
+    for _ in 0..workers {
+        let mut caller = Caller::connect(address).await?;
+        caller.open(era).await?;
+        callers.push(caller);
+    }
+    let mut running = JoinSet::new();
+    for (caller, id) in callers.into_iter().zip(1..) {
+        let body = match era {
+            Era::Legacy => call::legacy(id),
+            Era::Modern => call::modern(id),
+        };
+        running.spawn(work(caller, body.into(), duration));
+    }
+    let mut all = Stretch::default();
+    while let Some(ended) = running.join_next().await {
+        let part = ended.map_err(std::io::Error::from)??;
+        all.join(part);
+    }
+    Ok(all)
+}
+
+async fn work(mut caller: Caller, body: Bytes, duration: Duration) -> Result<Stretch, Trouble> {
+    let answer = caller.call(&body).await?;
+    if !call::is_echo(&answer, &call::text()) {
+        return Err(Trouble::wrong(200, &answer));
+    }
+    let mut stretch = Stretch::default();
+    let start = Instant::now();
+    while start.elapsed() < WARM_UP {
+        caller.call(&body).await?;
+        stretch.uncounted += 1;
+    }
+    let start = Instant::now();
+    let mut before = start;
+    while before.duration_since(start) < duration {
+        caller.call(&body).await?;
+        let after = Instant::now();
+        stretch
+            .latencies
+            .push(Stretch::nanoseconds(after.duration_since(before)));
+        before = after;
+    }
+    stretch.elapsed = Stretch::nanoseconds(before.duration_since(start));
+    Ok(stretch)
+}

@@ -1,0 +1,69 @@
+//! What an idle legacy session costs a server in memory.
+
+use http::Response;
+use hyper::body::Incoming;
+
+use crate::http::Caller;
+use crate::process::Subject;
+use crate::role::Era;
+use crate::trouble::Trouble;
+
+/// How many sessions are opened before the first look, so that what all sessions share is there.
+const BEFORE: usize = 16;
+
+/// Whether a session has a stream that stays open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Nothing is open: the client comes back when it wants something.
+    Absent,
+    /// The client listens on a connection of its own.
+    Open,
+}
+
+impl Stream {
+    /// The word of the report.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Absent => "no stream",
+            Self::Open => "open stream",
+        }
+    }
+}
+
+/// Resident bytes per session, once this many are idle.
+///
+/// # Errors
+/// The server refused a session.
+pub async fn per_session(
+    server: &mut Subject,
+    sessions: usize,
+    stream: Stream,
+) -> Result<f64, Trouble> {
+    let address = server.address().await?;
+    let mut open = Vec::new();
+    settle(&address, BEFORE, stream, &mut open).await?;
+    let before = server.resident()?;
+    settle(&address, sessions, stream, &mut open).await?;
+    let after = server.resident()?;
+    Ok(after.saturating_sub(before) as f64 / sessions as f64)
+}
+
+/// Opens sessions over one connection; each that listens has another.
+async fn settle(
+    address: &str,
+    count: usize,
+    stream: Stream,
+    open: &mut Vec<(Caller, Response<Incoming>)>,
+) -> Result<(), Trouble> {
+    let mut first = Caller::connect(address).await?;
+    for _ in 0..count {
+        first.renew(Era::Legacy).await?;
+        if stream == Stream::Open {
+            let mut twin = first.twin(address).await?;
+            let listening = twin.listen().await?;
+            open.push((twin, listening));
+        }
+    }
+    Ok(())
+}

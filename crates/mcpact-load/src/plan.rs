@@ -1,0 +1,271 @@
+//! What is measured, in which order.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::memory::{self, Stream};
+use crate::process::{Subject, capture};
+use crate::role::Era;
+use crate::sample::{Sample, Stretch, median};
+use crate::trouble::Trouble;
+use crate::{http, lines};
+
+/// How many calls are open at a time: one after the other, and many at once.
+const OPEN: [usize; 2] = [1, 32];
+
+/// How many idle sessions are weighed.
+const SESSIONS: usize = 1000;
+
+/// How long and how often everything is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// The stretches of each subject; they alternate with those of its rivals.
+    pub rounds: usize,
+    /// The length of one stretch.
+    pub stretch: Duration,
+}
+
+/// The programs, which lie beside each other.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    folder: PathBuf,
+}
+
+impl Programs {
+    /// Those beside the program that runs.
+    ///
+    /// # Errors
+    /// The system does not tell where that is.
+    pub fn beside_us() -> Result<Self, Trouble> {
+        let own = std::env::current_exe()?;
+        let folder = own.parent().unwrap_or(Path::new(".")).to_owned();
+        Ok(Self { folder })
+    }
+
+    fn path(&self, subject: &Rival) -> PathBuf {
+        self.folder.join(subject.program)
+    }
+}
+
+/// One of those that are compared.
+#[derive(Debug)]
+struct Rival {
+    name: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const fn rival(
+    name: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+) -> Rival {
+    Rival {
+        name,
+        program,
+        arguments,
+    }
+}
+
+const OURS: Rival = rival("ours", "load-ours", &["http"]);
+const THEIRS: Rival = rival("rmcp", "load-rmcp", &["http"]);
+const THEIRS_STATELESS: Rival = rival(
+    "rmcp without sessions",
+    "load-rmcp",
+    &["http", "--legacy", "stateless"],
+);
+const FLOOR: Rival = rival("floor", "load-floor", &["http"]);
+
+/// A way to load a subject.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Server(Era),
+    Lines,
+    Client(Era),
+    LineClient,
+}
+
+struct Contest {
+    name: &'static str,
+    way: Way,
+    rivals: &'static [Rival],
+}
+
+const CONTESTS: &[Contest] = &[
+    Contest {
+        name: "server, HTTP, legacy",
+        way: Way::Server(Era::Legacy),
+        rivals: &[OURS, THEIRS, THEIRS_STATELESS, FLOOR],
+    },
+    Contest {
+        name: "server, HTTP, modern",
+        way: Way::Server(Era::Modern),
+        rivals: &[OURS, THEIRS_STATELESS, FLOOR],
+    },
+    Contest {
+        name: "server, stdio",
+        way: Way::Lines,
+        rivals: &[
+            rival("ours", "load-ours", &["stdio"]),
+            rival("rmcp", "load-rmcp", &["stdio"]),
+            rival("floor", "load-floor", &["stdio"]),
+        ],
+    },
+    Contest {
+        name: "client, HTTP, legacy",
+        way: Way::Client(Era::Legacy),
+        rivals: &[OURS, THEIRS],
+    },
+    Contest {
+        name: "client, HTTP, modern",
+        way: Way::Client(Era::Modern),
+        rivals: &[OURS, THEIRS],
+    },
+    Contest {
+        name: "client, stdio",
+        way: Way::LineClient,
+        rivals: &[OURS, THEIRS],
+    },
+];
+
+/// The numbers of one subject in one contest.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    contest: &'static str,
+    open: usize,
+    subject: &'static str,
+    #[serde(flatten)]
+    sample: Sample,
+}
+
+/// The weight of an idle session.
+#[derive(Debug, Serialize)]
+pub struct Weight {
+    subject: &'static str,
+    stream: &'static str,
+    bytes: f64,
+}
+
+/// Everything that was seen.
+#[derive(Debug, Serialize)]
+pub struct Findings {
+    rows: Vec<Row>,
+    weights: Vec<Weight>,
+}
+
+/// Runs every contest whose name contains the filter.
+///
+/// # Errors
+/// A subject failed.
+pub async fn run(programs: &Programs, effort: Effort, filter: &str) -> Result<Findings, Trouble> {
+    let mut rows = Vec::new();
+    for contest in CONTESTS {
+        for open in OPEN {
+            if contest.name.contains(filter) {
+                rows.extend(compete(programs, effort, contest, open).await?);
+            }
+        }
+    }
+    let mut weights = Vec::new();
+    for stream in [Stream::Absent, Stream::Open] {
+        for subject in [OURS, THEIRS] {
+            if "memory".contains(filter) {
+                weights.push(weigh(programs, &subject, stream).await?);
+            }
+        }
+    }
+    Ok(Findings { rows, weights })
+}
+
+/// The rivals alternate, so that whatever else the machine does falls on all of them.
+async fn compete(
+    programs: &Programs,
+    effort: Effort,
+    contest: &Contest,
+    open: usize,
+) -> Result<Vec<Row>, Trouble> {
+    let mut samples: Vec<Vec<Sample>> = contest.rivals.iter().map(|_| Vec::new()).collect();
+    for _ in 0..effort.rounds {
+        for (rival, samples) in contest.rivals.iter().zip(&mut samples) {
+            samples.push(measure(programs, rival, contest.way, open, effort.stretch).await?);
+        }
+    }
+    let rows = contest.rivals.iter().zip(&samples);
+    Ok(rows
+        .map(|(rival, samples)| Row {
+            contest: contest.name,
+            open,
+            subject: rival.name,
+            sample: median(samples),
+        })
+        .collect())
+}
+
+async fn measure(
+    programs: &Programs,
+    rival: &Rival,
+    way: Way,
+    open: usize,
+    stretch: Duration,
+) -> Result<Sample, Trouble> {
+    let program = programs.path(rival);
+    match way {
+        Way::Server(era) => {
+            let mut server = Subject::start(&program, rival.arguments)?;
+            let address = server.address().await?;
+            let before = server.cpu()?;
+            let load = http::load(&address, era, open, stretch).await?;
+            Ok(load.sample(server.cpu()?.saturating_sub(before)))
+        }
+        Way::Lines => {
+            let mut server = Subject::start(&program, rival.arguments)?;
+            let load = lines::load(server.pipes()?, open, stretch).await?;
+            Ok(load.sample(server.cpu()?))
+        }
+        // The servers of both clients are ours: the difference is then the client's.
+        Way::Client(era) => {
+            let mut server = Subject::start(&programs.path(&OURS), OURS.arguments)?;
+            let address = format!("http://{}/mcp", server.address().await?);
+            call(&program, &address, era, open, stretch).await
+        }
+        Way::LineClient => {
+            let server = programs.path(&OURS).display().to_string();
+            call(&program, &server, Era::Legacy, open, stretch).await
+        }
+    }
+}
+
+async fn call(
+    program: &Path,
+    target: &str,
+    era: Era,
+    open: usize,
+    stretch: Duration,
+) -> Result<Sample, Trouble> {
+    let (open, milliseconds) = (open.to_string(), stretch.as_millis().to_string());
+    let arguments = [
+        "client",
+        target,
+        "--era",
+        era.as_str(),
+        "--open",
+        &open,
+        "--milliseconds",
+        &milliseconds,
+    ];
+    let told: Stretch = serde_json::from_slice(&capture(program, &arguments).await?)?;
+    let cpu = Duration::from_nanos(told.cpu);
+    Ok(told.sample(cpu))
+}
+
+async fn weigh(programs: &Programs, rival: &Rival, stream: Stream) -> Result<Weight, Trouble> {
+    let mut server = Subject::start(&programs.path(rival), rival.arguments)?;
+    let bytes = memory::per_session(&mut server, SESSIONS, stream).await?;
+    Ok(Weight {
+        subject: rival.name,
+        stream: stream.as_str(),
+        bytes,
+    })
+}

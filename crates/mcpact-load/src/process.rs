@@ -1,0 +1,126 @@
+//! A subject: a program that is started for the load, and looked at from outside.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::trouble::Trouble;
+
+/// The unit of the times in `/proc`: 100 per second on every Linux of today.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A running subject, killed on drop.
+#[derive(Debug)]
+pub struct Subject {
+    child: Child,
+    name: String,
+}
+
+impl Subject {
+    /// Starts a program with its pipes in our hands.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start(program: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true);
+        Ok(Self {
+            child: command.spawn()?,
+            name: program.display().to_string(),
+        })
+    }
+
+    /// The address that a server on HTTP says first.
+    ///
+    /// # Errors
+    /// It ended before.
+    pub async fn address(&mut self) -> Result<String, Trouble> {
+        let stdout = self.child.stdout.take().ok_or_else(|| self.silent())?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).await?;
+        let address = line.trim().strip_prefix("http://");
+        let host = address.and_then(|rest| rest.split('/').next());
+        host.map(str::to_owned).ok_or_else(|| self.silent())
+    }
+
+    /// The pipes of a server on standard input and output.
+    ///
+    /// # Errors
+    /// They are taken already.
+    pub fn pipes(&mut self) -> Result<(ChildStdin, ChildStdout), Trouble> {
+        let pipes = self.child.stdin.take().zip(self.child.stdout.take());
+        pipes.ok_or_else(|| self.silent())
+    }
+
+    fn silent(&self) -> Trouble {
+        Trouble::Silent(self.name.clone())
+    }
+
+    fn id(&self) -> Result<u32, Trouble> {
+        self.child.id().ok_or_else(|| self.silent())
+    }
+
+    /// The processor time that it has used so far.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn cpu(&self) -> Result<Duration, Trouble> {
+        cpu(&format!("/proc/{}/stat", self.id()?))
+    }
+
+    /// The memory that it holds, in bytes.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn resident(&self) -> Result<u64, Trouble> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes =
+            line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        kibibytes
+            .map(|count| count * 1024)
+            .ok_or_else(|| self.silent())
+    }
+}
+
+/// The processor time that this very process has used so far.
+///
+/// # Errors
+/// The system does not tell.
+pub fn own_cpu() -> Result<Duration, Trouble> {
+    cpu("/proc/self/stat")
+}
+
+fn cpu(file: &str) -> Result<Duration, Trouble> {
+    let text = std::fs::read_to_string(file)?;
+    // The name in parentheses may hold spaces; user and system time are the 12th and 13th after it.
+    let fields = text.rsplit(')').next().unwrap_or_default();
+    let ticks = fields.split_whitespace().skip(11).take(2);
+    let sum: u32 = ticks.filter_map(|field| field.parse::<u32>().ok()).sum();
+    Ok(TICK * sum)
+}
+
+/// Runs a program to its end and takes what it wrote.
+///
+/// # Errors
+/// It cannot be started, or fails.
+pub async fn capture(program: &Path, arguments: &[&str]) -> Result<Vec<u8>, Trouble> {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true);
+    let output = command.output().await?;
+    if !output.status.success() {
+        return Err(Trouble::Silent(program.display().to_string()));
+    }
+    Ok(output.stdout)
+}
