@@ -57,6 +57,21 @@ impl core::fmt::Display for JsonKind {
     }
 }
 
+/// Up to this many members are compared each with each, which needs no memory.
+const FEW: usize = 8;
+
+/// Whether a name stands twice among the members.
+fn has_twins(members: &[(Cow<'_, str>, &str)]) -> bool {
+    if members.len() <= FEW {
+        let mut rest = members.iter();
+        return core::iter::from_fn(|| rest.next().map(|(key, _)| (key, rest.as_slice())))
+            .any(|(key, rest)| rest.iter().any(|(other, _)| other == key));
+    }
+    let mut keys: Vec<&str> = members.iter().map(|(key, _)| key.as_ref()).collect();
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 /// The members of a JSON object in their order, values raw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Object<'a> {
@@ -77,9 +92,7 @@ impl<'a> Object<'a> {
             Ok(())
         })?;
         cursor.end()?;
-        let mut keys: Vec<&str> = members.iter().map(|(key, _)| key.as_ref()).collect();
-        keys.sort_unstable();
-        if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+        if has_twins(&members) {
             return cursor.fail(ScanFault::DuplicateMember);
         }
         Ok(Self { members })
@@ -252,6 +265,21 @@ mod tests {
     fn the_same_member_twice_is_refused_even_in_disguise() {
         let error = Object::parse(r#"{"a":1,"\u0061":2}"#).unwrap_err();
         assert_eq!(error.fault, ScanFault::DuplicateMember);
+    }
+
+    #[test]
+    fn the_same_member_twice_is_refused_among_few_and_many() {
+        for count in [2, FEW, FEW + 1, 40] {
+            let keys = |last: usize| {
+                let all = (0..count - 1)
+                    .chain([last])
+                    .map(|n| alloc::format!("\"k{n}\":{n}"));
+                alloc::format!("{{{}}}", all.collect::<Vec<_>>().join(","))
+            };
+            assert!(Object::parse(&keys(count)).is_ok(), "{count}");
+            assert!(Object::parse(&keys(0)).is_err(), "{count}");
+            assert!(Object::parse(&keys(count - 2)).is_err(), "{count}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod walk;
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-use walk::{Slip, Walk};
+use walk::{Slip, Walk, plain_length};
 
 /// How deep objects and arrays may nest.
 pub const MAX_DEPTH: u32 = 128;
@@ -322,32 +322,36 @@ pub fn quote(text: &str) -> String {
 /// Appends a JSON string token for this text.
 pub fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
-    let mut plain = 0;
-    for (at, b) in text.bytes().enumerate() {
-        let escape = match b {
-            b'"' => "\\\"",
-            b'\\' => "\\\\",
-            b'\n' => "\\n",
-            b'\r' => "\\r",
-            b'\t' => "\\t",
-            0..0x20 => "",
-            _ => continue,
+    let mut rest = text;
+    loop {
+        let (plain, tail) = rest.split_at(plain_length(rest.as_bytes()));
+        out.push_str(plain);
+        // Only ASCII ends a plain part, so the next character begins one byte later.
+        let Some(b) = tail.bytes().next() else {
+            break;
         };
-        out.push_str(&text[plain..at]);
-        plain = at + 1;
-        if escape.is_empty() {
-            const HEX: [char; 16] = [
-                '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
-            ];
+        push_escape(out, b);
+        rest = tail.get(1..).unwrap_or_default();
+    }
+    out.push('"');
+}
+
+fn push_escape(out: &mut String, b: u8) {
+    const HEX: [char; 16] = [
+        '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
+    ];
+    match b {
+        b'"' => out.push_str("\\\""),
+        b'\\' => out.push_str("\\\\"),
+        b'\n' => out.push_str("\\n"),
+        b'\r' => out.push_str("\\r"),
+        b'\t' => out.push_str("\\t"),
+        _ => {
             out.push_str("\\u00");
             out.push(HEX[usize::from(b >> 4)]);
             out.push(HEX[usize::from(b & 15)]);
-        } else {
-            out.push_str(escape);
         }
     }
-    out.push_str(&text[plain..]);
-    out.push('"');
 }
 
 #[cfg(test)]

@@ -122,19 +122,23 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Takes note of a request to subscribe or to unsubscribe; false when there are too many.
+    /// Takes note of a request if it subscribes or unsubscribes; false when there are too many.
     pub(super) fn note(&mut self, method: Method, params: Option<&str>, limit: usize) -> bool {
+        let is_subscribing = method == Method::ResourcesSubscribe;
+        if !is_subscribing && method != Method::ResourcesUnsubscribe {
+            return true;
+        }
         let Some(uri) = member(params, "uri") else {
             return true;
         };
-        if method == Method::ResourcesUnsubscribe {
+        if !is_subscribing {
             self.uris.remove(&*uri);
-        } else if method == Method::ResourcesSubscribe {
-            if self.uris.len() >= limit && !self.uris.contains(&*uri) {
-                return false;
-            }
-            self.uris.insert(uri);
+            return true;
         }
+        if self.uris.len() >= limit && !self.uris.contains(&*uri) {
+            return false;
+        }
+        self.uris.insert(uri);
         true
     }
 

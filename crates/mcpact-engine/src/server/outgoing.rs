@@ -73,11 +73,12 @@ impl Server {
         }
         let (text, http_status) = match outcome {
             Ok(result) => {
-                let result = match entry.revision.era() {
-                    Era::Modern => codec::modern::complete(&result).unwrap_or(result),
-                    Era::Legacy => result,
+                let completed = match entry.revision.era() {
+                    Era::Modern => codec::modern::complete(&result).ok(),
+                    Era::Legacy => None,
                 };
-                (codec::result(id.as_ref(), &result), 200)
+                let result = completed.as_deref().unwrap_or(&result);
+                (codec::result(id.as_ref(), result), 200)
             }
             Err(error) => (
                 codec::error(Some(id.as_ref()), &error.encode()),

@@ -1,5 +1,6 @@
 //! The modern shape: every request says in `_meta` what it speaks, who sends it and what for.
 
+use alloc::borrow::Cow;
 use alloc::string::String;
 
 use mcpact_spec::tables::meta;
@@ -62,16 +63,14 @@ impl Stamp<'_> {
 ///
 /// # Errors
 /// The result is not an object.
-pub fn complete(result: &str) -> Result<String, ScanError> {
+pub fn complete(result: &str) -> Result<Cow<'_, str>, ScanError> {
     let body = Object::parse(result)?;
     if body.get("resultType").is_some() {
-        return Ok(String::from(result));
+        return Ok(Cow::Borrowed(result));
     }
     let out = ObjectWriter::new().text("resultType", "complete");
-    Ok(body
-        .iter()
-        .fold(out, |out, (key, raw)| out.raw(key, raw))
-        .finish())
+    let out = body.iter().fold(out, |out, (key, raw)| out.raw(key, raw));
+    Ok(Cow::Owned(out.finish()))
 }
 
 #[cfg(test)]

@@ -144,8 +144,10 @@ pub fn write_line(out: &mut Vec<u8>, message: &str) {
     let from = out.len();
     out.reserve(message.len() + 1);
     out.extend_from_slice(message.as_bytes());
-    for byte in out.get_mut(from..).unwrap_or_default() {
-        if matches!(*byte, b'\n' | b'\r') {
+    let is_break = |byte| matches!(byte, b'\n' | b'\r');
+    let written = out.get_mut(from..).unwrap_or_default();
+    if backlog::position(written, is_break).is_some() {
+        for byte in written.iter_mut().filter(|byte| is_break(**byte)) {
             *byte = b' ';
         }
     }

@@ -25,6 +25,13 @@ fn is_plain(block: &[u8; 32]) -> bool {
     stop == 0
 }
 
+/// How many bytes from the start can stand in a string as they are.
+pub(super) fn plain_length(bytes: &[u8]) -> usize {
+    let mut walk = Walk { bytes, at: 0 };
+    walk.plain();
+    walk.at
+}
+
 /// A fault that fits into a register: results of the inner loop never go through memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slip {

@@ -136,6 +136,13 @@ pub struct TextContent {
     pub extra: Map<String, Value>,
 }
 
+impl TextContent {
+    /// Whether nothing is in it but text.
+    pub(super) fn is_plain(&self) -> bool {
+        self.annotations.is_none() && self.meta.is_none() && self.extra.is_empty()
+    }
+}
+
 /// A picture or a sound.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

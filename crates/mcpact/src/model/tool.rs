@@ -1,5 +1,6 @@
 //! Tools and what they give.
 
+use mcpact_wire::scan::push_quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -217,6 +218,49 @@ impl ToolResult {
         self.is_error == Some(true)
     }
 
+    /// Whether nothing is in it but text and whether the tool failed: what every revision writes in
+    /// the same way.
+    pub(crate) fn is_plain(&self) -> bool {
+        let Self {
+            content,
+            structured_content,
+            is_error: _,
+            meta,
+            extra,
+        } = self;
+        structured_content.is_none()
+            && meta.is_none()
+            && extra.is_empty()
+            && content
+                .iter()
+                .all(|block| matches!(block, Content::Text(text) if text.is_plain()))
+    }
+
+    /// As JSON. Most results are plain and most of them is text, which a serializer looks at byte by
+    /// byte.
+    pub(crate) fn encode(&self) -> Result<String, serde_json::Error> {
+        if !self.is_plain() {
+            return serde_json::to_string(self);
+        }
+        let texts = || self.content.iter().filter_map(Content::as_text);
+        let room: usize = texts().map(|text| text.len() + 32).sum();
+        let mut out = String::with_capacity(room + 64);
+        out.push_str(r#"{"content":["#);
+        for (at, text) in texts().enumerate() {
+            out.push_str(if at > 0 { "," } else { "" });
+            out.push_str(r#"{"type":"text","text":"#);
+            push_quoted(&mut out, text);
+            out.push('}');
+        }
+        out.push(']');
+        if let Some(is_error) = self.is_error {
+            out.push_str(r#","isError":"#);
+            out.push_str(if is_error { "true" } else { "false" });
+        }
+        out.push('}');
+        Ok(out)
+    }
+
     /// All text, one line feed between blocks.
     #[must_use]
     pub fn all_text(&self) -> String {
@@ -234,5 +278,38 @@ impl From<&str> for ToolResult {
 impl From<String> for ToolResult {
     fn from(text: String) -> Self {
         Self::text(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_result_is_encoded_as_a_serializer_would() {
+        let annotated = Content::Text(crate::model::TextContent {
+            text: "b".to_owned(),
+            meta: Some(Map::new()),
+            ..Default::default()
+        });
+        let plain = [
+            ToolResult::default(),
+            ToolResult::text("Größe \"x\" \\ \n\t\u{1} \u{1f600}"),
+            ToolResult::error("no"),
+            ToolResult::text("a").with("b"),
+        ];
+        let rich = [
+            ToolResult::new([annotated]),
+            ToolResult::text("a").with(Content::image("AAAA", "image/png")),
+            ToolResult::default().structured(json!({"n": 1})),
+        ];
+        assert!(plain.iter().all(ToolResult::is_plain));
+        assert!(!rich.iter().any(ToolResult::is_plain));
+        for result in plain.iter().chain(&rich) {
+            let encoded: Value = serde_json::from_str(&result.encode().unwrap()).unwrap();
+            assert_eq!(encoded, serde_json::to_value(result).unwrap());
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! From a request to its result.
 
+mod params;
 mod plain;
 mod rounds;
 mod tools;
@@ -21,6 +22,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
+use self::params::Params;
+
 use super::backend::{Backend, Opening, Welcome};
 use super::builder::Settings;
 use super::change::Changes;
@@ -31,6 +34,7 @@ use super::registry::Registry;
 use super::seal::Sealer;
 use super::session::{Job, Session};
 use super::task::TaskStore;
+use crate::model::ToolResult;
 
 /// Everything that the connections of a server share.
 #[derive(Debug)]
@@ -48,6 +52,8 @@ pub(super) struct Core {
 enum Served {
     /// An ordinary result.
     Result(String),
+    /// A result that looks alike in every legacy revision.
+    Alike(String),
     /// A result that has its final shape already.
     Final(String),
 }
@@ -55,6 +61,15 @@ enum Served {
 impl Served {
     fn of(value: &impl Serialize) -> Result<Self, HandlerError> {
         Ok(Self::Result(serde_json::to_string(value)?))
+    }
+
+    fn of_tool(result: &ToolResult) -> Result<Self, HandlerError> {
+        let raw = result.encode()?;
+        Ok(if result.is_plain() {
+            Self::Alike(raw)
+        } else {
+            Self::Result(raw)
+        })
     }
 }
 
@@ -105,7 +120,8 @@ impl Backend for Core {
             .unwrap_or_else(|_| Err(HandlerError::failed_inside()));
         let raw = match served.map_err(|error| error.on_wire(dialect))? {
             Served::Final(raw) => return Ok(raw),
-            Served::Result(raw) => raw,
+            Served::Alike(raw) if revision.era() == Era::Legacy => return Ok(raw),
+            Served::Alike(raw) | Served::Result(raw) => raw,
         };
         let Some(method) = method else {
             return Ok(raw);
@@ -136,11 +152,12 @@ impl Core {
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<Served, HandlerError> {
-        let params: Map<String, Value> = serde_json::from_slice(&job.params)?;
+        let Params(params) = serde_json::from_slice(&job.params)?;
         let Some(method) = job.method else {
             return Err(HandlerError::rpc(-32601, "Method not found"));
         };
         let rounds = self.rounds(&job, session.principal(), method, &params)?;
+        let raw = job.params;
         let context = Context {
             call: Arc::new(CallScope {
                 id: job.id,
@@ -154,9 +171,10 @@ impl Core {
                 task: None,
             }),
         };
-        let served = client_log::serving(&context, self.run(method, &params, &context)).await;
-        match served {
+        match client_log::serving(&context, self.run(method, params, &context)).await {
+            // The handler has the parameters by now; questions are rare enough to read them again.
             Err(HandlerError(Kind::Interrupted)) if method.may_ask_for_input() => {
+                let Params(params) = serde_json::from_slice(&raw)?;
                 self.ask_back(method, &params, &context)
             }
             other => other,
@@ -166,9 +184,13 @@ impl Core {
     async fn run(
         self: &Arc<Self>,
         method: Method,
-        params: &Map<String, Value>,
+        params: Map<String, Value>,
         context: &Context,
     ) -> Result<Served, HandlerError> {
+        if method == Method::ToolsCall {
+            return self.call_tool(params, context).await;
+        }
+        let params = &params;
         match method {
             Method::ToolsList => self.list("tools", &self.registry.tools, params, |e| &e.tool),
             Method::PromptsList => {
@@ -183,7 +205,6 @@ impl Core {
                 let all = &self.registry.templates;
                 self.list("resourceTemplates", all, params, |e| &e.template)
             }
-            Method::ToolsCall => self.call_tool(params, context).await,
             Method::PromptsGet => self.get_prompt(params, context).await,
             Method::ResourcesRead => self.read_resource(params, context).await,
             Method::CompletionComplete => self.complete(params, context).await,

@@ -16,18 +16,19 @@ use crate::server::registry::ToolEntry;
 impl Core {
     pub(super) async fn call_tool(
         self: &Arc<Self>,
-        params: &Map<String, Value>,
+        mut params: Map<String, Value>,
         context: &Context,
     ) -> Result<Served, HandlerError> {
+        let arguments = match params.remove("arguments") {
+            None | Some(Value::Null) => json!({}),
+            Some(arguments) => arguments,
+        };
+        let params = &params;
         let name = text(params, "name")?;
         let Some(entry) = self.registry.tool(name) else {
             return Err(HandlerError::invalid_params(format!(
                 "Unknown tool: {name}"
             )));
-        };
-        let arguments = match params.get("arguments") {
-            None | Some(Value::Null) => json!({}),
-            Some(arguments) => arguments.clone(),
         };
         if let Some(problem) = invalid(&entry.input, &arguments) {
             let is_result = context
@@ -36,7 +37,7 @@ impl Core {
                 .has(Feature::ArgumentErrorsAreResults);
             let text = format!("Invalid arguments for tool {name}: {problem}");
             return if is_result {
-                Served::of(&ToolResult::error(text))
+                Served::of_tool(&ToolResult::error(text))
             } else {
                 Err(HandlerError::invalid_params(text))
             };
@@ -65,7 +66,7 @@ impl Core {
             return self.tasks.start(params, context, work).map(Served::Final);
         }
         let result = run_tool(entry, arguments, context.clone()).await?;
-        Served::of(&result)
+        Served::of_tool(&result)
     }
 
     /// Whether this call is to be a task.
