@@ -8,6 +8,7 @@ mod capabilities;
 mod fingerprint;
 mod introduction;
 
+pub use canonical::canonical;
 pub use capabilities::{
     Emulation, client_capabilities, server_capabilities, with_tasks, without_elicitation,
 };

@@ -39,6 +39,47 @@ pub(crate) enum Command {
     /// Run the reference server: every feature of every revision
     #[command(after_help = EVERYTHING_EXAMPLES)]
     Everything(Everything),
+    /// Stand between any client and one server, whatever revisions they speak
+    #[command(after_help = BRIDGE_EXAMPLES)]
+    Bridge(BridgeArgs),
+}
+
+const BRIDGE_EXAMPLES: &str = "\
+Examples:
+  mcpact bridge -- npx -y @modelcontextprotocol/server-everything
+      on standard input and output, for the config of a client
+  mcpact bridge https://tickets.example/mcp
+      a server that is reached by HTTP, for a client that starts programs
+  mcpact bridge --listen 127.0.0.1:6274 --sse -- my-server
+      on HTTP, for clients of every revision, those of 2024-11-05 on /sse
+
+Exit codes: 0 ok, 1 unexpected, 2 usage";
+
+/// The arguments of `mcpact bridge`.
+#[derive(Debug, Args)]
+pub(crate) struct BridgeArgs {
+    /// Serve one client on standard input and output (the default)
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
+
+    /// Serve HTTP clients on this address; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// With `--listen`: also serve 2024-11-05 clients on `/sse`
+    #[arg(long, requires = "listen", conflicts_with = "stdio")]
+    pub(crate) sse: bool,
+
+    /// How the server is spoken to: `auto`, `legacy`, `modern` or a revision
+    #[arg(long, value_name = "ERA", default_value = "auto")]
+    pub(crate) era: String,
+
+    #[command(flatten)]
+    pub(crate) front: Front,
+
+    /// A URL, or `--` and a command with its arguments
+    #[arg(value_name = "TARGET", required = true, trailing_var_arg = true)]
+    pub(crate) target: Vec<String>,
 }
 
 const EVERYTHING_EXAMPLES: &str = "\

@@ -1,7 +1,9 @@
 //! One file per verb.
 
+mod bridge;
 mod everything;
 mod explain;
+mod front;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -18,5 +20,6 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     match &cli.command {
         Command::Explain(args) => explain::run(args),
         Command::Everything(args) => everything::run(args),
+        Command::Bridge(args) => bridge::run(args),
     }
 }

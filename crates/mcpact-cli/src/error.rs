@@ -50,6 +50,12 @@ pub(crate) enum CliError {
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
+    /// What a bridge shall lead to is neither an address nor a program.
+    #[error("`{given}` is neither an `http://` or `https://` address nor a program")]
+    Target { given: String },
+    /// `--era` names no era and no revision.
+    #[error("unknown era `{given}`")]
+    Era { given: String },
     /// A server could not do its work.
     #[error("cannot serve")]
     Serve(#[source] mcpact::Error),
@@ -87,6 +93,8 @@ impl CliError {
             | Self::UnknownRevision { .. }
             | Self::UnknownProfile { .. }
             | Self::LogFilter { .. }
+            | Self::Target { .. }
+            | Self::Era { .. }
             | Self::Token { .. }
             | Self::Tls(_)
             | Self::Listen { .. } => Exit::Usage,
@@ -113,6 +121,10 @@ impl CliError {
                  with commas between them",
             )],
             Self::UnknownProfile { given } => choice(given, &Profile::ALL.map(Profile::as_str)),
+            Self::Target { .. } => vec![String::from(
+                "such as `mcpact bridge https://tickets.example/mcp` or `mcpact bridge -- npx -y some-server`",
+            )],
+            Self::Era { given } => choice(given, &eras()),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),
                 ..
@@ -133,6 +145,15 @@ impl CliError {
             Self::Serve(_) | Self::Runtime(_) | Self::Output(_) => Vec::new(),
         }
     }
+}
+
+/// What `--era` takes.
+fn eras() -> Vec<&'static str> {
+    let revisions = Revision::ALL.map(Revision::as_str);
+    ["auto", "legacy", "modern"]
+        .into_iter()
+        .chain(revisions)
+        .collect()
 }
 
 /// The hints for a value that is none of a few.

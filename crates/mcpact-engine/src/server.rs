@@ -52,6 +52,18 @@ pub struct ServerTerms {
     pub in_flight_limit: usize,
     /// How many resources a legacy client may subscribe to.
     pub subscription_limit: usize,
+    /// Who answers for what a listen request is granted.
+    pub listening: Listening,
+}
+
+/// Who answers for what a listen request is granted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listening {
+    /// The machine: whatever was declared.
+    #[default]
+    Declared,
+    /// The owner, who must first ask somebody else: it sends the acknowledgement itself.
+    Asked,
 }
 
 impl ServerTerms {
@@ -70,6 +82,7 @@ impl ServerTerms {
             discover_scope: CacheScope::Private,
             open_timeout: Duration::from_secs(30),
             in_flight_limit: 1024,
+            listening: Listening::Declared,
             subscription_limit: 1024,
         }
     }

@@ -50,7 +50,7 @@ pub use mcpact_transport::stdio::child::ChildCommand;
 pub use options::{CallOptions, CancelToken};
 pub use target::Target;
 pub use tasks::{TaskCall, TaskOptions};
-pub use verdicts::Verdicts;
+pub use verdicts::{Inquiry, Verdicts};
 pub use watch::{Change, Changes, Watch};
 
 /// A connection to a server. Copies are the same connection.

@@ -6,6 +6,14 @@ use alloc::vec::Vec;
 use mcpact_wire::raw::{JsonKind, Object, elements};
 use mcpact_wire::scan::{push_quoted, text};
 
+/// The one spelling of a JSON value, for digests.
+#[must_use]
+pub fn canonical(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    push(&mut out, raw);
+    out
+}
+
 /// Appends the value with sorted members, plain escapes and no white space. Numbers keep their
 /// digits; what is not JSON is kept as it is.
 pub(super) fn push(out: &mut String, raw: &str) {

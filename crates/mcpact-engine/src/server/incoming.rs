@@ -12,7 +12,7 @@ use mcpact_wire::raw::Object;
 
 use super::listen::ListenFilter;
 use super::outgoing::level_of;
-use super::{Hint, InFlight, Phase, Server, is, name};
+use super::{Hint, InFlight, Listening, Phase, Server, is, name};
 use crate::classify::{CarrierFacts, Route, Standing, admit, route};
 use crate::effect::{Call, DropCause, Effect, Effects, End, Note};
 use crate::gate::require_of_client;
@@ -203,9 +203,11 @@ impl Server {
             listen,
             cancelled: false,
         };
+        let own = self.terms.listening == Listening::Declared;
         let acknowledgement = entry
             .listen
             .as_ref()
+            .filter(|_| own)
             .map(|filter| super::outgoing::acknowledgement(request.id, filter));
         if let Err(refusal) = self.take(request.id, entry) {
             return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);

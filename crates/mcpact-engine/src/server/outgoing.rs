@@ -279,7 +279,7 @@ impl Server {
 
 fn listened(id: &Id, filter: &ListenFilter, method: &str, params: Option<&str>) -> Option<String> {
     let known = Method::parse(method)?;
-    let is_wanted = filter.wants(known, params);
+    let is_wanted = known == Method::SubscriptionsAcknowledged || filter.wants(known, params);
     let params = is_wanted.then(|| tagged(id, params)).flatten()?;
     Some(codec::call(None, method, Some(&params)))
 }

@@ -96,8 +96,8 @@ impl Verdicts {
     }
 
     /// What is known about a server; waits while another asks.
-    pub(super) async fn consult(&self, key: &str) -> (Option<EraVerdict>, Asking) {
-        let asking = Asking {
+    pub async fn consult(&self, key: &str) -> (Option<EraVerdict>, Inquiry) {
+        let asking = Inquiry {
             verdicts: self.clone(),
             key: key.to_owned(),
             is_settled: false,
@@ -164,31 +164,32 @@ impl Verdicts {
 
 /// The right to ask a server; given back without a verdict, the next one may ask.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub struct Inquiry {
     verdicts: Verdicts,
     key: String,
     is_settled: bool,
 }
 
-impl Asking {
+impl Inquiry {
     fn settled(mut self) -> Self {
         self.is_settled = true;
         self
     }
 
-    pub(super) fn learn(&mut self, verdict: EraVerdict) {
+    /// Writes down what the server turned out to be.
+    pub fn learn(&mut self, verdict: EraVerdict) {
         self.is_settled = true;
         self.verdicts.learn(&self.key, verdict);
     }
 
     /// What was known has been contradicted.
-    pub(super) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         self.is_settled = true;
         self.verdicts.forget(&self.key);
     }
 }
 
-impl Drop for Asking {
+impl Drop for Inquiry {
     fn drop(&mut self) {
         if !self.is_settled {
             self.verdicts.forget(&self.key);

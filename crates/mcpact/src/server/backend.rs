@@ -39,6 +39,7 @@ pub trait Backend: Debug + Send + Sync + 'static {
     fn welcome(
         &self,
         opening: Opening<'_>,
+        principal: &str,
     ) -> impl Future<Output = Result<Welcome, WireError>> + Send;
 
     /// Serves one request. The future may be dropped at any time, which is how it is cancelled.

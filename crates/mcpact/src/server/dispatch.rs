@@ -82,7 +82,7 @@ impl Backend for Core {
         &self.terms
     }
 
-    async fn welcome(&self, _: Opening<'_>) -> Result<Welcome, WireError> {
+    async fn welcome(&self, _: Opening<'_>, _: &str) -> Result<Welcome, WireError> {
         Ok(Welcome::on(&self.terms))
     }
 

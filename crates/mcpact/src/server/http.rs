@@ -136,11 +136,11 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     /// The terms for what opens a conversation or stands alone.
-    async fn welcome(&self, frame: &Frame<'_>) -> Result<Welcome, Answer> {
+    async fn welcome(&self, frame: &Frame<'_>, principal: &str) -> Result<Welcome, Answer> {
         let Some(opening) = Opening::of(frame) else {
             return Ok(Welcome::on(self.backend.terms()));
         };
-        let welcome = self.backend.welcome(opening).await;
+        let welcome = self.backend.welcome(opening, principal).await;
         welcome.map_err(|error| {
             let text = codec::error(id_of(frame), &error.encode());
             Answer::json(error.http_status, text)

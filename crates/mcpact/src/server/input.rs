@@ -1,5 +1,6 @@
 //! Asking the client for input: one way to write it, two ways to carry it.
 
+use futures_util::future::join_all;
 use mcpact_bridge::shape::{lower_request, with_elicitation_id};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::refusal::Misbehaviour;
@@ -7,7 +8,7 @@ use mcpact_spec::{Era, Method};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::context::Context;
+use super::context::{CallScope, Context};
 use super::error::{HandlerError, Kind};
 use super::session::Heard;
 use crate::model::{
@@ -230,20 +231,23 @@ impl Context {
                 params = with_elicitation_id(&params, &minted)?.into_owned();
             }
             let params = lower_request(method, &params, self.pact().revision())?.into_owned();
-            let asked = self.call.session.ask(method, &params, Patience::default());
-            let (text, receiver) = asked.map_err(HandlerError::failed)?;
-            self.call.outbox.send(text).await?;
-            open.push((key, question, receiver));
+            open.push(async move {
+                let CallScope {
+                    session, outbox, ..
+                } = &*self.call;
+                let heard = session.ask(method, &params, Patience::default(), outbox);
+                (key, question, heard.await)
+            });
         }
         let mut answers = Map::new();
-        for (key, question, receiver) in open {
-            let raw = match receiver.await {
-                Ok(Heard::Result(raw)) => raw,
-                Ok(Heard::Error(raw)) => {
+        for (key, question, heard) in join_all(open).await {
+            let raw = match heard {
+                Heard::Result(raw) => raw,
+                Heard::Error(raw) => {
                     return Err(HandlerError::failed(format!("the client refused: {raw}")));
                 }
-                Ok(Heard::Lost(why)) => return Err(HandlerError::failed(why)),
-                Err(_) => return Err(HandlerError::failed("the client went away")),
+                Heard::Lost(why) => return Err(HandlerError::failed(why)),
+                Heard::Refused(why) => return Err(HandlerError::failed(why)),
             };
             let answer = serde_json::from_str(&raw)?;
             if !question.accepts(&answer) {

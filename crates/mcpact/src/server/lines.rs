@@ -164,7 +164,7 @@ impl<B: Backend> Connection<B> {
             Some(opening @ Opening::Handshake(_)) if !self.is_agreed => opening,
             Some(Opening::Handshake(_)) | None => return Ok(Arc::clone(&self.legacy)),
         };
-        let welcome = self.backend.welcome(opening).await?;
+        let welcome = self.backend.welcome(opening, &self.principal).await?;
         let known = self
             .sessions
             .iter()

@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use super::backend::Welcome;
 use super::clock::now;
+use super::context::Outbox;
 
 /// What the machine wants done, owned.
 #[derive(Debug)]
@@ -70,6 +71,31 @@ pub enum Heard {
     Error(String),
     /// Without an answer, and why.
     Lost(&'static str),
+    /// It was not asked: the client did not declare it, or cannot be asked now.
+    Refused(String),
+}
+
+/// A question that the client has not answered.
+struct OpenQuestion<'a> {
+    session: &'a Session,
+    number: i64,
+    outbox: &'a Outbox,
+    is_open: bool,
+}
+
+impl Drop for OpenQuestion<'_> {
+    fn drop(&mut self) {
+        if !self.is_open {
+            return;
+        }
+        let input = Input::Cancel { id: self.number };
+        for deed in self.session.step(input, None) {
+            if let Deed::Write(text) = deed {
+                // A client that does not read will find out by itself.
+                let _ = self.outbox.offer(text);
+            }
+        }
+    }
 }
 
 /// A conversation with a client, or one request that stands alone.
@@ -114,6 +140,13 @@ impl Session {
     #[must_use]
     pub fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         Arc::clone(self.state.as_ref()?).downcast().ok()
+    }
+
+    /// What the handshake agreed on.
+    #[must_use]
+    pub fn pact(&self) -> Option<Arc<Pact>> {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        machine.as_ref()?.phase().pact().cloned()
     }
 
     /// A notification as it is to be sent; none when this client may not or does not want to hear it.
@@ -173,17 +206,39 @@ impl Session {
         self.step(Input::Closed, None);
     }
 
-    /// Asks the client something and gives the message to send with the place where the answer will
-    /// arrive.
-    ///
-    /// # Errors
-    /// The client did not declare it, or has gone; the reason is for people.
-    pub fn ask(
+    /// Asks the client something. Whoever stops waiting withdraws the question.
+    pub async fn ask(
         &self,
         method: Method,
         params: &str,
         patience: Patience,
-    ) -> Result<(String, oneshot::Receiver<Heard>), String> {
+        outbox: &Outbox,
+    ) -> Heard {
+        let (number, text, answer) = match self.question(method, params, patience) {
+            Ok(question) => question,
+            Err(why) => return Heard::Refused(why),
+        };
+        let mut question = OpenQuestion {
+            session: self,
+            number,
+            outbox,
+            is_open: true,
+        };
+        if outbox.send(text).await.is_err() {
+            return Heard::Lost("the client went away");
+        }
+        let heard = answer.await;
+        question.is_open = false;
+        heard.unwrap_or(Heard::Lost("the client went away"))
+    }
+
+    /// The message that asks, its number, and the place where the answer will arrive.
+    fn question(
+        &self,
+        method: Method,
+        params: &str,
+        patience: Patience,
+    ) -> Result<(i64, String, oneshot::Receiver<Heard>), String> {
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
         self.waiting().insert(id.to_string(), sender);
@@ -195,7 +250,7 @@ impl Session {
         };
         for deed in self.step(input, None) {
             match deed {
-                Deed::Write(text) => return Ok((text, receiver)),
+                Deed::Write(text) => return Ok((id, text, receiver)),
                 Deed::Withheld(why) => {
                     self.waiting().remove(&id.to_string());
                     return Err(why);

@@ -37,8 +37,9 @@ impl<B: Backend> HttpEndpoint<B> {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
-        let session = match self.welcome(&frame).await {
-            Ok(welcome) => Arc::new(Session::new(welcome, self.principal(arrival))),
+        let principal = self.principal(arrival);
+        let session = match self.welcome(&frame, &principal).await {
+            Ok(welcome) => Arc::new(Session::new(welcome, principal)),
             Err(answer) => return answer,
         };
         let mut answer = Answer::empty(202);

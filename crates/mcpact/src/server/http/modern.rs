@@ -43,13 +43,13 @@ impl<B: Backend> HttpEndpoint<B> {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
-        let welcome = match self.welcome(&frame).await {
+        let principal = self.principal(arrival);
+        let welcome = match self.welcome(&frame, &principal).await {
             Ok(welcome) => welcome,
             Err(answer) => return answer,
         };
         let terms = Arc::clone(&welcome.terms);
         let known = self.known(&terms);
-        let principal = self.principal(arrival);
         let session = Arc::new(Session::remembering(welcome, known, principal));
         let mut written = None;
         let deeds = session.frame(body, frame, facts);
@@ -162,9 +162,10 @@ impl Running {
             let future = self.future.as_mut()?;
             tokio::select! {
                 biased;
-                parcel = self.parcels.recv() => match parcel {
-                    Some(Parcel::Message(text)) => return Some(Said::Message(text)),
-                    Some(Parcel::Answer(..) | Parcel::Disconnect(_)) | None => {}
+                // Whoever serves may let go of the outbox before it has an answer.
+                Some(parcel) = self.parcels.recv() => match parcel {
+                    Parcel::Message(text) => return Some(Said::Message(text)),
+                    Parcel::Answer(..) | Parcel::Disconnect(_) => {}
                 },
                 outcome = future => {
                     self.future = None;

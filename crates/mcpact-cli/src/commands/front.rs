@@ -1,0 +1,81 @@
+//! What every command that serves has in common.
+
+use std::future::Future;
+use std::path::Path;
+
+use mcpact::server::{Settings, TlsIdentity, Token};
+
+use crate::args::Front;
+use crate::error::CliError;
+
+/// Runs a future to its end.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::Runtime)?;
+    runtime.block_on(work)
+}
+
+/// The name of the variable that may hold the token.
+const TOKEN: &str = "MCPACT_TOKEN";
+
+/// Sets who may come in.
+pub(super) fn apply(front: &Front, settings: &mut Settings) -> Result<(), CliError> {
+    settings.token = token(front.token_file.as_deref())?;
+    settings.tls = match (&front.tls_cert, &front.tls_key) {
+        (Some(chain), Some(key)) => {
+            Some(TlsIdentity::from_files(chain, key).map_err(|error| CliError::Tls(error.into()))?)
+        }
+        (Some(_), None) | (None, _) => None,
+    };
+    settings.allow_remote = front.allow_remote;
+    for name in &front.allow_host {
+        settings.guard = std::mem::take(&mut settings.guard).allow_host(name);
+    }
+    for origin in &front.allow_origin {
+        settings.guard = std::mem::take(&mut settings.guard).allow_origin(origin);
+    }
+    Ok(())
+}
+
+/// The token of the file or else of the variable. It is no argument: those can be seen by everybody.
+fn token(file: Option<&Path>) -> Result<Option<Token>, CliError> {
+    let (origin, text) = match (file, std::env::var_os(TOKEN)) {
+        (Some(path), _) => {
+            let origin = format!("`{}`", path.display());
+            (
+                origin,
+                std::fs::read_to_string(path).map_err(|e| e.to_string()),
+            )
+        }
+        (None, Some(text)) => {
+            let not_text = |_| String::from("it is not text");
+            (format!("`{TOKEN}`"), text.into_string().map_err(not_text))
+        }
+        (None, None) => return Ok(None),
+    };
+    let token = text.and_then(|text| Token::new(&text).map_err(|fault| fault.to_string()));
+    token
+        .map(Some)
+        .map_err(|why| CliError::Token { origin, why })
+}
+
+/// Until somebody wants the process to end.
+pub(super) async fn stopped() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    // Without signals there is nothing to wait for; the process ends by force.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

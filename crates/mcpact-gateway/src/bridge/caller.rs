@@ -1,0 +1,100 @@
+//! A client, as the bridge knows it.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use mcpact_spec::LogLevel;
+
+use super::lane::Lane;
+use super::pool::Pool;
+use super::port::Port;
+use super::wishes::Wishing;
+use crate::error::UpstreamError;
+
+/// What is remembered about a client in its session.
+#[derive(Debug)]
+pub(super) struct Caller {
+    way: Way,
+    /// What a modern server is told about a legacy client with every request.
+    pub(super) stamp: Option<Introduced>,
+    level: Mutex<Option<LogLevel>>,
+    wishing: OnceLock<Arc<Wishing>>,
+}
+
+/// How its requests reach the server.
+#[derive(Debug)]
+enum Way {
+    /// On the connection that it was welcomed on, or on another one for its kind.
+    Lane(Arc<Lane>, Option<Arc<Pool>>),
+    /// On a connection that is opened again when it is lost.
+    Port(Arc<Port>),
+}
+
+/// Raw documents for the `_meta` of requests.
+#[derive(Debug)]
+pub(super) struct Introduced {
+    pub(super) capabilities: String,
+    pub(super) info: String,
+}
+
+impl Caller {
+    /// A client whose every request is welcomed anew.
+    pub(super) fn passing(lane: Arc<Lane>, pool: Option<Arc<Pool>>) -> Self {
+        Self::new(Way::Lane(lane, pool), None)
+    }
+
+    /// A client that stays.
+    pub(super) fn staying(port: Arc<Port>, stamp: Option<Introduced>) -> Self {
+        Self::new(Way::Port(port), stamp)
+    }
+
+    fn new(way: Way, stamp: Option<Introduced>) -> Self {
+        Self {
+            way,
+            stamp,
+            level: Mutex::default(),
+            wishing: OnceLock::new(),
+        }
+    }
+
+    pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
+        match &self.way {
+            Way::Lane(lane, _) => Ok(Arc::clone(lane)),
+            Way::Port(port) => port.lane().await,
+        }
+    }
+
+    /// The connections that the clients of its kind share.
+    pub(super) const fn pool(&self) -> Option<&Arc<Pool>> {
+        match &self.way {
+            Way::Lane(_, pool) => pool.as_ref(),
+            Way::Port(_) => None,
+        }
+    }
+
+    /// The connection, if it is open.
+    pub(super) fn open_lane(&self) -> Option<Arc<Lane>> {
+        match &self.way {
+            Way::Lane(lane, _) => Some(Arc::clone(lane)),
+            Way::Port(port) => port.live(),
+        }
+    }
+
+    /// What a legacy client wants to hear from a modern server.
+    pub(super) fn wishing(&self) -> Option<&Arc<Wishing>> {
+        self.wishing.get()
+    }
+
+    pub(super) fn wish_on(&self, wishing: Wishing) {
+        // A session opens once.
+        let _ = self.wishing.set(Arc::new(wishing));
+    }
+
+    /// Which log messages a legacy client wants of a modern server.
+    pub(super) fn level(&self) -> Option<LogLevel> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_level(&self, level: LogLevel) {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+    }
+}

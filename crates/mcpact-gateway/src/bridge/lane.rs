@@ -1,0 +1,198 @@
+//! One connection to the server, and whoever is behind it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mcpact::server::backend::{Heard, Outbox, Session};
+use mcpact_bridge::input::{Completions, Orphan};
+use mcpact_engine::outstanding::Patience;
+use mcpact_engine::server::Scope;
+use mcpact_spec::{ErrorCode, Method, Revision, Side};
+use mcpact_wire::model::error;
+use mcpact_wire::raw::Object;
+use tokio::sync::{Semaphore, mpsc};
+
+use super::listens::Listens;
+use super::questions;
+use crate::upstream::{Ask, HeaderBook, Met, Note, Stray, Upstream, text};
+
+/// How many visited URLs are remembered.
+const COMPLETIONS: usize = 256;
+
+/// A connection, and who hears what belongs to no call.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) upstream: Upstream,
+    pub(super) book: Arc<HeaderBook>,
+    pub(super) listens: Listens,
+    owner: Mutex<Option<Owner>>,
+    completions: Mutex<Completions>,
+    strays: Mutex<Option<mpsc::Receiver<Stray>>>,
+    /// Calls that may be asked something take turns where a question does not say whose it is.
+    pub(super) turn: Arc<Semaphore>,
+}
+
+/// The legacy client whose session this is.
+#[derive(Clone, Debug)]
+struct Owner {
+    session: Weak<Session>,
+    outbox: Outbox,
+}
+
+impl Lane {
+    pub(super) fn new(met: Met, book: Arc<HeaderBook>) -> Self {
+        Self {
+            listens: Listens::new(&met.upstream),
+            upstream: met.upstream,
+            book,
+            owner: Mutex::default(),
+            completions: Mutex::new(Completions::new(COMPLETIONS)),
+            strays: Mutex::new(Some(met.strays)),
+            turn: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.upstream.revision()
+    }
+
+    /// Whether the server was told of anything that it could ask.
+    pub(super) fn may_ask(&self) -> bool {
+        let client = self.upstream.pact.party(Side::Client);
+        client.capabilities.declared().iter().next().is_some()
+    }
+
+    /// Which URLs the server has called visited.
+    pub(super) fn completions(&self) -> MutexGuard<'_, Completions> {
+        self.completions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn complete(&self, note: &Note) {
+        let params = Object::parse(text(&note.params)).unwrap_or_default();
+        if let Some(id) = params.get_str("elicitationId") {
+            self.completions().note(&id);
+        }
+    }
+
+    /// Nobody knows what is asked here.
+    pub(super) async fn refuse(&self, ask: &Ask) {
+        let answer = error::encode(ErrorCode::MethodNotFound.code(), "Method not found", None);
+        self.upstream.answer(&ask.id, Err(&answer)).await;
+    }
+
+    /// A question during a call that cannot carry one.
+    pub(super) async fn refuse_during(&self, ask: &Ask, method: Option<Method>) {
+        let orphan = method.map_or(Orphan::NoCall, Orphan::CannotAsk);
+        let answer = orphan.answer(self.revision()).encode();
+        self.upstream.answer(&ask.id, Err(&answer)).await;
+    }
+
+    fn owner(&self) -> MutexGuard<'_, Option<Owner>> {
+        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session belongs to this client, which hears everything.
+    pub(super) fn belong_to(&self, session: &Arc<Session>, outbox: Outbox) {
+        *self.owner() = Some(Owner {
+            session: Arc::downgrade(session),
+            outbox,
+        });
+    }
+
+    /// Continues where another connection broke off.
+    pub(super) async fn take_over(&self, before: &Self) {
+        let owner = before.owner().clone();
+        *self.owner() = owner;
+    }
+
+    /// Hears what belongs to no call, as long as there is somebody to tell.
+    pub(super) fn serve_strays(self: &Arc<Self>) {
+        let strays = self
+            .strays
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let lane = Arc::downgrade(self);
+        if let Some(mut strays) = strays {
+            tokio::spawn(async move {
+                while let Some(stray) = strays.recv().await {
+                    let Some(lane) = lane.upgrade() else {
+                        return;
+                    };
+                    match stray {
+                        Stray::Note(note) => {
+                            lane.hear(&note);
+                            lane.changed(&note).await;
+                        }
+                        Stray::Ask(ask) => lane.asked(ask),
+                    }
+                }
+            });
+        }
+    }
+
+    fn hear(&self, note: &Note) {
+        if note.method == Method::ElicitationComplete {
+            self.complete(note);
+        }
+        let Some(owner) = self.owner().clone() else {
+            return;
+        };
+        let Some(session) = owner.session.upgrade() else {
+            return;
+        };
+        let Some(message) = session.note(Scope::Connection, note.method, text(&note.params)) else {
+            return;
+        };
+        // A client that does not read misses hints; the next one will do.
+        if !owner.outbox.offer(message) {
+            tracing::debug!(method = %note.method, "the client does not read fast enough");
+        }
+    }
+
+    /// A question that belongs to no call goes to the client whose session this is, if it is one's.
+    fn asked(self: &Arc<Self>, ask: Ask) {
+        let lane = Arc::clone(self);
+        tokio::spawn(async move {
+            let owner = lane.owner().clone();
+            let session = owner.as_ref().and_then(|owner| owner.session.upgrade());
+            match (owner, session, ask.method) {
+                (Some(owner), Some(session), Some(method)) => {
+                    lane.put_to(&session, &owner.outbox, &ask, method).await;
+                }
+                _ => {
+                    let answer = Orphan::NoCall.answer(lane.revision()).encode();
+                    lane.upstream.answer(&ask.id, Err(&answer)).await;
+                }
+            }
+        });
+    }
+
+    /// Puts a question of a legacy server to a legacy client, and the answer back.
+    pub(super) async fn put_to(
+        &self,
+        session: &Session,
+        outbox: &Outbox,
+        ask: &Ask,
+        method: Method,
+    ) {
+        let downstream = session
+            .pact()
+            .map_or(Revision::LATEST_LEGACY, |p| p.revision());
+        let answer = match questions::lowered(method, text(&ask.params), downstream) {
+            Ok(params) => {
+                let patience = Patience::default();
+                match session.ask(method, &params, patience, outbox).await {
+                    Heard::Result(raw) => questions::answer(method, &raw, self.revision()),
+                    Heard::Error(raw) => Err(raw),
+                    Heard::Lost(why) => Err(error::encode(-32603, why, None)),
+                    Heard::Refused(why) => Err(error::encode(-32601, &why, None)),
+                }
+            }
+            Err(refusal) => Err(refusal),
+        };
+        let answer = answer.as_deref().map_err(String::as_str);
+        self.upstream.answer(&ask.id, answer).await;
+    }
+}

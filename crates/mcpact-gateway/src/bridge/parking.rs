@@ -1,0 +1,378 @@
+//! Modern clients in front of a legacy server that asks before it answers.
+//!
+//! The server's call stays open in a task of its own, its keeper, while the client holds a sealed state
+//! and thinks. Whatever the client comes back with is judged by [`Parks`]; the keeper does the waiting.
+
+mod keeper;
+mod resume;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcpact_bridge::input::{
+    Binding, ParkId, ParkLimits, Parked, Parks, ServerAnswer, ServerQuestion, UrlRequired,
+    input_required, raise_question, refine_error, url_required,
+};
+use mcpact_bridge::input::{Outcome, Round};
+use mcpact_bridge::lifecycle::canonical;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Capability, ErrorCode, Method};
+use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::raw::{Object, ObjectWriter};
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use self::keeper::{Keeper, Seat, Word};
+use super::crossing::{Crossing, wire_error};
+use super::lane::Lane;
+use super::pool::Turn;
+use super::{Bridge, Clock};
+use crate::upstream::{Ask, Call, Event, Note, Reply, text};
+
+/// How long questions that come together are gathered.
+const TOGETHER: Duration = Duration::from_millis(20);
+
+/// How often expired parks are looked for.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// All parked calls, and who keeps them.
+#[derive(Debug)]
+pub(super) struct ParkingLot {
+    parks: Mutex<Parks>,
+    keepers: Mutex<HashMap<ParkId, mpsc::UnboundedSender<Word>>>,
+    clock: Clock,
+}
+
+impl ParkingLot {
+    pub(super) fn new(limits: ParkLimits, clock: Clock) -> Self {
+        Self {
+            parks: Mutex::new(Parks::new(limits)),
+            keepers: Mutex::default(),
+            clock,
+        }
+    }
+
+    fn parks(&self) -> MutexGuard<'_, Parks> {
+        self.parks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keepers(&self) -> MutexGuard<'_, HashMap<ParkId, mpsc::UnboundedSender<Word>>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees what nobody came back for, as long as the lot exists.
+    pub(super) fn watch(self: &Arc<Self>) {
+        let lot = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(ROUND).await;
+                let Some(lot) = lot.upgrade() else {
+                    return;
+                };
+                let expired = lot.parks().expire(lot.clock.now());
+                for park in expired {
+                    tracing::info!("a client did not come back with its answers");
+                    lot.say(park.park, Word::Expired(park.answers));
+                }
+            }
+        });
+    }
+
+    fn say(&self, park: ParkId, word: Word) {
+        if let Some(keeper) = self.keepers().get(&park) {
+            // A keeper that has ended has nothing left to do.
+            let _ = keeper.send(word);
+        }
+    }
+}
+
+/// A call that may be asked something, and its place in the line of those that may.
+pub(super) struct Open {
+    pub(super) crossing: Crossing,
+    pub(super) call: Call,
+    pub(super) binding: Binding,
+    /// What the client would have had to declare.
+    pub(super) missing: Vec<Capability>,
+    /// Questions that came together, and until when more are waited for.
+    gathered: Vec<ServerQuestion>,
+    until: Option<Instant>,
+    /// Whether whoever called has been sent away to think.
+    pub(super) is_parked: bool,
+    /// Kept until the call has ended.
+    pub(super) _turn: Option<Turn>,
+}
+
+impl Bridge {
+    pub(super) async fn with_parking(
+        self: &Arc<Self>,
+        crossing: Crossing,
+    ) -> Result<String, WireError> {
+        let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
+        match params.get_str("requestState") {
+            Some(state) => {
+                let state = state.into_owned();
+                let responses = params.get_present("inputResponses").map(str::to_owned);
+                self.resume(crossing, &state, responses.as_deref()).await
+            }
+            None => self.call_and_park(crossing).await,
+        }
+    }
+
+    async fn call_and_park(self: &Arc<Self>, mut crossing: Crossing) -> Result<String, WireError> {
+        let binding = binding(&crossing);
+        let turn = turn(&mut crossing).await?;
+        let params = crossing.params()?;
+        let call = crossing.send(&params).await?;
+        let mut open = Open {
+            crossing,
+            call,
+            binding,
+            missing: Vec::new(),
+            gathered: Vec::new(),
+            until: None,
+            is_parked: false,
+            _turn: turn,
+        };
+        loop {
+            let event = open.event().await;
+            let questions = match open.take(event, &mut []).await {
+                None => continue,
+                Some(Said::Ended(reply)) => return self.conclude(&open, reply),
+                Some(Said::Asked(questions)) => questions,
+            };
+            let id = new_id();
+            let lane = Arc::clone(&open.crossing.lane);
+            if let Some(round) = self.park(id, &lane, binding, questions).await {
+                let asked = self.asked(&round)?;
+                open.is_parked = true;
+                Keeper::start(self, id, open);
+                return Ok(asked);
+            }
+        }
+    }
+
+    /// Parks a call, or answers the server at once when there is no room.
+    async fn park(
+        &self,
+        id: ParkId,
+        lane: &Lane,
+        binding: Binding,
+        questions: Vec<ServerQuestion>,
+    ) -> Option<Round> {
+        let now = self.clock.now();
+        let parked = self
+            .lot
+            .parks()
+            .park(id, binding, lane.revision(), questions, now);
+        match parked {
+            Parked::Asked(round) => Some(round),
+            Parked::Held => None,
+            Parked::Full(answers) => {
+                tracing::warn!("too many calls wait for input; the server gets no answers");
+                answer_all(lane, answers).await;
+                None
+            }
+        }
+    }
+
+    /// The result that asks the client.
+    fn asked(&self, round: &Round) -> Result<String, WireError> {
+        self.sealed(&round.input_requests, &round.claims.encode())
+    }
+
+    fn sealed(&self, input_requests: &str, claims: &[u8]) -> Result<String, WireError> {
+        let state = self.sealer.seal(claims).ok_or_else(|| {
+            let why = String::from("the operating system gave no random numbers");
+            wire_error(
+                ErrorCode::InternalError.code(),
+                why,
+                None,
+                mcpact_spec::Revision::LATEST,
+            )
+        })?;
+        Ok(input_required(input_requests, &state))
+    }
+
+    /// What the client gets for an answer of the server.
+    fn conclude(&self, open: &Open, reply: Result<Reply, WireError>) -> Result<String, WireError> {
+        let crossing = &open.crossing;
+        let reply = reply?;
+        let Reply::Error(raw) = &reply else {
+            return crossing.finished(&reply);
+        };
+        let raw = text(raw);
+        if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
+            let pact = &crossing.waiter.job.pact;
+            let ttl = self.settings.parks.ttl;
+            return match url_required(raw, open.binding, pact, ttl, self.clock.now()) {
+                UrlRequired::Ask {
+                    ticket,
+                    input_requests,
+                } => self.sealed(&input_requests, &ticket.encode()),
+                UrlRequired::Fail(error) => Err(error),
+            };
+        }
+        if open.missing.is_empty() {
+            return crossing.finished(&reply);
+        }
+        Err(refine_error(&open.missing, crossing.downstream()))
+    }
+
+    /// A modern client cannot be asked during anything but the three methods that say so.
+    pub(super) async fn asking_nobody(&self, mut crossing: Crossing) -> Result<String, WireError> {
+        let params = crossing.params()?;
+        let mut call = crossing.send(&params).await?;
+        loop {
+            match call.next().await {
+                Event::Note(note) => crossing.waiter.tell(&note, &mut crossing.progress).await,
+                Event::Done(reply) => return crossing.finished(&reply),
+                Event::Lost(loss) => return Err(crossing.lost(&loss)),
+                Event::Ask(ask) => {
+                    crossing
+                        .lane
+                        .refuse_during(&ask, crossing.waiter.job.method)
+                        .await
+                }
+            }
+        }
+    }
+}
+
+/// What a call has come to.
+pub(super) enum Said {
+    /// The server asks these, which the client can answer.
+    Asked(Vec<ServerQuestion>),
+    /// It is over.
+    Ended(Result<Reply, WireError>),
+}
+
+impl Open {
+    /// What happens next; none when no more questions come together with the first. Safe to drop at
+    /// any time.
+    async fn event(&mut self) -> Option<Event> {
+        match self.until {
+            None => Some(self.call.next().await),
+            Some(until) => tokio::time::timeout_at(until, self.call.next()).await.ok(),
+        }
+    }
+
+    /// Deals with it; `seats` are those who wait once the call is parked.
+    async fn take(&mut self, event: Option<Event>, seats: &mut [Seat]) -> Option<Said> {
+        match event {
+            None => {
+                self.until = None;
+                return Some(Said::Asked(std::mem::take(&mut self.gathered)));
+            }
+            Some(Event::Note(note)) => self.hear(&note, seats).await,
+            Some(Event::Done(reply)) => return Some(Said::Ended(Ok(reply))),
+            Some(Event::Lost(loss)) => return Some(Said::Ended(Err(self.crossing.lost(&loss)))),
+            Some(Event::Ask(ask)) => {
+                if let Some(question) = self.raised(ask).await {
+                    self.gathered.push(question);
+                    self.until.get_or_insert_with(|| Instant::now() + TOGETHER);
+                }
+            }
+        }
+        None
+    }
+
+    async fn hear(&mut self, note: &Note, seats: &mut [Seat]) {
+        if note.method == Method::ElicitationComplete {
+            self.crossing.lane.complete(note);
+        }
+        if self.is_parked {
+            for seat in seats {
+                seat.waiter.tell(note, &mut seat.progress).await;
+            }
+        } else {
+            let Crossing {
+                waiter, progress, ..
+            } = &mut self.crossing;
+            waiter.tell(note, progress).await;
+        }
+    }
+
+    /// A question as the client reads it; what it cannot be asked, the server is told at once.
+    async fn raised(&mut self, ask: Ask) -> Option<ServerQuestion> {
+        let lane = &self.crossing.lane;
+        let method = match ask.method {
+            Some(Method::Ping) => {
+                lane.upstream.answer(&ask.id, Ok("{}")).await;
+                return None;
+            }
+            Some(method) => method,
+            None => {
+                lane.refuse(&ask).await;
+                return None;
+            }
+        };
+        let pact = &self.crossing.waiter.job.pact;
+        let raised = raise_question(method, Some(text(&ask.params)), lane.revision(), pact);
+        match raised {
+            Ok(request) => Some(ServerQuestion {
+                id: ask.id,
+                method,
+                request,
+            }),
+            Err(unasked) => {
+                self.missing.extend(unasked.missing);
+                lane.upstream
+                    .answer(&ask.id, Err(&unasked.answer.encode()))
+                    .await;
+                None
+            }
+        }
+    }
+}
+
+/// Where a question does not say whose it is, only one call may be open that could have caused it.
+async fn turn(crossing: &mut Crossing) -> Result<Option<Turn>, WireError> {
+    let lane = &crossing.lane;
+    let Some(pool) = crossing.caller.pool() else {
+        return Ok(None);
+    };
+    if lane.upstream.has_own_streams() || !lane.may_ask() {
+        return Ok(None);
+    }
+    let turn = pool.turn().await.map_err(|error| error.on_wire())?;
+    crossing.lane = Arc::clone(&turn.lane);
+    Ok(Some(turn))
+}
+
+async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {
+    for ServerAnswer { id, outcome } in answers {
+        match outcome {
+            Outcome::Result(raw) => lane.upstream.answer(&id, Ok(&raw)).await,
+            Outcome::Error(raw) => lane.upstream.answer(&id, Err(&raw)).await,
+        }
+    }
+}
+
+/// What a state is good for: this caller and this call.
+fn binding(crossing: &Crossing) -> Binding {
+    let job = &crossing.waiter.job;
+    let params = Object::parse(text(&job.params)).unwrap_or_default();
+    let stable = params
+        .iter()
+        .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState" | "_meta"))
+        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
+        .finish();
+    Binding {
+        principal: Sha256::digest(crossing.waiter.session.principal()).into(),
+        method: job.method.unwrap_or(Method::ToolsCall),
+        params: Sha256::digest(canonical(&stable)).into(),
+    }
+}
+
+fn new_id() -> ParkId {
+    let mut random = [0; 16];
+    // The seal needs randomness, too, and fails without it.
+    let _ = getrandom::fill(&mut random);
+    ParkId::new(random)
+}
+
+fn code_of(raw: &str) -> Option<i64> {
+    ErrorBody::parse(raw).map(|body| body.code)
+}

@@ -1,0 +1,177 @@
+//! Who keeps a parked call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_bridge::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
+use mcpact_bridge::progress::Progress;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::Revision;
+use mcpact_wire::model::error::ErrorBody;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Open, Said, answer_all};
+use crate::bridge::Bridge;
+use crate::bridge::crossing::{Waiter, wire_error};
+use crate::upstream::{Event, Reply};
+
+/// How long a server may take to end a call whose client did not come back.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// How long a client that vanished may take to come again with the same answers.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a keeper is told.
+#[derive(Debug)]
+pub(super) enum Word {
+    /// The client came back: these are answers for the server, and who waits from here on.
+    Resumed(Vec<ServerAnswer>, Option<Seat>),
+    /// Somebody who waited has gone.
+    Left,
+    /// The client did not come back.
+    Expired(Vec<ServerAnswer>),
+}
+
+/// A request that waits for the outcome.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) waiter: Waiter,
+    pub(super) progress: Progress,
+    pub(super) reply: oneshot::Sender<Result<String, WireError>>,
+}
+
+/// The task of one parked call. It ends with the call, and the call with it.
+pub(super) struct Keeper {
+    id: ParkId,
+    bridge: Arc<Bridge>,
+    open: Open,
+    seats: Vec<Seat>,
+    words: mpsc::UnboundedReceiver<Word>,
+}
+
+impl Keeper {
+    pub(super) fn start(bridge: &Arc<Bridge>, id: ParkId, open: Open) {
+        // One word for each request of a client that found its park, which the parks limit.
+        let (say, words) = mpsc::unbounded_channel();
+        bridge.lot.keepers().insert(id, say);
+        let keeper = Self {
+            id,
+            bridge: Arc::clone(bridge),
+            open,
+            seats: Vec::new(),
+            words,
+        };
+        tokio::spawn(keeper.run());
+    }
+
+    async fn run(mut self) {
+        loop {
+            let goes_on = tokio::select! {
+                event = self.open.event() => self.take(event).await,
+                Some(word) = self.words.recv() => self.heed(word).await,
+            };
+            if !goes_on {
+                break;
+            }
+        }
+        self.bridge.lot.keepers().remove(&self.id);
+    }
+
+    async fn take(&mut self, event: Option<Event>) -> bool {
+        match self.open.take(event, &mut self.seats).await {
+            None => true,
+            Some(Said::Asked(questions)) => self.asked(questions).await,
+            Some(Said::Ended(reply)) => self.ended(reply),
+        }
+    }
+
+    async fn heed(&mut self, word: Word) -> bool {
+        match word {
+            Word::Resumed(answers, seat) => {
+                self.seats.extend(seat);
+                answer_all(&self.open.crossing.lane, answers).await;
+                true
+            }
+            Word::Left => {
+                let now = self.bridge.clock.now();
+                let is_last = self.bridge.lot.parks().waiter_left(self.id, now);
+                !is_last
+            }
+            Word::Expired(answers) => {
+                answer_all(&self.open.crossing.lane, answers).await;
+                // Dropping the call afterwards cancels it, if it has not ended.
+                let _ = tokio::time::timeout(LAST_WORDS, self.end()).await;
+                false
+            }
+        }
+    }
+
+    /// Waits for the end of the call; nobody hears what comes before it.
+    async fn end(&mut self) {
+        loop {
+            if let Some(Event::Done(_) | Event::Lost(_)) = self.open.event().await {
+                return;
+            }
+        }
+    }
+
+    /// The server asks again.
+    async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
+        let lane = Arc::clone(&self.open.crossing.lane);
+        let binding = self.open.binding;
+        let round = self.bridge.park(self.id, &lane, binding, questions).await;
+        if let Some(round) = round {
+            let asked = self.bridge.asked(&round);
+            self.deliver(&asked);
+        }
+        true
+    }
+
+    fn ended(&mut self, reply: Result<Reply, WireError>) -> bool {
+        let outcome = self.bridge.conclude(&self.open, reply);
+        let raw = match &outcome {
+            Ok(raw) => Outcome::Result(raw.clone()),
+            Err(error) => Outcome::Error(error.encode()),
+        };
+        let now = self.bridge.clock.now();
+        let ended = self.bridge.lot.parks().ended(self.id, raw, now);
+        match ended {
+            Ended::Deliver(_) => self.deliver(&outcome),
+            Ended::Kept | Ended::Dropped => {}
+        }
+        false
+    }
+
+    fn deliver(&mut self, outcome: &Result<String, WireError>) {
+        for seat in self.seats.drain(..) {
+            // Whoever waited may have gone.
+            let _ = seat.reply.send(outcome.clone());
+        }
+    }
+
+    /// Tells the keeper after a while that somebody has gone.
+    pub(super) fn leave(say: mpsc::UnboundedSender<Word>) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(GRACE).await;
+                let _ = say.send(Word::Left);
+            });
+        }
+    }
+}
+
+/// An outcome that was kept, as it goes to a modern client.
+pub(super) fn told(outcome: Outcome) -> Result<String, WireError> {
+    match outcome {
+        Outcome::Result(raw) => Ok(raw),
+        Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
+            Some(body) => wire_error(
+                body.code,
+                body.message.into_owned(),
+                body.data.map(str::to_owned),
+                Revision::LATEST,
+            ),
+            None => wire_error(-32603, raw, None, Revision::LATEST),
+        }),
+    }
+}

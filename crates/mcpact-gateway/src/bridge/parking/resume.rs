@@ -1,0 +1,141 @@
+//! A client that comes back with answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_bridge::input::{Claims, Presented, Resume, Ticket, present};
+use mcpact_bridge::progress::Progress;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Revision};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use super::keeper::{Keeper, Seat, Word, told};
+use super::{Binding, binding};
+use crate::bridge::Bridge;
+use crate::bridge::crossing::{Crossing, wire_error};
+
+/// How long a server is given to call a URL visited before it is asked again.
+const VISIT: Duration = Duration::from_secs(25);
+
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Somebody waits; whoever stops waiting without an outcome says so.
+struct Waiting {
+    say: Option<mpsc::UnboundedSender<Word>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(say) = self.say.take() {
+            Keeper::leave(say);
+        }
+    }
+}
+
+impl Bridge {
+    pub(super) async fn resume(
+        self: &Arc<Self>,
+        crossing: Crossing,
+        state: &str,
+        responses: Option<&str>,
+    ) -> Result<String, WireError> {
+        let plain = self.sealer.open(state).unwrap_or_default();
+        let binding = binding(&crossing);
+        if let Some(claims) = Claims::parse(&plain) {
+            return self
+                .resume_park(crossing, &claims, &binding, responses)
+                .await;
+        }
+        if let Some(ticket) = Ticket::parse(&plain) {
+            return self
+                .resume_visit(crossing, ticket, &binding, responses)
+                .await;
+        }
+        tracing::warn!("a client came with a state that is not ours");
+        Err(invalid())
+    }
+
+    async fn resume_park(
+        self: &Arc<Self>,
+        crossing: Crossing,
+        claims: &Claims,
+        binding: &Binding,
+        responses: Option<&str>,
+    ) -> Result<String, WireError> {
+        let now = self.clock.now();
+        let resumed = self.lot.parks().resume(claims, binding, responses, now);
+        let answers = match resumed {
+            Resume::Refused { error, cause } => {
+                tracing::warn!(cause, "a client came with a state that is worth nothing");
+                return Err(error);
+            }
+            Resume::Done(outcome) => return told(outcome),
+            Resume::Join => Vec::new(),
+            Resume::Go {
+                answers,
+                missing: Some(round),
+            } => {
+                self.lot.say(claims.park, Word::Resumed(answers, None));
+                return self.asked(&round);
+            }
+            Resume::Go {
+                answers,
+                missing: None,
+            } => answers,
+        };
+        let keeper = self.lot.keepers().get(&claims.park).cloned();
+        let Some(keeper) = keeper else {
+            return Err(invalid());
+        };
+        let (reply, outcome) = oneshot::channel();
+        let seat = Seat {
+            waiter: crossing.waiter,
+            progress: Progress::default(),
+            reply,
+        };
+        let mut waiting = Waiting {
+            say: Some(keeper.clone()),
+        };
+        let _ = keeper.send(Word::Resumed(answers, Some(seat)));
+        let outcome = outcome.await;
+        waiting.say = None;
+        outcome.unwrap_or_else(|_| Err(invalid()))
+    }
+
+    /// The user agreed to visit a URL: the call is made again when the server says that this is done.
+    async fn resume_visit(
+        self: &Arc<Self>,
+        crossing: Crossing,
+        ticket: Ticket,
+        binding: &Binding,
+        responses: Option<&str>,
+    ) -> Result<String, WireError> {
+        match present(ticket, binding, responses, self.clock.now()) {
+            Presented::Refused { error, cause } => {
+                tracing::warn!(cause, "a client came with a state that is worth nothing");
+                Err(error)
+            }
+            Presented::Answer(raw) => Ok(raw),
+            Presented::Fail(error) => Err(error),
+            Presented::Again => self.call_and_park(crossing).await,
+            Presented::Wait(ids) => {
+                let until = Instant::now() + VISIT;
+                while Instant::now() < until && !crossing.lane.completions().has_all(&ids) {
+                    tokio::time::sleep(LOOK).await;
+                }
+                self.call_and_park(crossing).await
+            }
+        }
+    }
+}
+
+fn invalid() -> WireError {
+    wire_error(
+        ErrorCode::InvalidParams.code(),
+        String::from("Invalid or expired requestState"),
+        None,
+        Revision::LATEST,
+    )
+}

@@ -1,0 +1,190 @@
+//! The order in which things happen to a request.
+
+use std::sync::Arc;
+
+use mcpact::server::Settings;
+use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Welcome};
+use mcpact_bridge::plan::{Machine, Plan, plan};
+use mcpact_bridge::progress::Progress;
+use mcpact_engine::classify::param_headers::Annotation;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::{Era, ErrorCode, LogLevel, Method};
+use mcpact_wire::raw::Object;
+
+use super::Bridge;
+use super::caller::Caller;
+use super::crossing::{Crossing, Waiter, wire_error};
+use super::wishes::Wishing;
+use crate::upstream::text;
+
+impl Backend for Bridge {
+    fn settings(&self) -> &Settings {
+        &self.settings.front
+    }
+
+    fn terms(&self) -> &Arc<ServerTerms> {
+        &self.terms
+    }
+
+    async fn welcome(&self, opening: Opening<'_>, principal: &str) -> Result<Welcome, WireError> {
+        self.admit(opening, principal).await
+    }
+
+    /// Everything that was admitted passes here.
+    async fn serve(
+        self: Arc<Self>,
+        job: Job,
+        session: Arc<Session>,
+        outbox: Outbox,
+    ) -> Result<String, WireError> {
+        // Who asks: the front has put it into the session when it was welcomed.
+        let Some(caller) = session.state::<Caller>() else {
+            let error = ErrorCode::InternalError.code();
+            let why = String::from("this conversation has no server");
+            return Err(wire_error(error, why, None, job.pact.revision()));
+        };
+        // Which connection: one that lives, or a new one.
+        let lane = caller.lane().await.map_err(|error| error.on_wire())?;
+        let crossing = Crossing {
+            waiter: Waiter {
+                job,
+                session,
+                outbox,
+            },
+            caller,
+            lane,
+            progress: Progress::default(),
+        };
+        // What becomes of it: tables decide.
+        let (down, up) = (crossing.downstream(), crossing.upstream());
+        let patience = self.settings.call_timeout;
+        match plan(crossing.waiter.job.method, down, up) {
+            Plan::Pass | Plan::Raise | Plan::Lower => {
+                let crossed = self.cross(crossing);
+                // No call is without an end, whatever the server does.
+                match tokio::time::timeout(patience, crossed).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => {
+                        let why = format!("the server did not answer within {patience:?}");
+                        Err(wire_error(ErrorCode::InternalError.code(), why, None, down))
+                    }
+                }
+            }
+            Plan::Emulate(machine) => self.emulate(machine, crossing).await,
+        }
+    }
+
+    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
+        let Some(caller) = session.state::<Caller>() else {
+            return;
+        };
+        let Some(lane) = caller.open_lane() else {
+            return;
+        };
+        match lane.revision().era() {
+            Era::Legacy => lane.belong_to(session, outbox),
+            Era::Modern => caller.wish_on(Wishing::new(&lane, session, outbox, self.clock)),
+        }
+    }
+
+    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
+        let Some(caller) = session.state::<Caller>() else {
+            return;
+        };
+        if method == Method::Initialized
+            && let Some(wishing) = caller.wishing()
+        {
+            wishing.begin(&caller);
+        }
+        if method != Method::RootsListChanged {
+            return;
+        }
+        let params = params.map(str::to_owned);
+        tokio::spawn(async move {
+            if let Some(lane) = caller.open_lane()
+                && lane.revision().era() == Era::Legacy
+            {
+                lane.upstream.notify(method, params.as_deref()).await;
+            }
+        });
+    }
+
+    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        self.shared.book.of(tool)
+    }
+
+    fn stop(&self) {
+        for lane in self.guests().lanes() {
+            tokio::spawn(async move { lane.end_streams().await });
+        }
+    }
+}
+
+impl Bridge {
+    async fn cross(self: &Arc<Self>, crossing: Crossing) -> Result<String, WireError> {
+        let job = &crossing.waiter.job;
+        let may_ask = job.method.is_some_and(Method::may_ask_for_input);
+        match (crossing.downstream().era(), crossing.upstream().era()) {
+            (Era::Legacy, Era::Modern) if may_ask => self.in_rounds(crossing).await,
+            (Era::Modern, Era::Legacy) if may_ask => self.with_parking(crossing).await,
+            (Era::Legacy, Era::Legacy) => self.asking_along(crossing).await,
+            (Era::Modern, Era::Legacy) => self.asking_nobody(crossing).await,
+            (Era::Legacy | Era::Modern, Era::Modern) => self.plainly(crossing).await,
+        }
+    }
+
+    /// One request, one answer.
+    async fn plainly(&self, mut crossing: Crossing) -> Result<String, WireError> {
+        let params = crossing.params()?;
+        let mut call = crossing.send(&params).await?;
+        let reply = crossing.reply(&mut call).await?;
+        crossing.finished(&reply)
+    }
+
+    async fn emulate(&self, machine: Machine, crossing: Crossing) -> Result<String, WireError> {
+        let job = &crossing.waiter.job;
+        match machine {
+            Machine::SetLevel => {
+                let params = Object::parse(text(&job.params)).unwrap_or_default();
+                let level = params.get_str("level").unwrap_or_default();
+                match LogLevel::parse(&level) {
+                    Some(level) => {
+                        crossing.caller.set_level(level);
+                        Ok(String::from("{}"))
+                    }
+                    None => Err(wire_error(
+                        ErrorCode::InvalidParams.code(),
+                        format!("`{level}` is not a log level"),
+                        None,
+                        crossing.downstream(),
+                    )),
+                }
+            }
+            Machine::Ping => Ok(String::from("{}")),
+            Machine::Listen => self.stream_changes(crossing).await,
+            Machine::Subscribe | Machine::Unsubscribe => {
+                let wishing = crossing.caller.wishing().cloned();
+                match wishing {
+                    Some(wishing) => wishing.wish(&crossing).await,
+                    None => Err(refused(&crossing)),
+                }
+            }
+            _ => Err(refused(&crossing)),
+        }
+    }
+}
+
+/// The server has nothing like it.
+fn refused(crossing: &Crossing) -> WireError {
+    wire_error(
+        ErrorCode::MethodNotFound.code(),
+        format!(
+            "`{}` has no counterpart at a server of {}",
+            crossing.waiter.job.name,
+            crossing.upstream()
+        ),
+        None,
+        crossing.downstream(),
+    )
+}

@@ -1,0 +1,29 @@
+//! Questions between two legacy peers.
+
+use mcpact_bridge::plan::without_progress_token;
+use mcpact_bridge::shape::{ShapeError, lower_answer, lower_request};
+use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_wire::model::error;
+
+/// A server's question in the words of an older client, without what only its sender could use:
+/// nobody reports progress on it. If there are no such words, the error for the server.
+pub(super) fn lowered(
+    method: Method,
+    params: &str,
+    downstream: Revision,
+) -> Result<String, String> {
+    let lowered = without_progress_token(params)
+        .and_then(|params| Ok(lower_request(method, &params, downstream)?.into_owned()));
+    lowered.map_err(|fault| refused(ErrorCode::InvalidParams, "the question", &fault))
+}
+
+/// A client's answer in the words of an older server, or an error for it.
+pub(super) fn answer(method: Method, raw: &str, upstream: Revision) -> Result<String, String> {
+    lower_answer(method, raw, upstream)
+        .map(std::borrow::Cow::into_owned)
+        .map_err(|fault| refused(ErrorCode::InternalError, "the client's answer", &fault))
+}
+
+fn refused(code: ErrorCode, what: &str, fault: &ShapeError) -> String {
+    error::encode(code.code(), &format!("{what} does not fit: {fault}"), None)
+}

@@ -1,0 +1,239 @@
+//! On which terms clients are served, and which connection serves them.
+//!
+//! A modern server is stateless: everybody shares one connection. A legacy server gets a session for
+//! each legacy client, and one for each kind of modern client: those that declare the same capabilities
+//! are told the same, and share.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpact::server::backend::{Opening, Welcome};
+use mcpact_bridge::lifecycle::{Emulation, Introduction, client_capabilities, server_capabilities};
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::policy::Reading;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::{Listening, ServerTerms};
+use mcpact_spec::{Era, Revision, Side};
+use mcpact_wire::envelope::Params;
+use mcpact_wire::model::implementation::Implementation;
+use mcpact_wire::model::initialize::InitializeParams;
+
+use super::caller::{Caller, Introduced};
+use super::lane::Lane;
+use super::pool::Pool;
+use super::port::Port;
+use super::{Bridge, BridgeSettings};
+use crate::error::UpstreamError;
+use crate::upstream::Wish;
+
+/// How many kinds of modern clients are known at a time; the oldest make room.
+const KINDS: usize = 64;
+
+/// The modern clients, by what they declare.
+#[derive(Debug, Default)]
+pub(super) struct Guests {
+    kinds: VecDeque<Arc<Kind>>,
+}
+
+/// Modern clients that declare the same.
+#[derive(Debug)]
+struct Kind {
+    principal: Box<str>,
+    /// The raw document.
+    capabilities: Box<str>,
+    pool: Arc<Pool>,
+    served: Mutex<Option<Served>>,
+}
+
+/// On which connection they are served, and how.
+#[derive(Clone, Debug)]
+struct Served {
+    lane: Arc<Lane>,
+    terms: Arc<ServerTerms>,
+    caller: Arc<Caller>,
+}
+
+impl Guests {
+    /// Every open connection.
+    pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
+        self.kinds
+            .iter()
+            .flat_map(|kind| kind.pool.lanes())
+            .collect()
+    }
+
+    fn kind(
+        &mut self,
+        principal: &str,
+        capabilities: &str,
+        make: impl FnOnce() -> Arc<Pool>,
+    ) -> Arc<Kind> {
+        let known = self
+            .kinds
+            .iter()
+            .find(|kind| *kind.capabilities == *capabilities && *kind.principal == *principal);
+        if let Some(kind) = known {
+            return Arc::clone(kind);
+        }
+        let kind = Arc::new(Kind {
+            principal: principal.into(),
+            capabilities: capabilities.into(),
+            pool: make(),
+            served: Mutex::default(),
+        });
+        self.kinds.truncate(KINDS - 1);
+        self.kinds.push_front(Arc::clone(&kind));
+        kind
+    }
+}
+
+impl Bridge {
+    pub(super) async fn admit(
+        &self,
+        opening: Opening<'_>,
+        principal: &str,
+    ) -> Result<Welcome, WireError> {
+        let welcome = match opening {
+            Opening::Handshake(params) => self.welcome_legacy(params).await,
+            Opening::Request(params) => self.welcome_modern(params, principal).await,
+        };
+        welcome.map_err(|error| error.on_wire())
+    }
+
+    /// As whom the server is approached for a client that declares this.
+    fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> Wish {
+        Wish {
+            capabilities,
+            info,
+            mode: self.settings.mode,
+            prior: None,
+        }
+    }
+
+    /// A connection; a modern one becomes everybody's.
+    async fn reach(&self, port: Arc<Port>) -> Result<(Arc<Port>, Arc<Lane>), UpstreamError> {
+        let port = self.modern.get().map_or(port, Arc::clone);
+        let lane = port.lane().await?;
+        if lane.upstream.pact.era() == Era::Modern {
+            let shared = Arc::clone(self.modern.get_or_init(|| Arc::clone(&port)));
+            let lane = shared.lane().await?;
+            return Ok((shared, lane));
+        }
+        Ok((port, lane))
+    }
+
+    async fn welcome_legacy(&self, params: &Params<'_>) -> Result<Welcome, UpstreamError> {
+        let Ok(opening) = InitializeParams::parse(params.raw) else {
+            // The engine refuses it in the right words.
+            return Ok(self.bare());
+        };
+        let declared = CapabilitySet::parse(Side::Client, opening.capabilities, Reading::Lenient)
+            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
+        let revision = opening
+            .protocol_version
+            .as_deref()
+            .and_then(Revision::parse)
+            .filter(|revision| revision.era() == Era::Legacy)
+            .unwrap_or(Revision::LATEST_LEGACY);
+        let mapped = client_capabilities(&declared, revision, Revision::LATEST_LEGACY);
+        let info = opening.client_info.clone();
+        let port = Port::new(Arc::clone(&self.shared), self.wish(mapped, info.clone()));
+        let (port, lane) = self.reach(Arc::new(port)).await?;
+        let upstream = lane.upstream.revision();
+        let stamp = (upstream.era() == Era::Modern).then(|| Introduced {
+            capabilities: client_capabilities(&declared, revision, upstream)
+                .raw()
+                .to_owned(),
+            info: info.encode(upstream),
+        });
+        Ok(Welcome {
+            terms: Arc::new(self.terms_of(&lane, revision)),
+            state: Some(Arc::new(Caller::staying(port, stamp))),
+        })
+    }
+
+    async fn welcome_modern(
+        &self,
+        params: &Params<'_>,
+        principal: &str,
+    ) -> Result<Welcome, UpstreamError> {
+        // Towards a modern server it does not matter who asks and what they declare: each request
+        // says it.
+        let (principal, raw) = match self.modern.get() {
+            Some(_) => ("", "{}"),
+            None => (principal, params.meta.client_capabilities.unwrap_or("{}")),
+        };
+        let kind = self
+            .guests()
+            .kind(principal, raw, || Arc::new(self.pool(raw, params)));
+        let (_, lane) = self.reach(kind.pool.first()).await?;
+        let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = served
+            .as_ref()
+            .is_some_and(|served| Arc::ptr_eq(&served.lane, &lane));
+        if !fits {
+            let is_legacy = lane.revision().era() == Era::Legacy;
+            let pool = is_legacy.then(|| Arc::clone(&kind.pool));
+            *served = Some(Served {
+                terms: Arc::new(self.terms_of(&lane, Revision::LATEST)),
+                caller: Arc::new(Caller::passing(Arc::clone(&lane), pool)),
+                lane,
+            });
+        }
+        let Some(Served { terms, caller, .. }) = served.clone() else {
+            return Ok(self.bare());
+        };
+        Ok(Welcome {
+            terms,
+            state: Some(caller),
+        })
+    }
+
+    fn pool(&self, raw: &str, params: &Params<'_>) -> Pool {
+        let declared = CapabilitySet::parse(Side::Client, Some(raw), Reading::Lenient)
+            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
+        let mapped = client_capabilities(&declared, Revision::LATEST, Revision::LATEST_LEGACY);
+        let info = Implementation::parse("clientInfo", params.meta.client_info);
+        let own = || self.terms.party.info.as_deref().cloned();
+        let info = info.ok().or_else(own);
+        let info = info.unwrap_or_else(|| Implementation::new("mcpact", "0"));
+        let wish = self.wish(mapped, info);
+        let BridgeSettings {
+            lanes, lane_idle, ..
+        } = self.settings;
+        Pool::new(Arc::clone(&self.shared), wish, lanes, lane_idle)
+    }
+
+    /// What the engine needs when nobody upstream is needed.
+    fn bare(&self) -> Welcome {
+        Welcome {
+            terms: Arc::clone(&self.terms),
+            state: None,
+        }
+    }
+
+    /// What a client of this revision is told about the server.
+    fn terms_of(&self, lane: &Lane, downstream: Revision) -> ServerTerms {
+        let Introduction {
+            server_info,
+            instructions,
+            capabilities,
+        } = &lane.upstream.introduction;
+        let emulation = Emulation {
+            tasks: false,
+            task_list: false,
+            completions: false,
+        };
+        let shown = server_capabilities(
+            capabilities,
+            lane.upstream.revision(),
+            downstream,
+            emulation,
+        );
+        let policy = self.settings.front.policy.clone();
+        let mut terms = ServerTerms::new(server_info.clone(), shown, policy);
+        terms.listening = Listening::Asked;
+        terms.instructions = instructions.as_deref().map(str::to_owned);
+        terms
+    }
+}

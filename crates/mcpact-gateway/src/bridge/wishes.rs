@@ -1,0 +1,196 @@
+//! Subscriptions of a legacy client at a modern server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use mcpact::server::backend::{Outbox, Session};
+use mcpact_bridge::input::Backoff;
+use mcpact_bridge::listen::Wishes;
+use mcpact_bridge::listen::wishes::{Act, WishLimits};
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::Scope;
+use mcpact_engine::server::listen::ListenFilter;
+use mcpact_spec::{ErrorCode, Method};
+use mcpact_wire::id::Id;
+use mcpact_wire::raw::ObjectWriter;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use super::Clock;
+use super::caller::Caller;
+use super::crossing::{Crossing, stamped, wire_error};
+use super::lane::Lane;
+use crate::upstream::{Event, Ordered, text};
+
+const LIMITS: WishLimits = WishLimits {
+    uris: 4096,
+    backoff: Backoff {
+        first: Duration::from_millis(100),
+        longest: Duration::from_secs(30),
+    },
+};
+
+/// What a legacy client wants to hear, and the streams on which it is heard.
+#[derive(Debug)]
+pub(super) struct Wishing {
+    wishes: Mutex<Wishes>,
+    streams: Mutex<HashMap<u64, AbortHandle>>,
+    waiting: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
+    session: Weak<Session>,
+    outbox: Outbox,
+    clock: Clock,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for Wishing {
+    fn drop(&mut self) {
+        for stream in lock(&self.streams).values() {
+            stream.abort();
+        }
+    }
+}
+
+impl Wishing {
+    pub(super) fn new(lane: &Lane, session: &Arc<Session>, outbox: Outbox, clock: Clock) -> Self {
+        let client = session
+            .pact()
+            .map_or(mcpact_spec::Revision::LATEST_LEGACY, |pact| pact.revision());
+        let server = &lane.upstream.introduction.capabilities;
+        let mut wishes = Wishes::new(client, server, LIMITS);
+        // Whatever waits for a client without a stream of its own is kept by its front.
+        let nothing_yet = wishes.channel_opened();
+        debug_assert!(nothing_yet.is_empty());
+        Self {
+            wishes: Mutex::new(wishes),
+            streams: Mutex::default(),
+            waiting: Mutex::default(),
+            session: Arc::downgrade(session),
+            outbox,
+            clock,
+        }
+    }
+
+    /// The client may be told things.
+    pub(super) fn begin(self: &Arc<Self>, caller: &Arc<Caller>) {
+        let acts = lock(&self.wishes).ready();
+        self.perform(caller, acts);
+    }
+
+    fn perform(self: &Arc<Self>, caller: &Arc<Caller>, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Open {
+                    stream,
+                    filter,
+                    after,
+                } => self.open(caller, stream, filter, after),
+                Act::Close { stream } => {
+                    if let Some(open) = lock(&self.streams).remove(&stream) {
+                        open.abort();
+                    }
+                }
+                Act::Answer { request, outcome } => {
+                    if let Some(waiting) = lock(&self.waiting).remove(&request) {
+                        // Whoever asked may have gone.
+                        let _ = waiting.send(outcome);
+                    }
+                }
+                Act::Notify { method, params } => {
+                    let Some(session) = self.session.upgrade() else {
+                        return;
+                    };
+                    let params = params.as_deref().unwrap_or("{}");
+                    if let Some(message) = session.note(Scope::Connection, method, params) {
+                        // A client that does not read misses hints; the next one will do.
+                        let _ = self.outbox.offer(message);
+                    }
+                }
+            }
+        }
+    }
+
+    fn open(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        stream: u64,
+        filter: ListenFilter,
+        after: Duration,
+    ) {
+        let wishing = Arc::downgrade(self);
+        let keeper = Arc::clone(caller);
+        let listening = tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            listen(&wishing, &keeper, stream, &filter).await;
+            if let Some(wishing) = wishing.upgrade() {
+                lock(&wishing.streams).remove(&stream);
+                let acts = lock(&wishing.wishes).ended(stream, wishing.clock.now());
+                wishing.perform(&keeper, acts);
+            }
+        });
+        lock(&self.streams).insert(stream, listening.abort_handle());
+    }
+
+    /// `resources/subscribe` and `resources/unsubscribe`.
+    pub(super) async fn wish(self: &Arc<Self>, crossing: &Crossing) -> Result<String, WireError> {
+        let job = &crossing.waiter.job;
+        let (answer, answered) = oneshot::channel();
+        lock(&self.waiting).insert(job.id.clone(), answer);
+        let params = Some(text(&job.params));
+        let acts = if job.method == Some(Method::ResourcesSubscribe) {
+            lock(&self.wishes).subscribe(job.id.clone(), params)
+        } else {
+            lock(&self.wishes).unsubscribe(job.id.clone(), params)
+        };
+        self.perform(&crossing.caller, acts);
+        match answered.await {
+            Ok(outcome) => outcome.map(|()| String::from("{}")),
+            Err(_) => Err(wire_error(
+                ErrorCode::InternalError.code(),
+                String::from("the session ended"),
+                None,
+                crossing.downstream(),
+            )),
+        }
+    }
+}
+
+/// Listens until the stream ends.
+async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filter: &ListenFilter) {
+    let Ok(lane) = caller.lane().await else {
+        return;
+    };
+    let params = ObjectWriter::new()
+        .raw("notifications", &filter.encode())
+        .finish();
+    let Ok(Some(params)) = stamped(caller, lane.revision(), &params) else {
+        return;
+    };
+    let order = Ordered {
+        method: Some(Method::SubscriptionsListen),
+        name: Method::SubscriptionsListen.as_str(),
+        params: &params,
+    };
+    let number = lane.upstream.next_id();
+    let mut call = lane.upstream.call(number, order, &lane.book).await;
+    loop {
+        let note = match call.next().await {
+            Event::Note(note) => note,
+            Event::Ask(_) => continue,
+            Event::Done(_) | Event::Lost(_) => return,
+        };
+        let Some(wishing) = wishing.upgrade() else {
+            return;
+        };
+        let params = Some(text(&note.params));
+        let acts = if note.method == Method::SubscriptionsAcknowledged {
+            lock(&wishing.wishes).acknowledged(stream, params, wishing.clock.now())
+        } else {
+            lock(&wishing.wishes).heard(stream, note.method, params)
+        };
+        wishing.perform(caller, acts);
+    }
+}

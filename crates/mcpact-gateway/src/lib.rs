@@ -1,0 +1,17 @@
+//! Stands between clients and servers: any revision, any carrier, in both directions.
+//!
+//! The fronts of the library admit what a client sends; a bridge serves it by asking an upstream server
+//! of whatever revision. What crosses, and in which shape, is decided by `mcpact-bridge`; this crate
+//! moves messages, keeps connections and waits.
+//!
+//! Read [`Bridge`] first, then `bridge/pump.rs`: one request on its way up and its answer on its way
+//! back, from top to bottom.
+
+mod bridge;
+mod error;
+mod target;
+mod upstream;
+
+pub use bridge::{Bridge, BridgeSettings};
+pub use error::UpstreamError;
+pub use target::Target;

@@ -1,0 +1,156 @@
+//! The upstream side: connections to servers, and calls on them.
+//!
+//! [`Upstream`] is one connection or session with an agreement. A [`Call`] is one request on it; what
+//! belongs to the request arrives there, and dropping the call cancels the request.
+
+mod headers;
+mod http;
+mod lines;
+mod mail;
+mod negotiate;
+mod sse_link;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bytes::Bytes;
+use mcpact_bridge::lifecycle::Introduction;
+use mcpact_engine::pact::Pact;
+use mcpact_spec::{Method, Revision};
+use mcpact_wire::codec;
+use mcpact_wire::id::Id;
+
+pub(crate) use self::headers::HeaderBook;
+pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, text};
+pub(crate) use self::negotiate::{Met, Wish, connect};
+
+use self::http::{HttpCall, HttpWire};
+use self::lines::{LinesCall, LinesWire};
+
+/// A connection to a server, with what was agreed on.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    pub(crate) pact: Arc<Pact>,
+    pub(crate) introduction: Introduction,
+    wire: Wire,
+    last_id: AtomicI64,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Lines(LinesWire),
+    Http(Box<HttpWire>),
+}
+
+/// A request in flight.
+#[derive(Debug)]
+pub(crate) struct Call {
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Lines(LinesCall),
+    Http(Box<HttpCall>),
+}
+
+/// A request to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ordered<'a> {
+    pub(crate) method: Option<Method>,
+    pub(crate) name: &'a str,
+    /// Its raw parameters, stamped if the server is modern.
+    pub(crate) params: &'a str,
+}
+
+impl Upstream {
+    fn new(pact: Arc<Pact>, introduction: Introduction, wire: Wire) -> Self {
+        Self {
+            pact,
+            introduction,
+            wire,
+            // The handshake used small numbers.
+            last_id: AtomicI64::new(100),
+        }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.pact.revision()
+    }
+
+    /// Whether the connection is gone for good.
+    pub(crate) fn is_gone(&self) -> bool {
+        match &self.wire {
+            Wire::Lines(wire) => wire.is_gone(),
+            Wire::Http(wire) => wire.is_gone(),
+        }
+    }
+
+    /// Whether everything that a call causes arrives on a stream of its own.
+    pub(crate) const fn has_own_streams(&self) -> bool {
+        matches!(self.wire, Wire::Http(_))
+    }
+
+    /// Whether the server can say something without being asked.
+    pub(crate) fn can_push(&self) -> bool {
+        match &self.wire {
+            Wire::Lines(_) => true,
+            Wire::Http(wire) => wire.can_push(),
+        }
+    }
+
+    /// The number of the next request.
+    pub(crate) fn next_id(&self) -> i64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Sends a request.
+    pub(crate) async fn call(&self, number: i64, order: Ordered<'_>, book: &HeaderBook) -> Call {
+        let id = Id::number(number);
+        let text = codec::call(Some(id.as_ref()), order.name, Some(order.params));
+        let kind = match &self.wire {
+            Wire::Lines(wire) => Kind::Lines(wire.call(number, order.method, text).await),
+            Wire::Http(wire) => Kind::Http(Box::new(wire.call(&id, order, text, book))),
+        };
+        Call { kind }
+    }
+
+    /// Tells the server something.
+    pub(crate) async fn notify(&self, method: Method, params: Option<&str>) {
+        self.post(codec::call(None, method.as_str(), params)).await;
+    }
+
+    /// Answers a question of the server with a raw result or error.
+    pub(crate) async fn answer(&self, id: &Id, outcome: Result<&str, &str>) {
+        let text = match outcome {
+            Ok(result) => codec::result(id.as_ref(), result),
+            Err(error) => codec::error(Some(id.as_ref()), error),
+        };
+        self.post(text).await;
+    }
+
+    async fn post(&self, text: String) {
+        match &self.wire {
+            Wire::Lines(wire) => wire.send(text).await,
+            Wire::Http(wire) => wire.post(text).await,
+        }
+    }
+}
+
+impl Call {
+    /// What happens next to this call. Safe to drop at any time.
+    pub(crate) async fn next(&mut self) -> Event {
+        match &mut self.kind {
+            Kind::Lines(call) => call.next().await,
+            Kind::Http(call) => call.next().await,
+        }
+    }
+}
+
+/// A part of a message, as bytes that share its memory.
+fn part(source: &Bytes, raw: Option<&str>) -> Bytes {
+    raw.map_or_else(
+        || Bytes::from_static(b"{}"),
+        |raw| source.slice_ref(raw.as_bytes()),
+    )
+}

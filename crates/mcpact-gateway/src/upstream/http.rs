@@ -1,0 +1,416 @@
+//! A server that is reached by HTTP: every call is a POST of its own, made by whoever calls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue};
+use mcpact_spec::{Era, Method, Revision};
+use mcpact_transport::error::DoorError;
+use mcpact_transport::http::client::{Answer, AnswerBody, EventStream, HttpClient};
+use mcpact_wire::codec;
+use mcpact_wire::id::Id;
+use mcpact_wire::raw::ObjectWriter;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::mail::{Event, Loss, Sorted, Stray, sort};
+use super::{HeaderBook, Ordered, headers};
+
+/// How long the end of a session may take.
+const GOODBYE: Duration = Duration::from_secs(3);
+
+/// How long to wait before a broken stream is taken up again, if the server does not say.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The longest such wait that is honoured.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How often in a row a stream is taken up without an event.
+const ATTEMPTS: u32 = 6;
+
+/// A session with a legacy server, or the address of a modern one.
+#[derive(Debug)]
+pub(super) struct HttpWire {
+    http: HttpClient,
+    revision: Revision,
+    /// The headers of everything in a legacy session.
+    facts: HeaderMap,
+    is_gone: Arc<AtomicBool>,
+    stream: Option<AbortHandle>,
+    can_push: bool,
+}
+
+impl HttpWire {
+    pub(super) fn modern(http: HttpClient, revision: Revision) -> Self {
+        Self {
+            http,
+            revision,
+            facts: HeaderMap::new(),
+            is_gone: Arc::default(),
+            stream: None,
+            can_push: false,
+        }
+    }
+
+    /// A session; its own stream is opened at once, for a server may ask something there.
+    pub(super) async fn legacy(
+        http: HttpClient,
+        revision: Revision,
+        session: Option<HeaderValue>,
+        strays: mpsc::Sender<Stray>,
+    ) -> Self {
+        let facts = headers::legacy(revision, session.as_ref());
+        let is_gone = Arc::new(AtomicBool::new(false));
+        let (open, opened) = tokio::sync::oneshot::channel();
+        let listening = listen(http.clone(), facts.clone(), strays, open);
+        let stream = tokio::spawn(listening).abort_handle();
+        // A server that takes its time to say that it has no such stream is not waited for.
+        let opened = tokio::time::timeout(PAUSE, opened).await;
+        let can_push = !matches!(opened, Ok(Ok(false)));
+        Self {
+            http,
+            revision,
+            facts,
+            is_gone,
+            stream: Some(stream),
+            can_push,
+        }
+    }
+
+    /// Whether the session has a stream of its own.
+    pub(super) const fn can_push(&self) -> bool {
+        self.can_push
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn call(
+        &self,
+        id: &Id,
+        order: Ordered<'_>,
+        text: String,
+        book: &HeaderBook,
+    ) -> HttpCall {
+        let facts = match self.revision.era() {
+            Era::Modern => headers::modern(order, self.revision, book),
+            Era::Legacy => self.facts.clone(),
+        };
+        let http = self.http.clone();
+        let posted = facts.clone();
+        let posting = async move { http.post(&posted, Bytes::from(text)).await }.boxed();
+        HttpCall {
+            http: self.http.clone(),
+            era: self.revision.era(),
+            facts,
+            id: id.clone(),
+            is_gone: Arc::clone(&self.is_gone),
+            state: State::Posting(posting),
+        }
+    }
+
+    /// Posts what has no answer.
+    pub(super) async fn post(&self, text: String) {
+        match self.http.post(&self.facts, Bytes::from(text)).await {
+            Ok(answer) if answer.status < 300 => {}
+            Ok(answer) => tracing::warn!(status = answer.status, "a message was not accepted"),
+            Err(error) => tracing::warn!(%error, "a message could not be posted"),
+        }
+    }
+}
+
+impl Drop for HttpWire {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.abort();
+        }
+        if self.facts.contains_key("mcp-session-id") && !self.is_gone() {
+            let (http, facts) = (self.http.clone(), std::mem::take(&mut self.facts));
+            // The server may not allow it, and need not answer.
+            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+                runtime.spawn(async move {
+                    let _ = tokio::time::timeout(GOODBYE, http.delete(&facts)).await;
+                });
+            }
+        }
+    }
+}
+
+/// One POST and whatever it brings.
+pub(super) struct HttpCall {
+    http: HttpClient,
+    era: Era,
+    facts: HeaderMap,
+    id: Id,
+    is_gone: Arc<AtomicBool>,
+    state: State,
+}
+
+enum State {
+    Posting(BoxFuture<'static, Result<Answer, DoorError>>),
+    Reading(Reading),
+    /// Waits, then takes up a stream that broke off.
+    Resuming(BoxFuture<'static, Result<Answer, DoorError>>, Resume),
+    Over,
+}
+
+/// What is needed to take up a stream.
+#[derive(Clone, Debug, Default)]
+struct Resume {
+    last_id: Option<String>,
+    retry: Option<Duration>,
+    attempt: u32,
+}
+
+struct Reading {
+    events: Box<EventStream>,
+    resume: Resume,
+}
+
+impl std::fmt::Debug for HttpCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpCall")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpCall {
+    pub(super) async fn next(&mut self) -> Event {
+        loop {
+            match &mut self.state {
+                State::Posting(posting) => {
+                    let answer = posting.await;
+                    if let Some(event) = self.answered(answer) {
+                        return event;
+                    }
+                }
+                State::Reading(reading) => match reading.next().await {
+                    Some(bytes) => {
+                        if let Some(event) = self.sorted(&bytes) {
+                            return event;
+                        }
+                    }
+                    None => {
+                        let resume = reading.resume.clone();
+                        if let Some(event) = self.broken(resume) {
+                            return event;
+                        }
+                    }
+                },
+                State::Resuming(opening, resume) => {
+                    let opened = opening.await;
+                    let resume = resume.clone();
+                    if let Some(event) = self.resumed(opened, resume) {
+                        return event;
+                    }
+                }
+                State::Over => return std::future::pending().await,
+            }
+        }
+    }
+
+    fn over(&mut self, event: Event) -> Option<Event> {
+        self.state = State::Over;
+        Some(event)
+    }
+
+    fn answered(&mut self, answer: Result<Answer, DoorError>) -> Option<Event> {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let why = chain(&error);
+                return self.over(Event::Lost(Loss::Connection(why)));
+            }
+        };
+        let has_session = self.facts.contains_key("mcp-session-id");
+        if answer.status == 404 && has_session {
+            self.is_gone.store(true, Ordering::Relaxed);
+            return self.over(Event::Lost(Loss::Session));
+        }
+        match answer.body {
+            AnswerBody::Events(events) => {
+                self.state = State::Reading(Reading {
+                    events,
+                    resume: Resume::default(),
+                });
+                None
+            }
+            AnswerBody::Json(bytes) => match sort(&bytes) {
+                // An error need not name the request that it answers.
+                Sorted::Reply(_, reply) => self.over(Event::Done(reply)),
+                Sorted::Note(_) | Sorted::Ask(_) | Sorted::Nothing => {
+                    self.over(Event::Lost(Loss::Status(answer.status)))
+                }
+            },
+            AnswerBody::Empty | AnswerBody::Other(_) => {
+                self.over(Event::Lost(Loss::Status(answer.status)))
+            }
+        }
+    }
+
+    fn sorted(&mut self, bytes: &Bytes) -> Option<Event> {
+        match sort(bytes) {
+            Sorted::Reply(Some(id), reply) if id == self.id => self.over(Event::Done(reply)),
+            Sorted::Reply(..) | Sorted::Nothing => None,
+            Sorted::Note(note) => Some(Event::Note(note)),
+            Sorted::Ask(ask) => Some(Event::Ask(ask)),
+        }
+    }
+
+    /// The stream ended before the answer. `2025-11-25 basic/transports#resumability`: what has an
+    /// id can be taken up; a modern stream is gone with its request.
+    fn broken(&mut self, mut resume: Resume) -> Option<Event> {
+        resume.attempt += 1;
+        let (Some(last_id), Era::Legacy, 1..=ATTEMPTS) =
+            (resume.last_id.clone(), self.era, resume.attempt)
+        else {
+            let why = String::from("the answer ended without a result");
+            return self.over(Event::Lost(Loss::Connection(why)));
+        };
+        let pause = resume.pause();
+        let (http, facts) = (self.http.clone(), self.facts.clone());
+        let opening = async move {
+            tokio::time::sleep(pause).await;
+            http.listen(&facts, Some(&last_id)).await
+        };
+        self.state = State::Resuming(opening.boxed(), resume);
+        None
+    }
+
+    fn resumed(&mut self, opened: Result<Answer, DoorError>, resume: Resume) -> Option<Event> {
+        match opened {
+            Ok(Answer {
+                body: AnswerBody::Events(events),
+                ..
+            }) => {
+                self.state = State::Reading(Reading { events, resume });
+                None
+            }
+            Ok(answer) => self.over(Event::Lost(Loss::Status(answer.status))),
+            Err(error) => {
+                tracing::debug!(%error, "a stream could not be taken up again");
+                self.broken(resume)
+            }
+        }
+    }
+}
+
+impl Drop for HttpCall {
+    /// Whoever asked has gone. A modern server sees the stream close; a legacy one is told.
+    fn drop(&mut self) {
+        if matches!(self.state, State::Over) || self.era == Era::Modern {
+            return;
+        }
+        let params = ObjectWriter::new().raw("requestId", self.id.raw()).finish();
+        let text = codec::call(None, Method::Cancelled.as_str(), Some(&params));
+        let (http, facts) = (self.http.clone(), std::mem::take(&mut self.facts));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // The server may have ended it already.
+                let _ = http.post(&facts, Bytes::from(text)).await;
+            });
+        }
+    }
+}
+
+impl Resume {
+    /// `retry` is respected; failures in a row wait longer.
+    fn pause(&self) -> Duration {
+        let first = self.retry.unwrap_or(PAUSE);
+        let factor = 1 << self.attempt.saturating_sub(1).min(5);
+        (first * factor).min(LONGEST_PAUSE)
+    }
+}
+
+impl Reading {
+    /// The next message; none when the stream has ended.
+    async fn next(&mut self) -> Option<Bytes> {
+        while let Some(event) = self.events.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    tracing::debug!(%error, "an event was lost");
+                    continue;
+                }
+            };
+            if let Some(id) = event.id {
+                self.resume.last_id = Some(id).filter(|id| !id.is_empty());
+            }
+            if let Some(retry) = event.retry {
+                self.resume.retry = Some(Duration::from_millis(retry).min(LONGEST_PAUSE));
+            }
+            let is_message = matches!(event.name.as_deref(), None | Some("message"));
+            if is_message && !event.data.is_empty() {
+                self.resume.attempt = 0;
+                return Some(Bytes::from(event.data));
+            }
+        }
+        None
+    }
+}
+
+/// The stream of a session, for what the server says without being asked.
+async fn listen(
+    http: HttpClient,
+    facts: HeaderMap,
+    strays: mpsc::Sender<Stray>,
+    open: tokio::sync::oneshot::Sender<bool>,
+) {
+    let mut open = Some(open);
+    let mut resume = Resume::default();
+    while resume.attempt <= ATTEMPTS {
+        let opened = http.listen(&facts, resume.last_id.as_deref()).await;
+        if let Some(open) = open.take() {
+            // Whoever connects may not wait any more.
+            let is_there =
+                matches!(&opened, Ok(answer) if matches!(answer.body, AnswerBody::Events(_)));
+            let _ = open.send(is_there);
+        }
+        match opened {
+            Ok(Answer {
+                body: AnswerBody::Events(events),
+                ..
+            }) => {
+                let mut reading = Reading { events, resume };
+                while let Some(bytes) = reading.next().await {
+                    let stray = match sort(&bytes) {
+                        Sorted::Note(note) => Stray::Note(note),
+                        Sorted::Ask(ask) => Stray::Ask(ask),
+                        Sorted::Reply(..) | Sorted::Nothing => continue,
+                    };
+                    if strays.send(stray).await.is_err() {
+                        return;
+                    }
+                }
+                resume = reading.resume;
+            }
+            // 405 is the polite way to say that there is no such stream.
+            Ok(answer) => {
+                let status = answer.status;
+                return tracing::debug!(status, "the server has no stream of its own");
+            }
+            Err(error) => tracing::debug!(%error, "the stream could not be opened"),
+        }
+        resume.attempt += 1;
+        tokio::time::sleep(resume.pause()).await;
+    }
+    tracing::warn!("the server's stream could not be kept open");
+}
+
+/// An error with its causes, for a person.
+fn chain(error: &DoorError) -> String {
+    let mut text = error.to_string();
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,370 @@
+//! A server on a carrier of lines: one connection, many calls at once.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use mcpact_engine::shutdown::Grace;
+use mcpact_spec::Method;
+use mcpact_transport::link::{LineSink, LineSource, Link};
+use mcpact_transport::stdio::child::Process;
+use mcpact_wire::codec;
+use mcpact_wire::frame::ndjson::Line;
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::{Object, ObjectWriter, elements};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use super::mail::{Event, Loss, Mail, Note, Sorted, Stray, sort, text};
+
+/// How many bytes may wait to be written before callers wait, too.
+const BACKLOG: usize = 4 * 1024 * 1024;
+
+/// How long the log of a program that has closed its output is waited for.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// What reader, writer and callers share.
+#[derive(Debug, Default)]
+struct Shared {
+    calls: Mutex<Calls>,
+    outgoing: Mutex<Outgoing>,
+    written: Notify,
+    waiting: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    pending: HashMap<i64, Pending>,
+    gone: Option<String>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    mail: Arc<Mail>,
+    method: Option<Method>,
+}
+
+#[derive(Debug, Default)]
+struct Outgoing {
+    texts: Vec<String>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+/// The connection; dropping it ends it, and the program behind it.
+#[derive(Debug)]
+pub(super) struct LinesWire {
+    shared: Arc<Shared>,
+    /// Dropped with the wire, which is how the keeper learns that it may go.
+    _stop: oneshot::Sender<()>,
+}
+
+/// A request on the connection.
+#[derive(Debug)]
+pub(super) struct LinesCall {
+    shared: Arc<Shared>,
+    mail: Arc<Mail>,
+    number: i64,
+    is_over: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LinesWire {
+    /// Takes over a connection on which there is an agreement.
+    pub(super) fn keep(
+        link: Link,
+        process: Option<Process>,
+        strays: mpsc::Sender<Stray>,
+        alive: mpsc::Sender<Infallible>,
+    ) -> Self {
+        let shared = Arc::<Shared>::default();
+        let (stop, stopped) = oneshot::channel();
+        let keeping = keep(link, process, Arc::clone(&shared), strays, stopped);
+        tokio::spawn(async move {
+            keeping.await;
+            drop(alive);
+        });
+        Self {
+            shared,
+            _stop: stop,
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        lock(&self.shared.calls).gone.is_some()
+    }
+
+    pub(super) async fn call(
+        &self,
+        number: i64,
+        method: Option<Method>,
+        text: String,
+    ) -> LinesCall {
+        let mail = Arc::<Mail>::default();
+        let mut call = LinesCall {
+            shared: Arc::clone(&self.shared),
+            mail: Arc::clone(&mail),
+            number,
+            is_over: false,
+        };
+        {
+            let mut calls = lock(&self.shared.calls);
+            if let Some(why) = &calls.gone {
+                mail.put(Event::Lost(Loss::Connection(why.clone())));
+                call.is_over = true;
+                drop(calls);
+                return call;
+            }
+            calls.pending.insert(number, Pending { mail, method });
+        }
+        self.send(text).await;
+        call
+    }
+
+    pub(super) async fn send(&self, text: String) {
+        self.shared.send(text).await;
+    }
+}
+
+impl Shared {
+    /// Hands a message to the writer, once there is room for it.
+    async fn send(&self, text: String) {
+        loop {
+            let written = self.written.notified();
+            {
+                let mut outgoing = lock(&self.outgoing);
+                if outgoing.is_closed || outgoing.bytes < BACKLOG {
+                    outgoing.push(text);
+                    self.waiting.notify_one();
+                    return;
+                }
+            }
+            written.await;
+        }
+    }
+
+    /// As [`send`](Self::send), for what must not wait.
+    fn push(&self, text: String) {
+        lock(&self.outgoing).push(text);
+        self.waiting.notify_one();
+    }
+
+    /// Ends every call; whatever comes later ends at once.
+    fn end(&self, why: &str) {
+        let mut calls = lock(&self.calls);
+        calls.gone = Some(why.to_owned());
+        for (_, pending) in calls.pending.drain() {
+            pending
+                .mail
+                .put(Event::Lost(Loss::Connection(why.to_owned())));
+        }
+        drop(calls);
+        lock(&self.outgoing).is_closed = true;
+        self.waiting.notify_one();
+        self.written.notify_waiters();
+    }
+}
+
+impl Outgoing {
+    fn push(&mut self, text: String) {
+        if !self.is_closed {
+            self.bytes += text.len();
+            self.texts.push(text);
+        }
+    }
+}
+
+impl LinesCall {
+    pub(super) async fn next(&mut self) -> Event {
+        let event = self.mail.take().await;
+        if matches!(event, Event::Done(_) | Event::Lost(_)) {
+            self.is_over = true;
+        }
+        event
+    }
+}
+
+impl Drop for LinesCall {
+    /// Whoever asked has gone: the server is told, and its answer is not waited for.
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let was_open = lock(&self.shared.calls)
+            .pending
+            .remove(&self.number)
+            .is_some();
+        if was_open {
+            let id = Id::number(self.number);
+            let params = ObjectWriter::new().raw("requestId", id.raw()).finish();
+            self.shared
+                .push(codec::call(None, Method::Cancelled.as_str(), Some(&params)));
+        }
+    }
+}
+
+async fn keep(
+    link: Link,
+    process: Option<Process>,
+    shared: Arc<Shared>,
+    strays: mpsc::Sender<Stray>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let Link { source, sink } = link;
+    let writer = tokio::spawn(write(sink, Arc::clone(&shared)));
+    let is_wanted = tokio::select! {
+        () = read(source, &shared, &strays) => true,
+        _ = stopped => false,
+    };
+    let mut why = String::from("the server closed the connection");
+    if let Some(process) = &process
+        && is_wanted
+    {
+        let _ = tokio::time::timeout(LAST_WORDS, process.wait()).await;
+        let tail = process.stderr_tail();
+        let last = tail.trim_end().rsplit('\n').next().unwrap_or_default();
+        if !last.is_empty() {
+            why = format!("the server process ended; its log ends with: {last}");
+        }
+    }
+    shared.end(&why);
+    // The writer closes the pipe behind its last message; a process takes that as the end.
+    let _ = writer.await;
+    if let Some(process) = process
+        && let Err(error) = process.shutdown(Grace::default()).await
+    {
+        tracing::warn!(%error, "the process did not end as it should");
+    }
+}
+
+/// Writes whatever waits, everything in one go.
+async fn write(mut sink: LineSink, shared: Arc<Shared>) {
+    loop {
+        let (texts, is_closed) = {
+            let mut outgoing = lock(&shared.outgoing);
+            outgoing.bytes = 0;
+            (std::mem::take(&mut outgoing.texts), outgoing.is_closed)
+        };
+        shared.written.notify_waiters();
+        for text in &texts {
+            sink.push(text);
+        }
+        if let Err(error) = sink.flush().await {
+            tracing::debug!(%error, "the server does not read any more");
+            return;
+        }
+        if is_closed {
+            // The peer may have closed its side first.
+            let _ = sink.close().await;
+            return;
+        }
+        if texts.is_empty() {
+            shared.waiting.notified().await;
+        }
+    }
+}
+
+/// Reads until the server closes its side.
+async fn read(mut source: LineSource, shared: &Shared, strays: &mpsc::Sender<Stray>) {
+    loop {
+        while let Some(line) = source.next_line() {
+            match line {
+                Line::Json(bytes) => receive(&Bytes::copy_from_slice(bytes), shared, strays),
+                Line::Noise(bytes) => {
+                    tracing::debug!(
+                        length = bytes.len(),
+                        "the server wrote a line that is not JSON"
+                    );
+                }
+                Line::TooLong { limit } => {
+                    tracing::warn!(limit, "a line of the server was too long and is lost");
+                }
+            }
+        }
+        match source.fill().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return tracing::debug!(%error, "the connection broke"),
+        }
+    }
+}
+
+fn receive(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
+    // 2025-03-26 servers may answer in batches.
+    if bytes.first() == Some(&b'[') {
+        for one in elements(text(bytes)).unwrap_or_default() {
+            deliver(&bytes.slice_ref(one.as_bytes()), shared, strays);
+        }
+        return;
+    }
+    deliver(bytes, shared, strays);
+}
+
+fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
+    let stray = match sort(bytes) {
+        Sorted::Reply(id, reply) => {
+            let number = id.and_then(|id| id.raw().parse::<i64>().ok());
+            let pending = number.and_then(|number| lock(&shared.calls).pending.remove(&number));
+            match pending {
+                Some(pending) => pending.mail.put(Event::Done(reply)),
+                None => tracing::debug!("an answer that nobody waits for"),
+            }
+            return;
+        }
+        Sorted::Note(note) => match owner_of_note(&note, shared) {
+            Some(mail) => return mail.put(Event::Note(note)),
+            None => Stray::Note(note),
+        },
+        Sorted::Ask(ask) if ask.method == Some(Method::Ping) => {
+            // A legacy peer is answered whatever else is going on.
+            return shared.push(codec::result(ask.id.as_ref(), "{}"));
+        }
+        Sorted::Ask(ask) => match sole(shared, |method| method.may_ask_for_input()) {
+            Some(mail) => return mail.put(Event::Ask(ask)),
+            None => Stray::Ask(ask),
+        },
+        Sorted::Nothing => return,
+    };
+    // Whoever does not read fast enough misses hints, and questions without a caller.
+    if strays.try_send(stray).is_err() {
+        tracing::warn!("a message of the server that belongs to no call was dropped");
+    }
+}
+
+/// Whose notification it is, as far as that can be known on a connection that everybody shares.
+fn owner_of_note(note: &Note, shared: &Shared) -> Option<Arc<Mail>> {
+    let params = Object::parse(text(&note.params)).unwrap_or_default();
+    let by_number = |raw: Option<&str>| {
+        let number = raw?.parse::<i64>().ok()?;
+        let calls = lock(&shared.calls);
+        calls.pending.get(&number).map(|p| Arc::clone(&p.mail))
+    };
+    match note.method {
+        Method::Progress => by_number(params.get("progressToken")),
+        Method::Cancelled => by_number(
+            params
+                .get("requestId")
+                .and_then(IdRef::from_token)
+                .map(IdRef::raw),
+        ),
+        Method::LoggingMessage => sole(shared, |method| method != Method::SubscriptionsListen),
+        _ => {
+            let meta = Object::parse(params.get("_meta")?).ok()?;
+            by_number(meta.get(mcpact_spec::tables::meta::SUBSCRIPTION_ID))
+        }
+    }
+}
+
+/// The only call of its kind, if there is exactly one.
+fn sole(shared: &Shared, is_kind: impl Fn(Method) -> bool) -> Option<Arc<Mail>> {
+    let calls = lock(&shared.calls);
+    let mut all = calls
+        .pending
+        .values()
+        .filter(|pending| pending.method.is_some_and(&is_kind));
+    let first = all.next()?;
+    all.next().is_none().then(|| Arc::clone(&first.mail))
+}
