@@ -43,8 +43,8 @@ async fn http() -> Result<(), Trouble> {
 }
 
 async fn pump(
-    mut input: impl AsyncRead + Unpin,
-    mut output: impl AsyncWrite + Unpin,
+    mut input: impl AsyncRead + Unpin + Send,
+    mut output: impl AsyncWrite + Unpin + Send,
 ) -> Result<(), Trouble> {
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -61,7 +61,9 @@ async fn pump(
 async fn stdio() -> Result<(), Trouble> {
     let input = pipe::OpenOptions::new().open_receiver("/dev/stdin")?;
     let output = pipe::OpenOptions::new().open_sender("/dev/stdout")?;
-    pump(input, output).await
+    // In a task: what `main` awaits is woken across threads.
+    let pumping = tokio::spawn(pump(input, output));
+    pumping.await.map_err(std::io::Error::from)?
 }
 
 #[tokio::main]

@@ -59,11 +59,17 @@ impl Stamp<'_> {
     }
 }
 
+/// How a complete result begins when it says so first; such a one need not be looked through.
+pub const COMPLETE: &str = r#"{"resultType":"complete""#;
+
 /// A result with `resultType`, unless it has one already.
 ///
 /// # Errors
 /// The result is not an object.
 pub fn complete(result: &str) -> Result<Cow<'_, str>, ScanError> {
+    if result.starts_with(COMPLETE) {
+        return Ok(Cow::Borrowed(result));
+    }
     let body = Object::parse(result)?;
     if body.get("resultType").is_some() {
         return Ok(Cow::Borrowed(result));
@@ -107,6 +113,8 @@ mod tests {
     #[test]
     fn complete_marks_a_result_once() {
         assert_eq!(complete("{}").unwrap(), r#"{"resultType":"complete"}"#);
+        let first = r#"{"resultType":"complete","content":[]}"#;
+        assert_eq!(complete(first).unwrap(), first);
         let asked = r#"{"resultType":"input_required"}"#;
         assert_eq!(complete(asked).unwrap(), asked);
     }

@@ -112,7 +112,7 @@ impl Welcome {
 /// # Errors
 /// The carrier fails.
 pub async fn serve_link<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), Error> {
-    super::lines::run(backend, link, nobody(), "lines").await
+    super::lines::run_apart(backend, link, nobody(), "lines").await
 }
 
 /// A backend that is bound to an address.

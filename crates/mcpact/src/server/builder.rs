@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use super::backend::HttpFront;
 use super::change::Changes;
 use super::context::Context;
-use super::dispatch::Core;
+use super::dispatch::{Core, Signatures};
 use super::error::HandlerError;
 use super::principal::{Principals, nobody};
 use super::registry::{
@@ -275,6 +275,7 @@ impl Server {
         terms.instructions = self.instructions;
         Ok(Arc::new(Core {
             registry: self.registry,
+            signatures: Signatures::of(&terms),
             terms: Arc::new(terms),
             settings: self.settings,
             sealer: Sealer::random().map_err(|_| Error::Randomness)?,
@@ -290,7 +291,7 @@ impl Server {
     /// The registration is faulty, or the pipes fail.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         let link = mcpact_transport::stdio::own()?;
-        super::lines::run(self.build()?, link, nobody(), "stdio").await
+        super::lines::run_apart(self.build()?, link, nobody(), "stdio").await
     }
 
     /// Serves one client on any carrier of lines, until it goes away.
@@ -298,7 +299,7 @@ impl Server {
     /// # Errors
     /// The registration is faulty, or the carrier fails.
     pub async fn serve(self, link: Link) -> Result<(), Error> {
-        super::lines::run(self.build()?, link, nobody(), "lines").await
+        super::lines::run_apart(self.build()?, link, nobody(), "lines").await
     }
 
     /// Listens on HTTP; the server runs once [`Listening::run`] is awaited. It answers to the address

@@ -3,26 +3,26 @@
 mod params;
 mod plain;
 mod rounds;
+mod shaping;
 mod tools;
 
-use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::FutureExt;
-use mcpact_bridge::shape;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::{Dialect, WireError};
 use mcpact_engine::server::{Scope, ServerTerms};
+use mcpact_spec::Method;
 use mcpact_spec::tables::meta;
-use mcpact_spec::{Era, Method};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use self::params::Params;
+pub(super) use self::shaping::Signatures;
 
 use super::backend::{Backend, Opening, Welcome};
 use super::builder::Settings;
@@ -41,6 +41,7 @@ use crate::model::ToolResult;
 pub(super) struct Core {
     pub(super) registry: Registry,
     pub(super) terms: Arc<ServerTerms>,
+    pub(super) signatures: Signatures,
     pub(super) settings: Settings,
     pub(super) sealer: Sealer,
     pub(super) changes: Arc<Changes>,
@@ -118,30 +119,8 @@ impl Backend for Core {
         let served = served
             .await
             .unwrap_or_else(|_| Err(HandlerError::failed_inside()));
-        let raw = match served.map_err(|error| error.on_wire(dialect))? {
-            Served::Final(raw) => return Ok(raw),
-            Served::Alike(raw) if revision.era() == Era::Legacy => return Ok(raw),
-            Served::Alike(raw) | Served::Result(raw) => raw,
-        };
-        let Some(method) = method else {
-            return Ok(raw);
-        };
-        let shaped = match revision.era() {
-            Era::Legacy => shape::lower_result(method, &raw, revision),
-            Era::Modern => {
-                let info = self
-                    .terms
-                    .party
-                    .info
-                    .as_ref()
-                    .map(|info| info.encode(revision));
-                shape::raise_result(method, &raw, revision, info.as_deref())
-            }
-        };
-        match shaped {
-            Ok(Cow::Borrowed(_)) | Err(_) => Ok(raw),
-            Ok(Cow::Owned(shaped)) => Ok(shaped),
-        }
+        let served = served.map_err(|error| error.on_wire(dialect))?;
+        Ok(served.shaped(method, revision, &self.signatures))
     }
 }
 

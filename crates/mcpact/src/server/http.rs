@@ -12,13 +12,14 @@ use std::time::Instant;
 use bytes::Bytes;
 use futures_util::future::AbortHandle;
 use http::header::ALLOW;
+use http::header::AsHeaderName;
 use http::{HeaderName, Method as Verb};
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
 use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::{Header, Revision};
+use mcpact_spec::Revision;
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
@@ -35,6 +36,9 @@ use sockets::Sockets;
 use sse_transport::SseSessions;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// A legacy session.
 #[derive(Debug)]
@@ -154,11 +158,11 @@ impl<B: Backend> HttpEndpoint<B> {
 
     /// The live session that a request names; somebody else's is as unknown as none.
     fn session(&self, arrival: &Arrival) -> (SessionFact, Option<Arc<HttpSession>>) {
-        if self.offered.legacy.is_empty() || arrival.count(SESSION_ID.as_str()) == 0 {
+        if self.offered.legacy.is_empty() || arrival.count(SESSION_ID) == 0 {
             return (SessionFact::Absent, None);
         }
         let found = arrival
-            .header(SESSION_ID.as_str())
+            .header(SESSION_ID)
             .and_then(|id| self.sessions().get(id).cloned())
             .filter(|found| found.session.principal() == &*self.principal(arrival));
         match found {
@@ -212,9 +216,7 @@ impl<B: Backend> HttpEndpoint<B> {
         if let Some(session) = session {
             return session.revision;
         }
-        let named = arrival
-            .header(Header::ProtocolVersion.name())
-            .map(Revision::parse);
+        let named = arrival.header(VERSION).map(Revision::parse);
         match named {
             Some(Some(revision)) => revision,
             Some(None) => Revision::LATEST,
@@ -300,9 +302,9 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
 fn http_facts(arrival: &Arrival, session: SessionFact) -> HttpFacts<'_> {
     HttpFacts {
         verb: Kind::Post,
-        version: seen(arrival, Header::ProtocolVersion.name()),
-        method: seen(arrival, Header::Method.name()),
-        name: seen(arrival, Header::Name.name()),
+        version: seen(arrival, &VERSION),
+        method: seen(arrival, &METHOD),
+        name: seen(arrival, &NAME),
         session,
     }
 }
@@ -315,11 +317,12 @@ fn id_of<'a>(frame: &Frame<'a>) -> Option<IdRef<'a>> {
 }
 
 /// A header as the engine wants to know of it; bytes that are not text are as good as malformed.
-fn seen<'a>(arrival: &'a Arrival, name: &str) -> Seen<'a> {
-    match arrival.count(name) {
-        0 => Seen::Absent,
-        1 => Seen::Once(arrival.header(name).unwrap_or("\u{0}")),
-        _ => Seen::Repeated,
+fn seen(arrival: &Arrival, name: impl AsHeaderName) -> Seen<'_> {
+    let mut all = arrival.headers.get_all(name).iter();
+    match (all.next(), all.next()) {
+        (None, _) => Seen::Absent,
+        (Some(value), None) => Seen::Once(value.to_str().unwrap_or("\u{0}")),
+        (Some(_), Some(_)) => Seen::Repeated,
     }
 }
 
@@ -386,4 +389,23 @@ impl<B: Backend> HttpEndpoint<B> {
 /// The body of a JSON answer.
 fn json(text: String) -> Bytes {
     Bytes::from(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpact_spec::Header;
+
+    use super::*;
+
+    #[test]
+    fn headers_have_the_names_of_the_table() {
+        for (ours, header) in [
+            (SESSION_ID, Header::SessionId),
+            (VERSION, Header::ProtocolVersion),
+            (METHOD, Header::Method),
+            (NAME, Header::Name),
+        ] {
+            assert!(header.name().eq_ignore_ascii_case(ours.as_str()), "{ours}");
+        }
+    }
 }

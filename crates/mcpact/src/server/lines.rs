@@ -20,6 +20,7 @@ use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
@@ -63,6 +64,24 @@ struct Connection<B> {
 
 /// How long requests may go on after the client has closed its side.
 const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// As [`run`], in a task of its own: what `main` awaits is no task, and would be woken across threads
+/// for every message. Whoever stops waiting stops the conversation.
+pub(super) async fn run_apart<B: Backend>(
+    backend: Arc<B>,
+    link: Link,
+    principal: Arc<str>,
+    carrier: &'static str,
+) -> Result<(), Error> {
+    let mut task = JoinSet::new();
+    task.spawn(run(backend, link, principal, carrier));
+    match task.join_next().await {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(ended)) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+        // The runtime is shutting down.
+        Some(Err(_)) | None => Ok(()),
+    }
+}
 
 /// Serves until the client closes its side; what it asked for before gets a moment to finish.
 pub(super) async fn run<B: Backend>(

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use futures_core::Stream;
+use http::header::AsHeaderName;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::link::Link;
@@ -29,7 +30,7 @@ pub struct Arrival {
 impl Arrival {
     /// The value of a header, if it stands there once and is text.
     #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         let mut all = self.headers.get_all(name).iter();
         match (all.next(), all.next()) {
             (Some(value), None) => value.to_str().ok(),
@@ -39,7 +40,7 @@ impl Arrival {
 
     /// How often a header stands there.
     #[must_use]
-    pub fn count(&self, name: &str) -> usize {
+    pub fn count(&self, name: impl AsHeaderName) -> usize {
         self.headers.get_all(name).iter().count()
     }
 }

@@ -256,7 +256,7 @@ impl<B: Backend> HttpEndpoint<B> {
     pub(super) fn delete(&self, arrival: &Arrival) -> Answer {
         match self.session(arrival) {
             (SessionFact::Live(_), Some(_)) => {
-                let id = arrival.header(SESSION_ID.as_str()).unwrap_or_default();
+                let id = arrival.header(SESSION_ID).unwrap_or_default();
                 self.sessions().remove(id);
                 Answer::empty(200)
             }

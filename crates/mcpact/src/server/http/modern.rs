@@ -12,11 +12,12 @@ use mcpact_engine::refusal::{Dialect, Refusal, WireError};
 use mcpact_spec::Method;
 use mcpact_transport::http::server::{Answer, Arrival};
 use mcpact_wire::batch::Frame;
+use mcpact_wire::header_value;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
-use super::{HttpEndpoint, Memory, json, seen};
+use super::{HttpEndpoint, Memory, NAME, json, seen};
 use crate::server::backend::Backend;
 use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::frame as event;
@@ -76,13 +77,15 @@ impl<B: Backend> HttpEndpoint<B> {
         if job.method != Some(Method::ToolsCall) {
             return Ok(());
         }
-        let params = std::str::from_utf8(&job.params).unwrap_or("{}");
-        let params = Object::parse(params).unwrap_or_default();
-        let name = params.get_str("name").unwrap_or_default();
+        // The engine has admitted only a header that says what the body says.
+        let name = arrival.header(NAME).unwrap_or_default();
+        let name = header_value::decode(name).unwrap_or_default();
         let annotations = self.backend.mirrored(&name).unwrap_or_default();
         if annotations.is_empty() {
             return Ok(());
         }
+        let params = std::str::from_utf8(&job.params).unwrap_or("{}");
+        let params = Object::parse(params).unwrap_or_default();
         let header = |name: &str| -> Seen<'_> { seen(arrival, name) };
         param_headers::check(&annotations, params.get("arguments"), header).map_err(|fault| {
             let dialect = Dialect {

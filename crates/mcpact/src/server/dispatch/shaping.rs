@@ -1,0 +1,122 @@
+//! The last touch to a result: the shape that its client's revision wants.
+
+use std::borrow::Cow;
+
+use mcpact_bridge::shape;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::tables::meta;
+use mcpact_spec::{Era, Method, Revision};
+use mcpact_wire::codec::modern::COMPLETE;
+use mcpact_wire::model::implementation::Implementation;
+use mcpact_wire::raw::ObjectWriter;
+
+use super::Served;
+
+/// How a server says who it is, written once for each revision.
+#[derive(Debug)]
+pub(in crate::server) struct Signatures {
+    all: Vec<(Revision, String)>,
+}
+
+impl Signatures {
+    pub(in crate::server) fn of(terms: &ServerTerms) -> Self {
+        let sign = |info: &Implementation| {
+            let modern = Revision::ALL.into_iter();
+            let modern = modern.filter(|revision| revision.era() == Era::Modern);
+            modern
+                .map(|revision| (revision, info.encode(revision)))
+                .collect()
+        };
+        let info = terms.party.info.as_deref();
+        Self {
+            all: info.map(sign).unwrap_or_default(),
+        }
+    }
+
+    fn find(&self, revision: Revision) -> Option<&str> {
+        let found = self.all.iter().find(|(of, _)| *of == revision);
+        found.map(|(_, text)| text.as_str())
+    }
+}
+
+impl Served {
+    /// The result as a client of this revision reads it.
+    pub(super) fn shaped(
+        self,
+        method: Option<Method>,
+        revision: Revision,
+        signatures: &Signatures,
+    ) -> String {
+        let signature = signatures.find(revision);
+        match (self, revision.era(), method) {
+            (Self::Final(raw), _, _) | (Self::Alike(raw), Era::Legacy, _) => raw,
+            (Self::Alike(raw), Era::Modern, _) => signed(&raw, signature),
+            (Self::Result(raw), _, None) => raw,
+            (Self::Result(raw), Era::Legacy, Some(method)) => {
+                owned(shape::lower_result(method, &raw, revision).ok()).unwrap_or(raw)
+            }
+            (Self::Result(raw), Era::Modern, Some(method)) => {
+                owned(shape::raise_result(method, &raw, revision, signature).ok()).unwrap_or(raw)
+            }
+        }
+    }
+}
+
+fn owned(shaped: Option<Cow<'_, str>>) -> Option<String> {
+    match shaped? {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some(text),
+    }
+}
+
+/// A plain result for a modern client. What stands in it is known, so it need not be looked through.
+fn signed(raw: &str, signature: Option<&str>) -> String {
+    let inner = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}'));
+    let mut out = String::with_capacity(raw.len() + signature.map_or(0, str::len) + 128);
+    out.push_str(COMPLETE);
+    out.push(',');
+    out.push_str(inner.unwrap_or_default());
+    if let Some(signature) = signature {
+        out.push_str(r#","_meta":"#);
+        let meta = ObjectWriter::new().raw(meta::SERVER_INFO, signature);
+        out.push_str(&meta.finish());
+    }
+    out.push('}');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpact_engine::capability::CapabilitySet;
+    use mcpact_engine::policy::Policy;
+    use mcpact_spec::Side;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::model::ToolResult;
+
+    #[test]
+    fn a_plain_result_is_shaped_like_any_other() {
+        let info = Implementation::new("s", "1");
+        let terms = ServerTerms::new(info, CapabilitySet::empty(Side::Server), Policy::default());
+        let signatures = Signatures::of(&terms);
+        for result in [
+            ToolResult::default(),
+            ToolResult::text("a \"b\""),
+            ToolResult::error("no"),
+        ] {
+            let raw = result.encode().unwrap();
+            for revision in Revision::ALL {
+                let shape = |served: Served| -> Value {
+                    let text = served.shaped(Some(Method::ToolsCall), revision, &signatures);
+                    serde_json::from_str(&text).unwrap()
+                };
+                assert_eq!(
+                    shape(Served::Alike(raw.clone())),
+                    shape(Served::Result(raw.clone())),
+                    "{revision:?}"
+                );
+            }
+        }
+    }
+}
