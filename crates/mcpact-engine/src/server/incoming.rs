@@ -192,11 +192,14 @@ impl Server {
         if call.method == Some(Method::Discover) {
             return self.discover(&request, revision, effects);
         }
-        let listen = (call.method == Some(Method::SubscriptionsListen)).then(|| {
-            ListenFilter::parse(request.params.raw)
-                .unwrap_or_default()
-                .granted(&call.pact)
-        });
+        let is_listening = call.method == Some(Method::SubscriptionsListen);
+        let listen = is_listening.then(|| ListenFilter::agree(request.params.raw, &call.pact));
+        let listen = match listen.transpose() {
+            Ok(listen) => listen,
+            Err(refusal) => {
+                return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
+            }
+        };
         let entry = InFlight {
             revision,
             log_level: call.log_level,

@@ -5,11 +5,12 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use mcpact_spec::{Capability, Extension, Method};
+use mcpact_spec::{Capability, Extension, Kind, Method, Side};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 use mcpact_wire::scan::{push_quoted, text};
 
 use crate::pact::Pact;
+use crate::refusal::{Misbehaviour, Refusal};
 
 /// The change notifications that a client wants on a stream of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +51,25 @@ impl ListenFilter {
             uris: list("resourceSubscriptions"),
             tasks: list("taskIds"),
         })
+    }
+
+    /// What a request asks for and is granted.
+    ///
+    /// `ext-tasks#task-status-notifications`: what a server lacks is left out, but a client that wants
+    /// to hear of tasks must have declared them.
+    ///
+    /// # Errors
+    /// It names tasks, and only the client stands in the way of them.
+    pub(super) fn agree(params: Option<&str>, pact: &Pact) -> Result<Self, Refusal> {
+        let wanted = Self::parse(params).unwrap_or_default();
+        if !wanted.tasks.is_empty() && pact.lacking(Extension::Tasks) == Some(Side::Client) {
+            return Err(Misbehaviour::Method {
+                method: Box::from(Method::SubscriptionsListen.as_str()),
+                ruling: pact.rule_on(Side::Server, Kind::Notification, Method::TasksChanged),
+            }
+            .into());
+        }
+        Ok(wanted.granted(pact))
     }
 
     /// The part that the server declared.

@@ -19,3 +19,4 @@ mod safety;
 mod sessions;
 mod shapes;
 mod streams;
+mod tasks;

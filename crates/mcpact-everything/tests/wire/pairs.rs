@@ -149,3 +149,32 @@ async fn a_server_of_all_revisions_serves_every_client() {
         }
     }
 }
+
+/// F18: a client tells for how long a list holds and for whom, where the server says so; no legacy
+/// server does.
+#[tokio::test]
+async fn lists_carry_their_hints() {
+    for carrier in Carrier::ALL {
+        for revision in Revision::ALL {
+            let (client, _running) = connect(carrier, revision, &Revision::ALL).await.unwrap();
+            let (tools, prompts) = (client.list_tools().await, client.list_prompts().await);
+            let resources = client.list_resources().await.unwrap();
+            let templates = client.list_resource_templates().await.unwrap();
+            let (tools, prompts) = (tools.unwrap(), prompts.unwrap());
+            let read = client.read_resource("test://static-text").await.unwrap();
+            for (ttl_ms, cache_scope) in [
+                (tools.ttl_ms, tools.cache_scope),
+                (prompts.ttl_ms, prompts.cache_scope),
+                (resources.ttl_ms, resources.cache_scope),
+                (templates.ttl_ms, templates.cache_scope),
+                (read.ttl_ms, read.cache_scope),
+            ] {
+                let is_told = revision.era() == Era::Modern;
+                assert_eq!(ttl_ms.is_some(), is_told, "{revision}");
+                let expected = is_told.then_some("private");
+                assert_eq!(cache_scope.as_deref(), expected, "{revision}");
+            }
+            client.close().await;
+        }
+    }
+}

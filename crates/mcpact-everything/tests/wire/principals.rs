@@ -1,6 +1,6 @@
 //! What one principal began does not exist for another.
 
-use mcpact::server::Principals;
+use mcpact::server::{Principals, SealKeys};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
@@ -128,6 +128,37 @@ async fn state_runs_out() {
     let retry = with_input(json!({"name": name, "requestState": state,
         "inputResponses": {"user_name": {"action": "cancel"}}}));
     assert_eq!(server.send(&Raw::modern(&retry)).await.code(), -32602);
+}
+
+/// P11: state outlives its server and a change of keys, as long as the key that sealed it is known.
+#[tokio::test]
+async fn state_outlives_a_change_of_keys() {
+    let start = async |keys: Option<SealKeys>| {
+        let server = mcpact_everything::server(&Revision::ALL).settings(|s| s.seal_keys = keys);
+        Running::start(server).await
+    };
+    let (old, new) = ([1; 32], [2; 32]);
+    let name = "test_input_required_result_elicitation";
+    let asked = start(Some(SealKeys::new(old))).await;
+    let first = asked
+        .send(&Raw::modern(&with_input(json!({"name": name}))))
+        .await;
+    drop(asked);
+    let state = first.json()["result"]["requestState"].clone();
+    let retry = with_input(json!({"name": name, "requestState": state,
+        "inputResponses": {"user_name": {"action": "accept", "content": {"name": "Ann"}}}}));
+    for (keys, is_good) in [
+        (Some(SealKeys::new(old)), true),
+        (Some(SealKeys::new(new).before(old)), true),
+        (Some(SealKeys::new(new)), false),
+        (None, false),
+    ] {
+        let server = start(keys.clone()).await;
+        let reply = server.send(&Raw::modern(&retry)).await.json();
+        let text = &reply["result"]["content"][0]["text"];
+        assert_eq!(text == "Hello, Ann!", is_good, "{keys:?}: {reply}");
+        assert_eq!(reply["error"]["code"] == -32602, !is_good, "{keys:?}");
+    }
 }
 
 /// P22: a task is seen, fetched and cancelled only by whoever started it, in both eras.

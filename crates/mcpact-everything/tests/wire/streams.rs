@@ -17,13 +17,13 @@ use crate::peer::Peer;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request whose answer is read as it comes.
-struct Listener {
+pub(crate) struct Listener {
     stream: TcpStream,
     seen: String,
 }
 
 impl Listener {
-    async fn open(server: &Running, raw: &Raw) -> Self {
+    pub(crate) async fn open(server: &Running, raw: &Raw) -> Self {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(raw.encode().as_bytes()).await.unwrap();
         Self {
@@ -33,7 +33,7 @@ impl Listener {
     }
 
     /// Reads until everything read so far satisfies this.
-    async fn until(&mut self, is_enough: impl Fn(&str) -> bool) -> &str {
+    pub(crate) async fn until(&mut self, is_enough: impl Fn(&str) -> bool) -> &str {
         let mut chunk = [0; 4096];
         while !is_enough(&self.seen) {
             let reading = timeout(PATIENCE, self.stream.read(&mut chunk));

@@ -13,8 +13,8 @@ use super::Client;
 use super::error::ClientError;
 use super::options::CallOptions;
 use crate::model::{
-    Completion, CompletionRef, Prompt, PromptResult, ReadResult, Resource, ResourceTemplate, Tool,
-    ToolResult,
+    Completion, CompletionRef, Hints, Listed, Prompt, PromptResult, ReadResult, Resource,
+    ResourceTemplate, Tool, ToolResult,
 };
 
 /// Reads the result of a method.
@@ -59,14 +59,15 @@ impl Client {
     ///
     /// # Errors
     /// The server did not declare tools, a page cannot be had or read, or there are too many.
-    pub async fn list_tools(&self) -> Result<Vec<Tool>, ClientError> {
-        let tools: Vec<Tool> = self.list(Method::ToolsList, "tools").await?;
+    pub async fn list_tools(&self) -> Result<Listed<Tool>, ClientError> {
+        let mut tools: Listed<Tool> = self.list(Method::ToolsList, "tools").await?;
         if !self.mirrors_params() {
             return Ok(tools);
         }
         let mut annotated = HashMap::new();
-        let mut usable = Vec::with_capacity(tools.len());
-        for tool in tools {
+        let all = std::mem::take(&mut tools.items);
+        let mut usable = Vec::with_capacity(all.len());
+        for tool in all {
             // 2026-07-28 basic/transports/streamable-http#schema-extension
             match annotations(&tool.input_schema.to_string()) {
                 Ok(found) => {
@@ -79,7 +80,8 @@ impl Client {
             }
         }
         self.shared.remember_annotations(annotated);
-        Ok(usable)
+        tools.items = usable;
+        Ok(tools)
     }
 
     /// Whether tool parameters are mirrored into headers.
@@ -91,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     /// As for [`list_tools`](Self::list_tools).
-    pub async fn list_resources(&self) -> Result<Vec<Resource>, ClientError> {
+    pub async fn list_resources(&self) -> Result<Listed<Resource>, ClientError> {
         self.list(Method::ResourcesList, "resources").await
     }
 
@@ -99,7 +101,7 @@ impl Client {
     ///
     /// # Errors
     /// As for [`list_tools`](Self::list_tools).
-    pub async fn list_resource_templates(&self) -> Result<Vec<ResourceTemplate>, ClientError> {
+    pub async fn list_resource_templates(&self) -> Result<Listed<ResourceTemplate>, ClientError> {
         self.list(Method::ResourceTemplatesList, "resourceTemplates")
             .await
     }
@@ -108,7 +110,7 @@ impl Client {
     ///
     /// # Errors
     /// As for [`list_tools`](Self::list_tools).
-    pub async fn list_prompts(&self) -> Result<Vec<Prompt>, ClientError> {
+    pub async fn list_prompts(&self) -> Result<Listed<Prompt>, ClientError> {
         self.list(Method::PromptsList, "prompts").await
     }
 
@@ -116,8 +118,8 @@ impl Client {
         &self,
         method: Method,
         key: &'static str,
-    ) -> Result<Vec<T>, ClientError> {
-        let mut all = Vec::new();
+    ) -> Result<Listed<T>, ClientError> {
+        let mut all: Option<Listed<T>> = None;
         let mut seen = HashSet::new();
         let mut params = None;
         for _ in 0..self.shared.page_limit {
@@ -125,11 +127,16 @@ impl Client {
                 .ask(method.as_str(), params, &CallOptions::new())
                 .await?;
             let page: Vec<T> = read_member(method, &raw, key)?;
-            all.extend(page);
             let body = Object::parse(&raw).unwrap_or_default();
-            let Some(cursor) = body.get_present("nextCursor") else {
-                return Ok(all);
+            let hints = Hints::parse(body.get("ttlMs"), body.get("cacheScope"));
+            let list = match all.take() {
+                None => Listed::new(page, hints),
+                Some(before) => before.followed_by(page, hints),
             };
+            let Some(cursor) = body.get_present("nextCursor") else {
+                return Ok(list);
+            };
+            all = Some(list);
             if !seen.insert(cursor.to_owned()) {
                 return Err(ClientError::Misbehaved(
                     "a list leads back to the same page",

@@ -101,7 +101,8 @@ impl Client {
     /// # Errors
     /// The server did not declare `tasks.list`.
     pub async fn list_tasks(&self) -> Result<Vec<Task>, ClientError> {
-        self.list(Method::TasksList, "tasks").await
+        let tasks = self.list(Method::TasksList, "tasks").await?;
+        Ok(tasks.items)
     }
 
     /// Drives a result that is a task to its end; any other result is its own end.

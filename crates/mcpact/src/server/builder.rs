@@ -6,6 +6,7 @@ use std::time::Duration;
 use mcpact_engine::policy::Policy;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::ServerTerms;
+use mcpact_engine::task_rule::Demand;
 use mcpact_spec::Revision;
 use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
 use mcpact_transport::link::Link;
@@ -24,7 +25,7 @@ use super::principal::{Principals, nobody};
 use super::registry::{
     CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
 };
-use super::seal::Sealer;
+use super::seal::{SealKeys, Sealer};
 use super::task::TaskStore;
 use super::tcp::ListeningLines;
 use super::uri_template::UriTemplate;
@@ -47,6 +48,12 @@ pub struct Settings {
     pub page_size: usize,
     /// How long a question to a modern client may stay open.
     pub input_timeout: Duration,
+    /// The keys that seal what modern clients carry between the rounds of a question; random ones if
+    /// none are given. Several servers behind one address need the same.
+    pub seal_keys: Option<SealKeys>,
+    /// Whether clients of 2025-11-25 may call tools only as tasks, or as each tool says; it takes a
+    /// tool that runs as a task for the server to declare them at all.
+    pub task_demand: Demand,
     /// How many legacy HTTP sessions may live at a time.
     pub session_limit: usize,
     /// After how long without any request a legacy HTTP session ends.
@@ -78,6 +85,8 @@ impl Default for Settings {
             policy: Policy::default(),
             page_size: 1000,
             input_timeout: Duration::from_secs(600),
+            seal_keys: None,
+            task_demand: Demand::ByTool,
             session_limit: 10_000,
             session_idle: Duration::from_secs(30 * 60),
             path: String::from("/mcp"),
@@ -270,6 +279,10 @@ impl Server {
         if let Some(problem) = self.problem {
             return Err(Error::Registration(problem));
         }
+        let keys = match &self.settings.seal_keys {
+            Some(keys) => keys.clone(),
+            None => SealKeys::random().map_err(|_| Error::Randomness)?,
+        };
         let capabilities = self.registry.capabilities();
         let mut terms = ServerTerms::new(self.info, capabilities, self.settings.policy.clone());
         terms.instructions = self.instructions;
@@ -278,7 +291,7 @@ impl Server {
             signatures: Signatures::of(&terms),
             terms: Arc::new(terms),
             settings: self.settings,
-            sealer: Sealer::random().map_err(|_| Error::Randomness)?,
+            sealer: Sealer::new(&keys),
             changes: Arc::new(Changes::default()),
             tasks: TaskStore::default(),
             stopping: tokio::sync::watch::Sender::new(false),

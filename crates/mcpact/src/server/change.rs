@@ -44,13 +44,22 @@ impl Changes {
     /// A listener that does not read fast enough misses the notification rather than holding up the
     /// others: it is a hint to look again, and the next one will do.
     pub(super) fn publish(&self, method: Method, params: &Value) {
+        self.publish_where(method, params, |_| true);
+    }
+
+    /// As [`publish`](Self::publish), to this principal only.
+    pub(super) fn publish_to(&self, principal: &str, method: Method, params: &Value) {
+        self.publish_where(method, params, |session| session.principal() == principal);
+    }
+
+    fn publish_where(&self, method: Method, params: &Value, may: impl Fn(&Session) -> bool) {
         let params = params.to_string();
         let all = self
             .listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         for listener in all.iter() {
-            let Some(session) = listener.session.upgrade() else {
+            let Some(session) = listener.session.upgrade().filter(|session| may(session)) else {
                 continue;
             };
             for deed in session.notify(listener.scope.clone(), method, &params) {

@@ -204,15 +204,13 @@ impl Core {
                 self.changes.add(&context.call.session, scope, outbox);
                 self.listen(context).await
             }
-            Method::TasksGet
-            | Method::TasksResult
-            | Method::TasksList
-            | Method::TasksCancel
-            | Method::TasksUpdate => self
-                .tasks
-                .serve(method, params, context)
-                .await
-                .map(Served::Final),
+            Method::TasksList => self.list("tasks", &self.tasks.of(context), params, |task| task),
+            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
+                self.tasks
+                    .serve(method, params, context)
+                    .await
+                    .map(Served::Final)
+            }
             _ => Err(HandlerError::rpc(-32601, "Method not found")),
         }
     }

@@ -12,10 +12,50 @@ use sha2::{Digest, Sha256};
 
 const NONCE: usize = 24;
 
-/// A key that lives as long as its server, or longer if it is given one.
+/// The keys with which a server seals what its clients carry for it. The first one seals; each of them
+/// opens, so that a key can be replaced while states of the one before it are still out.
+#[derive(Clone)]
+pub struct SealKeys {
+    first: [u8; 32],
+    before: Vec<[u8; 32]>,
+}
+
+impl SealKeys {
+    /// This key alone. Whoever knows it can forge states: it comes from a source of secrets.
+    #[must_use]
+    pub const fn new(key: [u8; 32]) -> Self {
+        Self {
+            first: key,
+            before: Vec::new(),
+        }
+    }
+
+    /// States that were sealed with this key are still good.
+    #[must_use]
+    pub fn before(mut self, key: [u8; 32]) -> Self {
+        self.before.push(key);
+        self
+    }
+
+    /// A key from the operating system's randomness.
+    pub(super) fn random() -> Result<Self, getrandom::Error> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        Ok(Self::new(key))
+    }
+}
+
+impl std::fmt::Debug for SealKeys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SealKeys(..)")
+    }
+}
+
+/// Seals with one key and opens with it or those before it.
 #[derive(Clone)]
 pub(super) struct Sealer {
-    cipher: XChaCha20Poly1305,
+    first: XChaCha20Poly1305,
+    before: Vec<XChaCha20Poly1305>,
 }
 
 impl std::fmt::Debug for Sealer {
@@ -55,17 +95,12 @@ pub(super) struct Opened {
 pub(super) struct Unsealable;
 
 impl Sealer {
-    pub(super) fn new(key: [u8; 32]) -> Self {
+    pub(super) fn new(keys: &SealKeys) -> Self {
+        let cipher = |key: &[u8; 32]| XChaCha20Poly1305::new(&(*key).into());
         Self {
-            cipher: XChaCha20Poly1305::new(&key.into()),
+            first: cipher(&keys.first),
+            before: keys.before.iter().map(cipher).collect(),
         }
-    }
-
-    /// A key from the operating system's randomness.
-    pub(super) fn random() -> Result<Self, getrandom::Error> {
-        let mut key = [0; 32];
-        getrandom::fill(&mut key)?;
-        Ok(Self::new(key))
     }
 
     pub(super) fn seal(
@@ -87,7 +122,7 @@ impl Sealer {
         getrandom::fill(&mut nonce).ok()?;
         let plain = serde_json::to_vec(&claims).ok()?;
         let sealed = self
-            .cipher
+            .first
             .encrypt(&XNonce::from(nonce), plain.as_slice())
             .ok()?;
         let mut bytes = nonce.to_vec();
@@ -103,10 +138,11 @@ impl Sealer {
     ) -> Result<Opened, Unsealable> {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealable)?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(Unsealable)?;
-        let plain = self
-            .cipher
-            .decrypt(&XNonce::from(*nonce), sealed)
-            .map_err(|_| Unsealable)?;
+        let nonce = XNonce::from(*nonce);
+        let plain = std::iter::once(&self.first)
+            .chain(&self.before)
+            .find_map(|key| key.decrypt(&nonce, sealed).ok())
+            .ok_or(Unsealable)?;
         let claims: Claims = serde_json::from_slice(&plain).map_err(|_| Unsealable)?;
         let fits = claims.principal == binding.principal
             && claims.method == binding.method
@@ -157,7 +193,7 @@ mod tests {
     /// F16: a state opens only for the same caller, method and parameters, in time and unchanged.
     #[test]
     fn a_state_is_good_only_for_what_it_was_made() {
-        let sealer = Sealer::random().unwrap();
+        let sealer = Sealer::new(&SealKeys::random().unwrap());
         let answers = Map::from_iter([("k".to_owned(), Value::from(1))]);
         let sealed = sealer.seal(binding("a"), 2, answers, 100).unwrap();
         let opened = sealer.open(&sealed, binding("a"), 99).unwrap();
@@ -186,8 +222,7 @@ mod tests {
             assert!(sealer.open(&broken, binding("a"), 99).is_err(), "{broken}");
         }
         assert!(
-            Sealer::random()
-                .unwrap()
+            Sealer::new(&SealKeys::random().unwrap())
                 .open(&sealed, binding("a"), 99)
                 .is_err(),
             "another key"
@@ -198,5 +233,25 @@ mod tests {
             sealer.seal(binding("a"), 2, Map::new(), 100).unwrap(),
             "never the same twice"
         );
+    }
+
+    /// P11: after a change of keys what the old one sealed still opens, until it is taken away.
+    #[test]
+    fn keys_can_be_replaced() {
+        let (old, new, unknown) = (SealKeys::new([1; 32]), [2; 32], SealKeys::new([3; 32]));
+        let seal = |keys: &SealKeys| {
+            let sealer = Sealer::new(keys);
+            sealer.seal(binding("a"), 1, Map::new(), 100).unwrap()
+        };
+        let turned = SealKeys::new(new).before([1; 32]);
+        let opens = |keys: &SealKeys, sealed: &str| {
+            let sealer = Sealer::new(keys);
+            sealer.open(sealed, binding("a"), 99).is_ok()
+        };
+        assert!(opens(&turned, &seal(&old)), "the old key opens");
+        assert!(opens(&SealKeys::new(new), &seal(&turned)), "the new seals");
+        assert!(!opens(&turned, &seal(&unknown)), "a key of nobody");
+        assert!(!opens(&SealKeys::new(new), &seal(&old)), "taken away");
+        assert_eq!(format!("{turned:?}"), "SealKeys(..)", "keys are not shown");
     }
 }

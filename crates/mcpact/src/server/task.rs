@@ -2,20 +2,25 @@
 //! and the extension of 2026-07-28; only the shapes on the wire differ.
 
 mod date;
+mod outcome;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use mcpact_engine::refusal::Dialect;
 use mcpact_spec::{Era, ErrorCode, Method};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
 
+use self::outcome::{finish, result};
+use super::change::Changes;
 use super::context::{CallScope, Context};
 use super::dispatch::text;
-use super::error::{HandlerError, Kind};
+use super::error::HandlerError;
 use super::input::Question;
 use crate::model::{TaskStatus, ToolResult};
 
@@ -29,8 +34,6 @@ const DEFAULT_TTL: Duration = Duration::from_secs(60 * 60);
 const LONGEST_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 
 const POLL_INTERVAL_MS: u64 = 100;
-
-const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Every task of a server.
 #[derive(Debug, Default)]
@@ -48,6 +51,7 @@ pub(super) struct TaskHandle {
     ttl: Duration,
     state: Mutex<TaskState>,
     changed: Notify,
+    changes: Arc<Changes>,
     abort: AbortHandle,
 }
 
@@ -57,8 +61,10 @@ struct TaskState {
     message: Option<String>,
     updated: String,
     outcome: Option<Result<Value, Value>>,
-    open: Map<String, Value>,
-    waiting: HashMap<String, (Question, oneshot::Sender<Value>)>,
+    /// The questions that are open; they are answered or told why not.
+    waiting: BTreeMap<String, (Question, oneshot::Sender<Result<Value, String>>)>,
+    /// Those of them that a request for the result is carrying to its client.
+    carried: BTreeSet<String>,
 }
 
 impl TaskHandle {
@@ -80,9 +86,17 @@ impl TaskHandle {
         state.status = status;
         state.updated = date::now();
         change(&mut state);
-        drop(state);
-        self.changed.notify_waiters();
+        self.tell(&state);
         true
+    }
+
+    /// Wakes whoever waits, and tells whoever listens. The state is still held, so that what is told
+    /// last is what holds.
+    fn tell(&self, state: &TaskState) {
+        self.changed.notify_waiters();
+        let told = Value::Object(self.detailed(state));
+        self.changes
+            .publish_to(&self.principal, Method::TasksChanged, &told);
     }
 
     /// Asks whoever looks after the task, and waits for the answers.
@@ -94,7 +108,6 @@ impl TaskHandle {
         self.set(TaskStatus::InputRequired, |state| {
             for (key, question) in questions {
                 let (sender, receiver) = oneshot::channel();
-                state.open.insert(key.clone(), question.request());
                 state.waiting.insert(key.clone(), (question, sender));
                 receivers.push((key, receiver));
             }
@@ -104,38 +117,34 @@ impl TaskHandle {
             let answer = receiver
                 .await
                 .map_err(|_| HandlerError::failed("the task was cancelled"))?;
-            answers.insert(key, answer);
+            answers.insert(key, answer.map_err(HandlerError::failed)?);
         }
-        self.set(TaskStatus::Working, |_| {});
         Ok(answers)
     }
 
-    /// Takes answers; those to questions that are not open are ignored.
-    fn answer(&self, responses: &Map<String, Value>) {
+    /// Takes answers that fit; those to questions that are not open are ignored.
+    fn answer(&self, responses: Map<String, Value>) {
         let mut state = self.state();
         for (key, answer) in responses {
-            let fits = state
-                .waiting
-                .get(key)
-                .is_some_and(|(question, _)| question.accepts(answer));
-            if !fits {
-                continue;
-            }
-            state.open.remove(key);
-            if let Some((_, sender)) = state.waiting.remove(key) {
-                let _ = sender.send(answer.clone());
+            let fits = |(question, _): &(Question, _)| question.accepts(&answer);
+            if state.waiting.get(&key).is_some_and(fits) {
+                state.settle(&key, Ok(answer));
             }
         }
-        if state.open.is_empty() && state.status == TaskStatus::InputRequired {
+        self.go_on(state);
+    }
+
+    /// Works again once nothing is open any more.
+    fn go_on(&self, mut state: MutexGuard<'_, TaskState>) {
+        if state.waiting.is_empty() && state.status == TaskStatus::InputRequired {
             state.status = TaskStatus::Working;
+            state.updated = date::now();
+            self.tell(&state);
         }
-        drop(state);
-        self.changed.notify_waiters();
     }
 
     /// The task as its era writes it.
-    fn encode(&self, era: Era) -> Map<String, Value> {
-        let state = self.state();
+    fn encode(&self, state: &TaskState, era: Era) -> Map<String, Value> {
         let ttl = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
         let (ttl_key, poll_key) = match era {
             Era::Legacy => ("ttl", "pollInterval"),
@@ -155,20 +164,32 @@ impl TaskHandle {
         task
     }
 
+    fn shown(&self, era: Era) -> String {
+        Value::Object(self.encode(&self.state(), era)).to_string()
+    }
+
     /// The task with what its status adds, as the extension writes it.
-    fn detailed(&self) -> Value {
-        let mut task = self.encode(Era::Modern);
-        let state = self.state();
+    fn detailed(&self, state: &TaskState) -> Map<String, Value> {
+        let mut task = self.encode(state, Era::Modern);
         match (&state.status, &state.outcome) {
             (TaskStatus::InputRequired, _) => {
-                task.insert("inputRequests".into(), Value::Object(state.open.clone()));
+                let open = state.waiting.iter();
+                let open = open.map(|(key, (question, _))| (key.clone(), question.request()));
+                task.insert("inputRequests".into(), Value::Object(open.collect()));
             }
             (_, Some(Ok(result))) => drop(task.insert("result".into(), result.clone())),
             (_, Some(Err(error))) => drop(task.insert("error".into(), error.clone())),
             (_, None) => {}
         }
-        task.insert("resultType".into(), json!("complete"));
-        Value::Object(task)
+        task
+    }
+}
+
+impl TaskState {
+    fn settle(&mut self, key: &str, answer: Result<Value, String>) {
+        if let Some((_, sender)) = self.waiting.remove(key) {
+            let _ = sender.send(answer);
+        }
     }
 }
 
@@ -184,10 +205,7 @@ impl TaskStore {
         context: &Context,
         run: impl FnOnce(Context) -> BoxFuture<'static, Result<ToolResult, HandlerError>>,
     ) -> Result<String, HandlerError> {
-        let ttl = params
-            .get("task")
-            .and_then(|task| task.get("ttl"))
-            .and_then(Value::as_u64);
+        let ttl = wanted_ttl(params, context.pact().era())?;
         let (abort, registration) = AbortHandle::new_pair();
         let created = date::now();
         let handle = Arc::new(TaskHandle {
@@ -195,35 +213,37 @@ impl TaskStore {
                 .ok_or_else(|| HandlerError::failed("no random numbers"))?,
             principal: context.principal().to_owned(),
             since: Instant::now(),
-            ttl: ttl
-                .map_or(DEFAULT_TTL, Duration::from_millis)
-                .min(LONGEST_TTL),
+            ttl,
             state: Mutex::new(TaskState {
                 status: TaskStatus::Working,
                 message: Some(String::from("The operation is in progress.")),
                 updated: created.clone(),
                 outcome: None,
-                open: Map::new(),
-                waiting: HashMap::new(),
+                waiting: BTreeMap::new(),
+                carried: BTreeSet::new(),
             }),
             created,
             changed: Notify::new(),
+            changes: Arc::clone(&context.call.changes),
             abort,
         });
         self.keep(&handle)?;
+        let era = context.pact().era();
+        // `2025-11-25 basic/utilities/tasks`: it begins as working, whatever it does at once.
+        let task = handle.encode(&handle.state(), era);
         let future = run(for_task(context, &handle));
         let dialect = Dialect {
             revision: context.pact().revision(),
             errors: mcpact_engine::policy::ErrorDialect::Spec,
         };
-        let task = Arc::clone(&handle);
         tokio::spawn(async move {
-            if let Ok(outcome) = Abortable::new(future, registration).await {
-                finish(&task, outcome, dialect);
+            // A task that panics has failed; it must not look as if it worked for ever.
+            let guarded = AssertUnwindSafe(future).catch_unwind();
+            if let Ok(outcome) = Abortable::new(guarded, registration).await {
+                let outcome = outcome.unwrap_or_else(|_| Err(HandlerError::failed_inside()));
+                finish(&handle, outcome, dialect);
             }
         });
-        let era = context.pact().era();
-        let task = handle.encode(era);
         Ok(match era {
             Era::Legacy => json!({ "task": task }),
             Era::Modern => {
@@ -238,7 +258,13 @@ impl TaskStore {
     /// Keeps a task; those whose time is up make room.
     fn keep(&self, handle: &Arc<TaskHandle>) -> Result<(), HandlerError> {
         let mut tasks = self.tasks();
-        tasks.retain(|_, task| task.since.elapsed() < task.ttl);
+        tasks.retain(|_, task| {
+            let is_kept = task.since.elapsed() < task.ttl;
+            if !is_kept {
+                task.abort.abort();
+            }
+            is_kept
+        });
         if tasks.len() >= LIMIT {
             return Err(HandlerError::failed(format!(
                 "more than {LIMIT} tasks are kept"
@@ -248,6 +274,16 @@ impl TaskStore {
         Ok(())
     }
 
+    /// The tasks of whoever asks, the oldest first.
+    pub(super) fn of(&self, context: &Context) -> Vec<Map<String, Value>> {
+        let tasks = self.tasks();
+        let mut own: Vec<_> = tasks.values().filter(|task| task.is_for(context)).collect();
+        own.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
+        let era = context.pact().era();
+        let encoded = own.iter().map(|task| task.encode(&task.state(), era));
+        encoded.collect()
+    }
+
     pub(super) async fn serve(
         &self,
         method: Method,
@@ -255,33 +291,30 @@ impl TaskStore {
         context: &Context,
     ) -> Result<String, HandlerError> {
         let era = context.pact().era();
-        if method == Method::TasksList {
-            let tasks = self.tasks();
-            let own = tasks.values().filter(|task| task.is_for(context));
-            let all: Vec<_> = own.map(|task| task.encode(era)).collect();
-            return Ok(json!({ "tasks": all }).to_string());
-        }
         let task = self.find(params, context)?;
         match (method, era) {
-            (Method::TasksGet, Era::Legacy) => Ok(Value::Object(task.encode(era)).to_string()),
-            (Method::TasksGet, Era::Modern) => Ok(task.detailed().to_string()),
+            (Method::TasksGet, Era::Legacy) => Ok(task.shown(era)),
+            (Method::TasksGet, Era::Modern) => {
+                let mut detailed = task.detailed(&task.state());
+                detailed.insert("resultType".into(), json!("complete"));
+                Ok(Value::Object(detailed).to_string())
+            }
             (Method::TasksResult, _) => result(&task, context).await,
             (Method::TasksCancel, era) => {
                 let was_running = task.set(TaskStatus::Cancelled, |state| {
                     state.message = Some(String::from("The task was cancelled by request."));
                     state.waiting.clear();
-                    state.open.clear();
                 });
                 task.abort.abort();
                 match era {
                     Era::Modern => Ok(json!({"resultType": "complete"}).to_string()),
-                    Era::Legacy if was_running => Ok(Value::Object(task.encode(era)).to_string()),
+                    Era::Legacy if was_running => Ok(task.shown(era)),
                     Era::Legacy => Err(HandlerError::invalid_params("the task has ended already")),
                 }
             }
             (Method::TasksUpdate, _) => {
                 if let Some(Value::Object(responses)) = params.get("inputResponses") {
-                    task.answer(responses);
+                    task.answer(responses.clone());
                 }
                 Ok(json!({"resultType": "complete"}).to_string())
             }
@@ -305,69 +338,6 @@ impl TaskStore {
     }
 }
 
-/// `2025-11-25 basic/utilities/tasks#result-retrieval`: waits for the end, and meanwhile carries the
-/// task's questions to the client.
-async fn result(task: &Arc<TaskHandle>, context: &Context) -> Result<String, HandlerError> {
-    loop {
-        let changed = task.changed.notified();
-        tokio::pin!(changed);
-        changed.as_mut().enable();
-        let (outcome, status, questions) = {
-            let mut state = task.state();
-            let keys: Vec<String> = state.open.keys().cloned().collect();
-            let questions: Vec<_> = keys
-                .iter()
-                .filter_map(|key| {
-                    state.open.remove(key);
-                    state
-                        .waiting
-                        .get(key)
-                        .map(|(question, _)| (key.clone(), question.clone()))
-                })
-                .collect();
-            (state.outcome.clone(), state.status, questions)
-        };
-        match (outcome, status) {
-            (Some(Ok(mut result)), _) => {
-                result["_meta"][RELATED] = json!({"taskId": task.id});
-                return Ok(result.to_string());
-            }
-            (Some(Err(error)), _) => {
-                let code = error["code"]
-                    .as_i64()
-                    .unwrap_or(ErrorCode::InternalError.code());
-                let message = error["message"].as_str().unwrap_or_default().to_owned();
-                return Err(HandlerError::rpc(code, message));
-            }
-            (None, TaskStatus::Cancelled) => {
-                return Err(HandlerError::rpc(
-                    ErrorCode::InternalError.code(),
-                    "the task was cancelled",
-                ));
-            }
-            (None, _) => {}
-        }
-        if questions.is_empty() {
-            changed.await;
-        } else {
-            let answers = context.push_all(questions, Some(&task.id)).await?;
-            task.answer_all(answers);
-        }
-    }
-}
-
-impl TaskHandle {
-    /// Takes answers that came on the client's own request for the result.
-    fn answer_all(&self, answers: Map<String, Value>) {
-        let mut state = self.state();
-        for (key, answer) in answers {
-            if let Some((_, sender)) = state.waiting.remove(&key) {
-                let _ = sender.send(answer);
-            }
-        }
-    }
-}
-
 /// The context of a handler that runs as a task: its questions wait in the task, and what it says on
 /// the way has nowhere to go.
 fn for_task(context: &Context, handle: &Arc<TaskHandle>) -> Context {
@@ -388,37 +358,23 @@ fn for_task(context: &Context, handle: &Arc<TaskHandle>) -> Context {
     }
 }
 
-/// A tool that failed has still completed in the extension, and has failed in the core feature.
-fn finish(task: &TaskHandle, outcome: Result<ToolResult, HandlerError>, dialect: Dialect) {
-    let outcome = match outcome {
-        Err(HandlerError(Kind::Failed(text))) => Ok(ToolResult::error(text)),
-        other => other,
+/// How long a client wants its task to be kept; only the core feature lets it say.
+fn wanted_ttl(params: &Map<String, Value>, era: Era) -> Result<Duration, HandlerError> {
+    let task = match era {
+        Era::Legacy => params.get("task"),
+        Era::Modern => None,
     };
-    let (status, outcome) = match outcome {
-        Ok(result) => {
-            let failed = result.failed() && dialect.revision.era() == Era::Legacy;
-            let status = if failed {
-                TaskStatus::Failed
-            } else {
-                TaskStatus::Completed
-            };
-            (status, Ok(serde_json::to_value(result).unwrap_or_default()))
-        }
-        Err(error) => {
-            let wire = error.on_wire(dialect);
-            let mut error = json!({"code": wire.code, "message": wire.message});
-            if let Some(data) = wire.data.and_then(|data| serde_json::from_str(&data).ok()) {
-                let data: Value = data;
-                error["data"] = data;
-            }
-            (TaskStatus::Failed, Err(error))
-        }
+    let Some(task) = task else {
+        return Ok(DEFAULT_TTL);
     };
-    task.set(status, |state| {
-        state.message = match &outcome {
-            Ok(_) => Some(String::from("The operation has ended.")),
-            Err(error) => error["message"].as_str().map(str::to_owned),
-        };
-        state.outcome = Some(outcome);
-    });
+    let Some(task) = task.as_object() else {
+        return Err(HandlerError::invalid_params("`task` must be an object"));
+    };
+    match task.get("ttl") {
+        None | Some(Value::Null) => Ok(DEFAULT_TTL),
+        Some(ttl) => ttl
+            .as_u64()
+            .map(|ttl| Duration::from_millis(ttl).min(LONGEST_TTL))
+            .ok_or_else(|| HandlerError::invalid_params("`task.ttl` must be milliseconds")),
+    }
 }

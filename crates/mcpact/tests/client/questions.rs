@@ -218,7 +218,9 @@ async fn nothing_is_cached() {
     });
     let client = Client::connect(link).await.unwrap();
     for _ in 0..2 {
-        client.list_tools().await.unwrap();
+        let list = client.list_tools().await.unwrap();
+        assert_eq!(list.ttl_ms, Some(3600000));
+        assert_eq!(list.cache_scope.as_deref(), Some("public"));
         let read = client.read_resource("a:b").await.unwrap();
         assert_eq!(read.ttl_ms, Some(3600000));
         assert_eq!(read.cache_scope.as_deref(), Some("public"));

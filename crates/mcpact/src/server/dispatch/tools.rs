@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_engine::task_rule::{self, Demand, Wish};
+use mcpact_engine::task_rule::{self, Wish};
 use mcpact_spec::{Era, ErrorCode, Extension, Feature};
 use serde_json::{Map, Value, json};
 
@@ -51,15 +51,18 @@ impl Core {
             Some(_) | None => arguments,
         };
         if is_task {
-            let (gather, run) = (entry.gather.clone(), entry.run.clone());
+            let (core, name) = (Arc::clone(self), name.to_owned());
             let gathers_inside = context.pact().era() == Era::Legacy;
             let work = move |context: Context| {
                 let work = async move {
-                    let arguments = match gather.filter(|_| gathers_inside) {
+                    let Some(entry) = core.registry.tool(&name) else {
+                        return Err(HandlerError::failed_inside());
+                    };
+                    let arguments = match entry.gather.as_ref().filter(|_| gathers_inside) {
                         Some(gather) => gather.call(arguments, context.clone()).await?,
                         None => arguments,
                     };
-                    run.call(arguments, context).await
+                    run_tool(entry, arguments, context).await
                 };
                 Box::pin(work) as _
             };
@@ -104,7 +107,7 @@ impl Core {
         } else {
             Wish::Plain
         };
-        task_rule::judge(pact, support, wish, Demand::ByTool)
+        task_rule::judge(pact, support, wish, self.settings.task_demand)
             .map(|wish| wish == Wish::Task)
             .map_err(|refusal| HandlerError(Kind::Refused(Box::new(refusal))))
     }

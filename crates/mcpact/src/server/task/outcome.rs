@@ -1,0 +1,178 @@
+//! How a task ends, and how a client of the core feature gets to know.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mcpact_bridge::shape;
+use mcpact_engine::refusal::Dialect;
+use mcpact_spec::{Era, ErrorCode, Method, Revision};
+use serde_json::{Value, json};
+
+use super::TaskHandle;
+use crate::model::{TaskStatus, ToolResult};
+use crate::server::context::Context;
+use crate::server::error::{HandlerError, Kind};
+use crate::server::input::Question;
+
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+/// `2025-11-25 basic/utilities/tasks#result-retrieval`: waits for the end, and meanwhile carries the
+/// task's questions to the client.
+pub(super) async fn result(
+    task: &Arc<TaskHandle>,
+    context: &Context,
+) -> Result<String, HandlerError> {
+    loop {
+        let changed = task.changed.notified();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        if let Some(ended) = ended(task) {
+            return ended;
+        }
+        let (carrying, questions) = Carrying::take(task);
+        if questions.is_empty() {
+            changed.await;
+            continue;
+        }
+        match context.push_all(questions, Some(&task.id)).await {
+            Ok(answers) => task.answer(answers),
+            Err(error) => carrying.fail(&reason(error)),
+        }
+    }
+}
+
+/// What the request itself would have been answered with, once the task has ended.
+fn ended(task: &TaskHandle) -> Option<Result<String, HandlerError>> {
+    let state = task.state();
+    Some(match (&state.outcome, state.status) {
+        (Some(Ok(result)), _) => {
+            let mut result = result.clone();
+            result["_meta"][RELATED] = json!({"taskId": task.id});
+            Ok(result.to_string())
+        }
+        (Some(Err(error)), _) => Err(again(error)),
+        (None, TaskStatus::Cancelled) => Err(HandlerError::rpc(
+            ErrorCode::InternalError.code(),
+            "the task was cancelled",
+        )),
+        (None, _) => return None,
+    })
+}
+
+/// The error with which the task ended.
+fn again(error: &Value) -> HandlerError {
+    let code = error["code"].as_i64();
+    let message = error["message"].as_str().unwrap_or_default();
+    let code = code.unwrap_or(ErrorCode::InternalError.code());
+    let error_again = HandlerError::rpc(code, message);
+    match error.get("data") {
+        Some(data) => error_again.with_data(data.clone()),
+        None => error_again,
+    }
+}
+
+fn reason(error: HandlerError) -> String {
+    match error.0 {
+        Kind::Failed(text) => text,
+        other => format!("{:?}", HandlerError(other)),
+    }
+}
+
+/// Questions on their way to a client. One that goes away before it answers leaves them to the next.
+struct Carrying<'t> {
+    task: &'t TaskHandle,
+    keys: BTreeSet<String>,
+}
+
+impl<'t> Carrying<'t> {
+    /// Takes the questions that nobody carries yet.
+    fn take(task: &'t TaskHandle) -> (Self, Vec<(String, Question)>) {
+        let mut state = task.state();
+        let free = state
+            .waiting
+            .iter()
+            .filter(|(key, _)| !state.carried.contains(*key));
+        let questions: Vec<_> = free
+            .map(|(key, (question, _))| (key.clone(), question.clone()))
+            .collect();
+        let keys: BTreeSet<_> = questions.iter().map(|(key, _)| key.clone()).collect();
+        state.carried.extend(keys.iter().cloned());
+        (Self { task, keys }, questions)
+    }
+
+    /// The handler hears why there are no answers.
+    fn fail(&self, why: &str) {
+        let mut state = self.task.state();
+        for key in &self.keys {
+            state.settle(key, Err(why.to_owned()));
+        }
+        self.task.go_on(state);
+    }
+}
+
+impl Drop for Carrying<'_> {
+    fn drop(&mut self) {
+        if self.keys.is_empty() {
+            return;
+        }
+        let mut state = self.task.state();
+        state.carried.retain(|key| !self.keys.contains(key));
+        drop(state);
+        self.task.changed.notify_waiters();
+    }
+}
+
+/// A tool that failed has still completed in the extension, and has failed in the core feature.
+pub(super) fn finish(
+    task: &TaskHandle,
+    outcome: Result<ToolResult, HandlerError>,
+    dialect: Dialect,
+) {
+    let outcome = match outcome {
+        Err(HandlerError(Kind::Failed(text))) => Ok(ToolResult::error(text)),
+        other => other,
+    };
+    let (status, outcome) = match outcome {
+        Ok(result) => {
+            let failed = result.failed() && dialect.revision.era() == Era::Legacy;
+            let status = if failed {
+                TaskStatus::Failed
+            } else {
+                TaskStatus::Completed
+            };
+            (status, Ok(shaped(&result, dialect.revision)))
+        }
+        Err(error) => {
+            let wire = error.on_wire(dialect);
+            let mut error = json!({"code": wire.code, "message": wire.message});
+            if let Some(data) = wire.data.and_then(|data| serde_json::from_str(&data).ok()) {
+                let data: Value = data;
+                error["data"] = data;
+            }
+            (TaskStatus::Failed, Err(error))
+        }
+    };
+    task.set(status, |state| {
+        state.message = match &outcome {
+            Ok(result) if status == TaskStatus::Failed => {
+                result["content"][0]["text"].as_str().map(str::to_owned)
+            }
+            Ok(_) => Some(String::from("The operation has ended.")),
+            Err(error) => error["message"].as_str().map(str::to_owned),
+        };
+        state.outcome = Some(outcome);
+    });
+}
+
+/// The result as the call itself would have been answered in this revision.
+fn shaped(result: &ToolResult, revision: Revision) -> Value {
+    let raw = serde_json::to_string(result).unwrap_or_default();
+    let shaped = match revision.era() {
+        Era::Legacy => shape::lower_result(Method::ToolsCall, &raw, revision),
+        Era::Modern => shape::raise_result(Method::ToolsCall, &raw, revision, None),
+    };
+    shaped
+        .ok()
+        .and_then(|shaped| serde_json::from_str(&shaped).ok())
+        .unwrap_or_default()
+}
