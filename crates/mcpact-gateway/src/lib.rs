@@ -14,4 +14,4 @@ mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
 pub use error::UpstreamError;
-pub use target::Target;
+pub use target::{Local, Target};

@@ -81,6 +81,9 @@ pub fn raise_error(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> 
     if code == ErrorCode::ResourceNotFound.code() {
         // 2026-07-28 server/resources#error-handling
         set_code(&mut error, ErrorCode::InvalidParams);
+    } else if code == ErrorCode::InvalidParams.code() && names_capabilities(&error) {
+        // A legacy server has no code of its own for a client that lacks something.
+        set_code(&mut error, ErrorCode::MissingClientCapability);
     } else if RESERVED.contains(&code) {
         let data = ObjectWriter::new()
             .raw("upstreamCode", &code.to_string())
@@ -90,6 +93,13 @@ pub fn raise_error(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> 
         set_code(&mut error, ErrorCode::InternalError);
     }
     Ok(or_same(error.finish(), raw))
+}
+
+/// Whether the error says what the client would have had to declare.
+fn names_capabilities(error: &Members<'_>) -> bool {
+    let data = error.get("data").and_then(|raw| Object::parse(raw).ok());
+    let required = data.and_then(|data| data.get("requiredCapabilities"));
+    required.is_some_and(|raw| JsonKind::of(raw) == JsonKind::Object)
 }
 
 fn code_of(error: &Members<'_>) -> Option<i64> {
@@ -292,6 +302,15 @@ mod tests {
             assert_eq!(message.get("error"), Some(error), "{to}");
             assert_eq!(message.get("id"), None, "{to}");
         }
+    }
+
+    /// BB-29: what a legacy server says about a client that lacks something has a code of its own.
+    #[test]
+    fn lacking_clients_are_told_by_code() {
+        let raw =
+            r#"{"code":-32602,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}"#;
+        let raised = raise_error(raw, V2026_07_28).unwrap();
+        assert_eq!(raised, raw.replace("-32602", "-32021"));
     }
 
     /// BB-16, BB-17: no code reaches a modern client that its revision keeps for something else.
