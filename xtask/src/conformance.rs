@@ -6,6 +6,7 @@
 //! fall short.
 
 mod baseline;
+mod bridged;
 mod leg;
 mod requirement_set;
 mod results;
@@ -82,7 +83,7 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
         return settle(baseline.unexpected(&scores));
     }
     let mut scores = Vec::new();
-    for leg in [Leg::Server, Leg::Client] {
+    for leg in Leg::ALL {
         if !options.wants(leg) {
             continue;
         }

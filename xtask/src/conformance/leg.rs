@@ -6,6 +6,7 @@ use std::path::Path;
 use mcpact_spec::Revision;
 use serde::Deserialize;
 
+use super::bridged::Bridged;
 use super::score::Score;
 use super::server;
 use super::suite::Suite;
@@ -20,19 +21,45 @@ const BUILD_CLIENT: &[&str] = &["-p", "mcpact", "--example", "conformance_client
 
 /// The side of the protocol that is ours while the suite plays the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Leg {
     /// The suite calls our server.
     Server,
     /// The suite starts our client.
     Client,
+    /// The suite calls our server of the other era through a bridge that starts it.
+    BridgeStdio,
+    /// The suite calls our server of the other era through a bridge that reaches it by HTTP.
+    BridgeHttp,
+    /// The suite calls our server of the same revision through a bridge.
+    BridgeSame,
 }
 
 impl Leg {
-    /// The word that the suite uses.
+    /// All of them, in the order in which they run.
+    pub(super) const ALL: [Self; 5] = [
+        Self::Server,
+        Self::Client,
+        Self::BridgeStdio,
+        Self::BridgeHttp,
+        Self::BridgeSame,
+    ];
+
+    /// Our own word.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Server => "server",
+            Self::Client => "client",
+            Self::BridgeStdio => "bridge-stdio",
+            Self::BridgeHttp => "bridge-http",
+            Self::BridgeSame => "bridge-same",
+        }
+    }
+
+    /// The word that the suite uses for what it tests.
+    pub(super) const fn role(self) -> &'static str {
+        match self {
+            Self::Server | Self::BridgeStdio | Self::BridgeHttp | Self::BridgeSame => "server",
             Self::Client => "client",
         }
     }
@@ -63,7 +90,28 @@ pub(super) fn run(
             Ok(Run::Skipped(format!("there is no `{CLIENT_SOURCE}`")))
         }
         Leg::Client => own_client(checkout, suite, revisions).map(Run::Done),
+        Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => {
+            through_bridge(leg, checkout, suite, revisions).map(Run::Done)
+        }
     }
+}
+
+fn through_bridge(
+    leg: Leg,
+    checkout: &Checkout,
+    suite: &Suite,
+    revisions: &[Revision],
+) -> Result<Vec<Score>, Failure> {
+    let binary = build(checkout, BUILD_SERVER)?;
+    let one = |revision: &Revision| {
+        announce(leg, *revision);
+        let mut bridge = Bridged::start(leg, &binary, suite, *revision)?;
+        let url = server::by_name(bridge.front.url());
+        let score = suite.run(leg, *revision, &["--url", &url])?;
+        bridge.front.must_still_run()?;
+        Ok(score)
+    };
+    revisions.iter().map(one).collect()
 }
 
 /// Run the server leg against a server that somebody else started.

@@ -47,14 +47,14 @@ impl RequirementSet {
                 }
                 (NOT_SCORED, None, Some(of_leg)) => {
                     let scenario = name(open.take().ok_or_else(refused)?).ok_or_else(refused)?;
-                    if of_leg == leg.as_str() {
+                    if of_leg == leg.role() {
                         set.not_scored.push(scenario);
                     }
                 }
-                (section, Some(item), _) if section == leg.as_str() => {
+                (section, Some(item), _) if section == leg.role() => {
                     set.scored.push(name(item).ok_or_else(refused)?);
                 }
-                (section, None, _) if section == leg.as_str() => return Err(refused()),
+                (section, None, _) if section == leg.role() => return Err(refused()),
                 _ => {}
             }
         }

@@ -120,7 +120,9 @@ fn scenario_of(folder: &str, leg: Leg) -> Option<&str> {
         return None;
     }
     match leg {
-        Leg::Server => name.strip_prefix("server-"),
+        Leg::Server | Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => {
+            name.strip_prefix("server-")
+        }
         Leg::Client => Some(name),
     }
 }

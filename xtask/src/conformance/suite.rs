@@ -60,7 +60,7 @@ impl Suite {
         command
             .env("NO_COLOR", "1")
             .arg(self.package().join("dist/index.js"))
-            .arg(leg.as_str())
+            .arg(leg.role())
             .args(target)
             .args(["--requirements", revision.as_str()])
             .args(["--timeout", milliseconds(leg)])
@@ -104,7 +104,7 @@ impl Suite {
 /// The time for one scenario. The clients run all at once and need more of it.
 const fn milliseconds(leg: Leg) -> &'static str {
     match leg {
-        Leg::Server => "30000",
+        Leg::Server | Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => "30000",
         Leg::Client => "60000",
     }
 }
