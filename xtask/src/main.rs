@@ -84,7 +84,7 @@ fn run(command: Command) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
     match command {
         Command::Test => test::run(&checkout),
-        Command::Oracle { dir } => oracle::run(&dir),
+        Command::Oracle { dir } => oracle::run(&checkout, &dir),
         Command::Requirements(options) => requirements::run(&checkout, options),
         Command::Tables(options) => tables::run(&checkout, options),
         Command::Purity => purity::run(&checkout),

@@ -23,7 +23,9 @@ use std::path::Path;
 
 use mcpact_spec::Revision;
 
+use crate::checkout::Checkout;
 use crate::failure::Failure;
+use crate::process::{cargo, run as run_program};
 use crate::report;
 use comparison::Comparison;
 use exceptions::TasksSchema;
@@ -31,8 +33,9 @@ use fields::KnownFields;
 use schema::Schema;
 use verdict::Verdict;
 
-/// Compare every revision with `dir/<revision>/schema.json`.
-pub(crate) fn run(dir: &Path) -> Result<(), Failure> {
+/// Compare every revision with `dir/<revision>/schema.json`, and let the reference server and the client
+/// hold all that they say against the same.
+pub(crate) fn run(checkout: &Checkout, dir: &Path) -> Result<(), Failure> {
     let tasks = tasks_extension::read(dir)?;
     let mut schemas = Vec::new();
     for revision in Revision::ALL {
@@ -54,7 +57,10 @@ pub(crate) fn run(dir: &Path) -> Result<(), Failure> {
     let exceptions = exceptions::in_force(at_hand);
     Verdict::new(&comparisons, &exceptions).into_result()?;
     report::say(summary(&comparisons, exceptions.len()));
-    Ok(())
+    let mut talk = cargo(checkout);
+    talk.args(["run", "-q", "-p", "mcpact-everything"]);
+    talk.args(["--example", "official_schemas", "--"]);
+    run_program(talk.arg(std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())))
 }
 
 fn compare(revision: Revision, schema: &Schema, tasks: Option<&Schema>) -> Comparison {

@@ -134,7 +134,7 @@ fn oracle_step(checkout: &Checkout) -> Result<Outcome, Failure> {
     if !specification.is_dir() {
         return Ok(Outcome::Skipped("no ../shared/spec beside the checkout"));
     }
-    oracle::run(&specification).map(done)
+    oracle::run(checkout, &specification).map(done)
 }
 
 /// Compile the pure crates where there is no standard library to use.

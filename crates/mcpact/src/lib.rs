@@ -22,6 +22,7 @@
 //! | `in_memory` | a server and its client in one process, for tests |
 
 pub mod client;
+pub mod conformity;
 pub mod error;
 pub mod log;
 pub mod model;

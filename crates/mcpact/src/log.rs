@@ -104,7 +104,7 @@ pub(crate) fn transport_id(kind: &str) -> String {
 const LONGEST: usize = 500;
 
 /// A text of a peer, short and without control characters.
-fn legible(text: &str) -> String {
+pub(crate) fn legible(text: &str) -> String {
     let clean = |letter: char| {
         if letter.is_control() {
             '\u{fffd}'

@@ -13,6 +13,7 @@ mod dispatch;
 mod error;
 mod event_log;
 mod folder;
+mod held;
 mod http;
 mod input;
 mod lines;

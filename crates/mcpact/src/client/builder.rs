@@ -24,6 +24,7 @@ use super::handlers::{Handlers, Notification};
 use super::shared::{Limits, Shared};
 use super::target::{Scheme, Target};
 use super::verdicts::Verdicts;
+use crate::conformity::Validation;
 use crate::model::{
     CreateMessageRequest, CreateMessageResult, ElicitResult, FormRequest, Root, UrlRequest,
 };
@@ -43,6 +44,7 @@ pub struct ClientBuilder {
     headers: Vec<(String, String)>,
     http: HttpSettings,
     log_level: Option<LogLevel>,
+    validation: Validation,
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -73,6 +75,7 @@ impl ClientBuilder {
             headers: Vec::new(),
             http: HttpSettings::default(),
             log_level: None,
+            validation: Validation::Off,
         }
     }
 
@@ -141,6 +144,12 @@ impl ClientBuilder {
     /// every request on a modern one.
     pub const fn log_level(mut self, level: LogLevel) -> Self {
         self.log_level = Some(level);
+        self
+    }
+
+    /// Whether messages are held against the official schemas.
+    pub fn validation(mut self, validation: Validation) -> Self {
+        self.validation = validation;
         self
     }
 
@@ -312,6 +321,7 @@ impl ClientBuilder {
             self.limits,
             carrier == CarrierKind::Http,
             self.log_level,
+            self.validation,
         ));
         let (core, handles) = Core::new(Arc::new(terms), Arc::clone(&shared));
         match target {

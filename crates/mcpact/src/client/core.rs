@@ -3,6 +3,7 @@
 mod answers;
 mod asking;
 mod diary;
+mod held;
 mod serving;
 
 use std::collections::{HashMap, HashSet};
@@ -341,22 +342,7 @@ impl Core {
                 method,
                 params,
                 reply,
-            } => {
-                let step = self.step(Input::Notify {
-                    method: &method,
-                    params: params.as_deref(),
-                });
-                let mut deeds = Deeds::default();
-                let mut outcome = Ok(());
-                for effect in step {
-                    match effect {
-                        Effect::Withheld(misuse) => outcome = Err(misuse.into()),
-                        other => self.effect(other, &mut deeds),
-                    }
-                }
-                let _ = reply.send(outcome);
-                deeds
-            }
+            } => self.notify(&method, params.as_deref(), reply),
             Command::Close(done) => {
                 self.closing.push(done);
                 self.close()

@@ -9,6 +9,7 @@ use mcpact_spec::ErrorCode;
 use mcpact_transport::error::DoorError;
 use serde_json::Value;
 
+use crate::conformity::Misfit;
 use crate::model::{ElicitRequest, UrlRequest};
 
 /// Why a call came to nothing.
@@ -87,6 +88,17 @@ pub enum ClientError {
         /// Where it went wrong.
         #[source]
         source: serde_json::Error,
+    },
+    /// A message does not fit the official schema of the revision.
+    #[error("{what} `{method}` cannot be used")]
+    Misfit {
+        /// Which message of the exchange.
+        what: &'static str,
+        /// The method.
+        method: String,
+        /// What is wrong with it.
+        #[source]
+        source: Misfit,
     },
     /// The arguments are not a JSON object.
     #[error("arguments must be a JSON object")]

@@ -12,6 +12,7 @@ use mcpact_spec::LogLevel;
 
 use super::handlers::Handlers;
 use super::watch::ChangeQueue;
+use crate::conformity::Validation;
 
 /// What was agreed, and how it came about.
 #[derive(Debug)]
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub(super) page_limit: usize,
     pub(super) round_limit: usize,
     pub(super) is_http: bool,
+    pub(super) validation: Validation,
     agreement: RwLock<Option<Arc<Agreement>>>,
     listeners: Mutex<Vec<Weak<ChangeQueue>>>,
     annotations: Mutex<HashMap<String, Arc<[Annotation]>>>,
@@ -58,6 +60,7 @@ impl Shared {
         limits: Limits,
         is_http: bool,
         log_level: Option<LogLevel>,
+        validation: Validation,
     ) -> Self {
         Self {
             target,
@@ -66,6 +69,7 @@ impl Shared {
             page_limit: limits.pages,
             round_limit: limits.rounds,
             is_http,
+            validation,
             agreement: RwLock::new(None),
             listeners: Mutex::default(),
             annotations: Mutex::default(),

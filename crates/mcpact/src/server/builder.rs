@@ -29,6 +29,7 @@ use super::seal::{SealKeys, Sealer};
 use super::task::TaskStore;
 use super::tcp::ListeningLines;
 use super::uri_template::UriTemplate;
+use crate::conformity::Validation;
 use crate::error::Error;
 use crate::model::{
     Completion, Prompt, PromptResult, Resource, ResourceContents, ResourceTemplate, Tool,
@@ -77,6 +78,8 @@ pub struct Settings {
     pub principals: Principals,
     /// What the HTTP server endures.
     pub limits: Limits,
+    /// Whether messages are held against the official schemas.
+    pub validation: Validation,
 }
 
 impl Default for Settings {
@@ -98,6 +101,7 @@ impl Default for Settings {
             tls: None,
             principals: Principals::default(),
             limits: Limits::default(),
+            validation: Validation::Off,
         }
     }
 }

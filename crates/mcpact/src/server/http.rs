@@ -31,6 +31,7 @@ use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
 use super::event_log::{EventLog, STANDALONE};
 use super::session::Session;
+use crate::conformity::Validation;
 use crate::log::{self, Witness};
 use sockets::Sockets;
 use sse_transport::SseSessions;
@@ -149,6 +150,11 @@ impl<B: Backend> HttpEndpoint<B> {
             let text = codec::error(id_of(frame), &error.encode());
             Answer::json(error.http_status, text)
         })
+    }
+
+    /// Whether messages are held against the official schemas.
+    fn validation(&self) -> Validation {
+        self.backend.settings().validation.clone()
     }
 
     /// On whose behalf a request comes.

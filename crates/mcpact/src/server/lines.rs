@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
+use super::held;
 use super::session::{Deed, Job, Session};
 use crate::error::Error;
 use crate::log::{self, Witness};
@@ -93,7 +94,9 @@ pub(super) async fn run<B: Backend>(
     let Link { mut source, sink } = link;
     let (outbox, parcels) = mpsc::channel(BACKLOG);
     let terms = Arc::clone(backend.terms());
-    let session = Arc::new(Session::new(Welcome::on(&terms), Arc::clone(&principal)));
+    let validation = backend.settings().validation.clone();
+    let welcome = Welcome::on(&terms);
+    let session = Arc::new(Session::new(welcome, Arc::clone(&principal), validation));
     let mut connection = Connection {
         transport_id: log::transport_id(carrier),
         witness: Witness::default(),
@@ -191,7 +194,9 @@ impl<B: Backend> Connection<B> {
             .map(|(_, session)| Arc::clone(session));
         let session = known.unwrap_or_else(|| {
             let terms = Arc::clone(&welcome.terms);
-            let session = Arc::new(Session::new(welcome, Arc::clone(&self.principal)));
+            let validation = self.backend.settings().validation.clone();
+            let principal = Arc::clone(&self.principal);
+            let session = Arc::new(Session::new(welcome, principal, validation));
             self.sessions.truncate(TERMS - 1);
             self.sessions.push_front((terms, Arc::clone(&session)));
             session
@@ -242,7 +247,8 @@ impl<B: Backend> Connection<B> {
     async fn start(&mut self, session: &Arc<Session>, job: Job) {
         let id = job.id.clone();
         let outbox = Outbox(self.outbox.clone());
-        let serve = Arc::clone(&self.backend).serve(job, Arc::clone(session), outbox);
+        let backend = Arc::clone(&self.backend);
+        let serve = held::serve(backend, job, Arc::clone(session), outbox);
         let done_session = Arc::clone(session);
         let (abort, registration) = AbortHandle::new_pair();
         let done_id = id.clone();

@@ -14,7 +14,7 @@ use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Input, Scope, Server};
-use mcpact_spec::{LogLevel, Method};
+use mcpact_spec::{LogLevel, Method, Revision};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
 use mcpact_wire::id::Id;
@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 use super::backend::Welcome;
 use super::clock::now;
 use super::context::Outbox;
+use crate::conformity::Validation;
 
 /// What the machine wants done, owned.
 #[derive(Debug)]
@@ -106,11 +107,12 @@ pub struct Session {
     last_id: AtomicI64,
     state: Option<Arc<dyn Any + Send + Sync>>,
     principal: Arc<str>,
+    validation: Validation,
 }
 
 impl Session {
-    pub(super) fn new(welcome: Welcome, principal: Arc<str>) -> Self {
-        Self::remembering(welcome, None, principal)
+    pub(super) fn new(welcome: Welcome, principal: Arc<str>, validation: Validation) -> Self {
+        Self::remembering(welcome, None, principal, validation)
     }
 
     /// A session for one modern request, with what the last one like it has agreed on.
@@ -118,6 +120,7 @@ impl Session {
         welcome: Welcome,
         memory: Option<Arc<Remembered>>,
         principal: Arc<str>,
+        validation: Validation,
     ) -> Self {
         let Welcome { terms, state } = welcome;
         let machine = Server::new(terms, now()).remembering(memory);
@@ -127,6 +130,7 @@ impl Session {
             last_id: AtomicI64::new(0),
             state,
             principal,
+            validation,
         }
     }
 
@@ -188,6 +192,9 @@ impl Session {
     }
 
     pub(super) fn notify(&self, scope: Scope, method: Method, params: &str) -> Vec<Deed> {
+        if let Err(why) = self.fits(method, params) {
+            return vec![Deed::Withheld(why)];
+        }
         self.step(
             Input::Notify {
                 scope,
@@ -239,6 +246,7 @@ impl Session {
         params: &str,
         patience: Patience,
     ) -> Result<(i64, String, oneshot::Receiver<Heard>), String> {
+        self.fits(method, params)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
         self.waiting().insert(id.to_string(), sender);
@@ -261,6 +269,28 @@ impl Session {
         Err(String::from("the connection is closed"))
     }
 
+    const fn is_off(&self) -> bool {
+        matches!(self.validation, Validation::Off)
+    }
+
+    /// What goes out is held against the schema as well: a fault of ours is to be seen.
+    fn fits(&self, method: Method, params: &str) -> Result<(), String> {
+        if self.is_off() {
+            return Ok(());
+        }
+        let name = method.as_str();
+        self.validation
+            .params("server", self.revision(), name, Some(params))
+            .map_err(|misfit| format!("`{name}` {misfit}"))
+    }
+
+    /// What the handshake agreed on; who has made none speaks the one revision that needs none.
+    fn revision(&self) -> Revision {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        let pact = machine.as_ref().and_then(|machine| machine.phase().pact());
+        pact.map_or(Revision::LATEST, |pact| pact.revision())
+    }
+
     fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<Heard>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -272,6 +302,7 @@ impl Session {
         };
         let step = machine.handle(input, now());
         *slot = Some(step.next);
+        drop(slot);
         step.effects
             .into_iter()
             .filter_map(|effect| self.own(effect, source))
@@ -300,14 +331,24 @@ impl Session {
                 log_level: call.log_level,
                 pact: call.pact,
             }),
-            Effect::Observe(note) => Deed::Observe {
-                method: note.method,
-                params: note.params.raw.map(str::to_owned),
-            },
-            Effect::Settled { id, end, .. } => {
+            Effect::Observe(note) => {
+                if !self.is_off() {
+                    let revision = self.revision();
+                    let judged =
+                        self.validation
+                            .params("client", revision, &note.name, note.params.raw);
+                    judged.ok()?;
+                }
+                Deed::Observe {
+                    method: note.method,
+                    params: note.params.raw.map(str::to_owned),
+                }
+            }
+            Effect::Settled { id, method, end } => {
+                let heard = self.heard(&method, &end);
                 if let Some(sender) = self.waiting().remove(id.raw()) {
                     // Whoever asked may have gone; then nobody needs the answer.
-                    let _ = sender.send(heard(&end));
+                    let _ = sender.send(heard);
                 }
                 return None;
             }
@@ -328,14 +369,25 @@ impl Session {
             }
         })
     }
-}
 
-fn heard(end: &End<'_>) -> Heard {
-    match end {
-        End::Answered(Outcome::Result(body)) => Heard::Result(body.raw.to_owned()),
-        End::Answered(Outcome::Error(raw)) => Heard::Error((*raw).to_owned()),
-        End::TimedOut => Heard::Lost("the client did not answer in time"),
-        End::Cancelled => Heard::Lost("the question was withdrawn"),
-        End::ConnectionClosed => Heard::Lost("the client went away"),
+    fn heard(&self, method: &str, end: &End<'_>) -> Heard {
+        match end {
+            End::Answered(Outcome::Result(body)) => {
+                let is_fit = self.is_off() || {
+                    let revision = self.revision();
+                    let judged = self.validation.result("client", revision, method, body.raw);
+                    judged.is_ok()
+                };
+                if is_fit {
+                    Heard::Result(body.raw.to_owned())
+                } else {
+                    Heard::Lost("the answer of the client does not fit the official schema")
+                }
+            }
+            End::Answered(Outcome::Error(raw)) => Heard::Error((*raw).to_owned()),
+            End::TimedOut => Heard::Lost("the client did not answer in time"),
+            End::Cancelled => Heard::Lost("the question was withdrawn"),
+            End::ConnectionClosed => Heard::Lost("the client went away"),
+        }
     }
 }

@@ -7,6 +7,7 @@
 )]
 
 mod child;
+mod conformity;
 mod http_legacy;
 mod http_modern;
 mod http_server;

@@ -48,17 +48,48 @@ impl Core {
         let mut withheld = None;
         for effect in self.step(input) {
             match effect {
-                Effect::Withheld(misuse) => withheld = Some(misuse),
+                Effect::Withheld(misuse) => withheld = Some(misuse.into()),
+                Effect::Write(text) => match self.outgoing("the request", &text) {
+                    Ok(()) => deeds.writes.push(text),
+                    Err(misfit) => withheld = Some(misfit),
+                },
                 other => self.effect(other, &mut deeds),
             }
         }
         match withheld {
-            Some(misuse) => drop(ask.reply.send(Err(misuse.into()))),
+            Some(error @ ClientError::Misfit { .. }) => {
+                // The machine waits for an answer to what was never sent.
+                let _ = self.feed(Input::Cancel { id });
+                drop(ask.reply.send(Err(error)));
+            }
+            Some(error) => drop(ask.reply.send(Err(error))),
             None => {
                 self.tickets.insert(ask.ticket, id);
                 self.pending.insert(id, ask);
             }
         }
+        deeds
+    }
+
+    pub(super) fn notify(
+        &mut self,
+        method: &str,
+        params: Option<&str>,
+        reply: oneshot::Sender<Result<(), ClientError>>,
+    ) -> Deeds {
+        let mut deeds = Deeds::default();
+        let mut outcome = Ok(());
+        for effect in self.step(Input::Notify { method, params }) {
+            match effect {
+                Effect::Withheld(misuse) => outcome = Err(misuse.into()),
+                Effect::Write(text) => match self.outgoing("the notification", &text) {
+                    Ok(()) => deeds.writes.push(text),
+                    Err(misfit) => outcome = Err(misfit),
+                },
+                other => self.effect(other, &mut deeds),
+            }
+        }
+        let _ = reply.send(outcome);
         deeds
     }
 
@@ -101,7 +132,9 @@ impl Core {
             return;
         };
         let outcome = match end {
-            End::Answered(Outcome::Result(body)) => Ok(body.raw.to_owned()),
+            End::Answered(Outcome::Result(body)) => self
+                .incoming_result(&ask.method, body.raw)
+                .map(|()| body.raw.to_owned()),
             End::Answered(Outcome::Error(raw)) => Err(rpc_error(raw).into()),
             End::TimedOut => Err(ClientError::Timeout {
                 method: ask.method.clone(),

@@ -12,6 +12,7 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
 use super::answers::number;
+use super::held::OwnAnswer;
 use super::{Core, Deeds};
 use crate::client::error::{AnswerError, ClientError};
 use crate::client::handlers::Notification;
@@ -21,6 +22,9 @@ use crate::model::Progress;
 
 impl Core {
     pub(super) fn serve(&mut self, call: Call<'_>, deeds: &mut Deeds) {
+        if let Err(error) = self.incoming_question(&call) {
+            return deeds.add(self.answered(call.id, Err(error)));
+        }
         let Some(answering) = self.shared.handlers.answer(&call.name, call.params.raw) else {
             let error = AnswerError {
                 code: -32601,
@@ -30,10 +34,12 @@ impl Core {
         };
         let id = call.id.clone();
         let answer = self.answer.clone();
+        let own = OwnAnswer::to(&call, &self.shared.validation);
         let task = tokio::spawn(async move {
             let outcome = AssertUnwindSafe(answering).catch_unwind().await;
             let outcome = outcome
                 .unwrap_or_else(|_| Err(AnswerError::internal("the handler of the client failed")));
+            let outcome = outcome.and_then(|raw| own.judged(raw));
             // The driver may have ended.
             let _ = answer.send((id, outcome)).await;
         });
@@ -53,6 +59,9 @@ impl Core {
     }
 
     pub(super) fn observe(&mut self, note: Note<'_>, deeds: &mut Deeds) {
+        if !self.is_fit(&note) {
+            return;
+        }
         match note.method {
             Some(Method::Cancelled) => self.cancelled(&note, deeds),
             Some(Method::Progress) => self.progressed(&note),

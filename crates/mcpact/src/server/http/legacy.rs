@@ -21,6 +21,7 @@ use crate::log;
 use crate::server::backend::Backend;
 use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::{EventLog, Place, STANDALONE};
+use crate::server::held;
 use crate::server::session::{Deed, Job, Session};
 
 /// How many messages of a running request may wait to be written.
@@ -39,7 +40,7 @@ impl<B: Backend> HttpEndpoint<B> {
     ) -> Answer {
         let principal = self.principal(arrival);
         let session = match self.welcome(&frame, &principal).await {
-            Ok(welcome) => Arc::new(Session::new(welcome, principal)),
+            Ok(welcome) => Arc::new(Session::new(welcome, principal, self.validation())),
             Err(answer) => return answer,
         };
         let mut answer = Answer::empty(202);
@@ -153,7 +154,7 @@ impl<B: Backend> HttpEndpoint<B> {
     ) -> impl Future<Output = Option<(String, u16)>> + Send + use<B> {
         let id = job.id.clone();
         let backend = Arc::clone(&self.backend);
-        let serve = backend.serve(job, Arc::clone(&session.session), Outbox(outbox));
+        let serve = held::serve(backend, job, Arc::clone(&session.session), Outbox(outbox));
         let (abort, registration) = AbortHandle::new_pair();
         session.running().insert(id.clone(), abort);
         let session = Arc::clone(session);

@@ -21,6 +21,7 @@ use super::{HttpEndpoint, Memory, NAME, json, seen};
 use crate::server::backend::Backend;
 use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::frame as event;
+use crate::server::held;
 use crate::server::session::{Deed, Job, Session};
 
 /// How many messages of a running request may wait to be written.
@@ -51,7 +52,12 @@ impl<B: Backend> HttpEndpoint<B> {
         };
         let terms = Arc::clone(&welcome.terms);
         let known = self.known(&terms);
-        let session = Arc::new(Session::remembering(welcome, known, principal));
+        let session = Arc::new(Session::remembering(
+            welcome,
+            known,
+            principal,
+            self.validation(),
+        ));
         let mut written = None;
         let deeds = session.frame(body, frame, facts);
         *self.memory() = session.memory().map(|agreed| Memory { terms, agreed });
@@ -101,9 +107,8 @@ impl<B: Backend> HttpEndpoint<B> {
     async fn run(&self, session: Arc<Session>, job: Job, written: Option<String>) -> Answer {
         let (outbox, parcels) = mpsc::channel(BACKLOG);
         let id = job.id.clone();
-        let mut future = Arc::clone(&self.backend)
-            .serve(job, Arc::clone(&session), Outbox(outbox))
-            .boxed();
+        let backend = Arc::clone(&self.backend);
+        let mut future = held::serve(backend, job, Arc::clone(&session), Outbox(outbox)).boxed();
         if written.is_none() {
             let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
             if let Poll::Ready(outcome) = first {

@@ -1,0 +1,44 @@
+//! Requests and their results, held against the official schemas on their way to the backend and back.
+
+use std::sync::Arc;
+
+use mcpact_engine::refusal::{Dialect, WireError};
+use mcpact_spec::ErrorCode;
+
+use super::backend::Backend;
+use super::context::Outbox;
+use super::error::HandlerError;
+use super::session::{Job, Session};
+use crate::conformity::Validation;
+
+/// Lets the backend serve a request that fits, and passes a result on that does.
+pub(super) async fn serve<B: Backend>(
+    backend: Arc<B>,
+    job: Job,
+    session: Arc<Session>,
+    outbox: Outbox,
+) -> Result<String, WireError> {
+    let validation = match &backend.settings().validation {
+        Validation::Off => return backend.serve(job, session, outbox).await,
+        validation => validation.clone(),
+    };
+    let dialect = Dialect {
+        revision: job.pact.revision(),
+        errors: backend.terms().policy.errors,
+    };
+    let method = job.name.clone();
+    let params = std::str::from_utf8(&job.params).ok();
+    validation
+        .params("client", dialect.revision, &method, params)
+        .map_err(|misfit| {
+            HandlerError::invalid_params(format!("`{method}` {misfit}")).on_wire(dialect)
+        })?;
+    let raw = backend.serve(job, session, outbox).await?;
+    validation
+        .result("server", dialect.revision, &method, &raw)
+        .map_err(|misfit| {
+            let text = format!("the result of `{method}` {misfit}");
+            HandlerError::rpc(ErrorCode::InternalError.code(), text).on_wire(dialect)
+        })?;
+    Ok(raw)
+}
