@@ -9,7 +9,7 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::listen::ListenFilter;
-use super::{Phase, Scope, Server, is, name};
+use super::{Listening, Phase, Scope, Server, is, name};
 use crate::effect::{DropCause, Effect, Effects, End};
 use crate::outstanding::{Full, Patience};
 use crate::pact::Pact;
@@ -179,7 +179,12 @@ impl Server {
         match entry {
             Some((id, entry)) if entry.revision.era() == Era::Modern => {
                 let text = match &entry.listen {
-                    Some(filter) => listened(id, filter, method, params),
+                    Some(filter) => {
+                        let may_acknowledge = self.terms.listening == Listening::Asked;
+                        let is_acknowledgement =
+                            is(method, Method::SubscriptionsAcknowledged) && may_acknowledge;
+                        listened(id, filter, is_acknowledgement, method, params)
+                    }
                     None => self.scoped(entry.log_level, method, params),
                 };
                 match text {
@@ -277,9 +282,16 @@ impl Server {
     }
 }
 
-fn listened(id: &Id, filter: &ListenFilter, method: &str, params: Option<&str>) -> Option<String> {
+/// A notification as it goes on a listen stream; an acknowledgement passes whatever was asked for.
+fn listened(
+    id: &Id,
+    filter: &ListenFilter,
+    is_acknowledgement: bool,
+    method: &str,
+    params: Option<&str>,
+) -> Option<String> {
     let known = Method::parse(method)?;
-    let is_wanted = known == Method::SubscriptionsAcknowledged || filter.wants(known, params);
+    let is_wanted = is_acknowledgement || filter.wants(known, params);
     let params = is_wanted.then(|| tagged(id, params)).flatten()?;
     Some(codec::call(None, method, Some(&params)))
 }

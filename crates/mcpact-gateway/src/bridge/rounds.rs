@@ -8,10 +8,14 @@ use mcpact_engine::outstanding::Patience;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Bridge;
-use super::crossing::Crossing;
-use crate::upstream::{Event, Reply, text};
+use super::crossing::{Crossing, stamped};
+use crate::upstream::{Event, Ordered, Reply, text};
+
+/// How many pages of tools are read at most.
+const PAGES: usize = 100;
 
 impl Bridge {
     /// A modern server asks by ending the call; the client sees one call with questions in it.
@@ -103,8 +107,37 @@ impl Bridge {
         }
     }
 
+    /// Reads the server's tool list again, for the headers that its calls need.
     async fn refresh_tools(&self, crossing: &Crossing) {
-        let _ = crossing;
+        let lane = &crossing.lane;
+        let mut page = Some(String::from("{}"));
+        for _ in 0..PAGES {
+            let Some(params) = page else {
+                return;
+            };
+            let Ok(Some(params)) = stamped(&crossing.caller, lane.revision(), &params) else {
+                return;
+            };
+            let order = Ordered {
+                method: Some(Method::ToolsList),
+                name: Method::ToolsList.as_str(),
+                params: &params,
+            };
+            let number = lane.upstream.next_id();
+            let mut call = lane.upstream.call(number, order, &lane.book).await;
+            let raw = loop {
+                match call.next().await {
+                    Event::Done(Reply::Result(raw)) => break raw,
+                    Event::Done(Reply::Error(_)) | Event::Lost(_) => return,
+                    Event::Note(_) | Event::Ask(_) => {}
+                }
+            };
+            lane.book.learn(text(&raw));
+            let result = Object::parse(text(&raw)).unwrap_or_default();
+            page = result
+                .get_str("nextCursor")
+                .map(|cursor| ObjectWriter::new().text("cursor", &cursor).finish());
+        }
     }
 
     /// Between legacy peers a question is passed on as it is.
