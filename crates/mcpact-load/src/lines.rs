@@ -38,6 +38,13 @@ impl Pipes {
         Ok(self.input.flush().await?)
     }
 
+    /// Reads what is still on its way, so that nobody writes into a broken pipe.
+    async fn close(mut self) -> Result<(), Trouble> {
+        drop(self.input);
+        self.output.read_to_end(&mut self.heard).await?;
+        Ok(())
+    }
+
     /// Handshake, and one call whose answer is looked at closely.
     async fn open(&mut self) -> Result<(), Trouble> {
         self.say(format!("{}\n", call::initialize()).as_bytes())
@@ -154,6 +161,7 @@ pub async fn load(
             None if now.duration_since(begin) >= WARM_UP => start = Some(now),
             Some(start) if now.duration_since(start) >= duration => {
                 stretch.elapsed = Stretch::nanoseconds(now.duration_since(start));
+                pipes.close().await?;
                 return Ok(stretch);
             }
             None | Some(_) => {}

@@ -8,6 +8,9 @@ use crate::error::DoorError;
 /// How much is read at a time: large enough that many pipelined messages arrive in one go.
 const CHUNK: usize = 64 * 1024;
 
+/// How much is worth a system call of its own while there is more to do.
+const PIECE: usize = 8 * 1024;
+
 /// Both halves of a line carrier.
 #[derive(Debug)]
 pub struct Link {
@@ -112,6 +115,12 @@ impl LineSink {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
+    }
+
+    /// Whether so much waits that the peer can begin with it while the rest is made.
+    #[must_use]
+    pub fn is_worth_a_write(&self) -> bool {
+        self.buffer.len() >= PIECE
     }
 
     /// Writes everything that waits.

@@ -133,6 +133,10 @@ pub(super) async fn run<B: Backend>(
                     connection.receive(&Bytes::from_static(b"{")).await;
                 }
             }
+            // The answers to a burst leave in pieces, so that the client reads while we work.
+            if connection.sink.is_worth_a_write() {
+                connection.sink.flush().await?;
+            }
         }
         connection.sink.flush().await?;
         tokio::select! {

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -75,6 +76,9 @@ pub struct HttpServer {
 
 /// The least that hyper accepts as the size of its buffer.
 const LEAST_BUFFER: usize = 8192;
+
+/// How many headers hyper accepts without being told.
+const OWN_HEADER_LIMIT: usize = 100;
 
 impl HttpServer {
     /// Listens on an address; port 0 picks a free one.
@@ -171,11 +175,7 @@ impl HttpServer {
                     // An answer in two writes waits 40 ms for the peer's ACK without this.
                     let _ = stream.set_nodelay(true);
                     let (shop, closed) = (Arc::clone(&shop), closed.clone());
-                    let connection = greet(shop, acceptor.clone(), stream, peer, closed);
-                    open.spawn(async move {
-                        connection.await;
-                        drop(seat);
-                    });
+                    open.spawn(greet(shop, acceptor.clone(), stream, peer, closed, seat));
                 }
                 (_, Err(error)) if is_passing(&error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -206,17 +206,30 @@ fn is_passing(error: &std::io::Error) -> bool {
         .is_some_and(|code| TOO_MANY_FILES.contains(&code))
 }
 
-/// Where TLS is spoken, first of all its handshake.
+/// Serves a client that has a seat, which is free again when this ends.
 async fn greet<E: Endpoint>(
     shop: Arc<Shop<E>>,
     acceptor: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: SocketAddr,
     closing: watch::Receiver<bool>,
+    _seat: Result<OwnedSemaphorePermit, AcquireError>,
 ) {
-    let Some(acceptor) = acceptor else {
-        return connection(shop, stream, peer, closing).await;
-    };
+    match acceptor {
+        None => connection(shop, stream, peer, closing).await,
+        // In a box, so that a connection without TLS does not pay for its room.
+        Some(acceptor) => Box::pin(secure(shop, acceptor, stream, peer, closing)).await,
+    }
+}
+
+/// Where TLS is spoken, first of all its handshake.
+async fn secure<E: Endpoint>(
+    shop: Arc<Shop<E>>,
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    peer: SocketAddr,
+    closing: watch::Receiver<bool>,
+) {
     let limit = shop.limits.header_timeout;
     match tokio::time::timeout(limit, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => connection(shop, stream, peer, closing).await,
@@ -236,14 +249,21 @@ async fn connection<E: Endpoint>(
         let shop = Arc::clone(&shop);
         async move { Ok::<_, Infallible>(shop.serve(request, peer).await) }
     });
-    let connection = http1::Builder::new()
+    let mut builder = http1::Builder::new();
+    builder
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_timeout)
-        .max_headers(limits.headers)
-        .max_buf_size(limits.header_bytes.max(LEAST_BUFFER))
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    tokio::pin!(connection);
+        .max_buf_size(limits.header_bytes.max(LEAST_BUFFER));
+    // Its own limit costs hyper nothing; any other costs a list of that length for each request.
+    if limits.headers != OWN_HEADER_LIMIT {
+        builder.max_headers(limits.headers);
+    }
+    // Pinned where it is made: a value that moves is given room twice, for as long as the client stays.
+    let mut connection = pin!(
+        builder
+            .serve_connection(TokioIo::new(stream), service)
+            .with_upgrades()
+    );
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = async { drop(closing.wait_for(|is_closing| *is_closing).await) } => {
