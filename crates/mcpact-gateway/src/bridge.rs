@@ -2,6 +2,7 @@
 
 mod caller;
 mod crossing;
+mod ear;
 mod lane;
 mod listens;
 mod parking;

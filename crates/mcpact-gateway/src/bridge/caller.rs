@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use mcpact_spec::LogLevel;
+use mcpact_spec::{Era, LogLevel, Method};
 
 use super::lane::Lane;
 use super::pool::Pool;
@@ -87,6 +87,21 @@ impl Caller {
     pub(super) fn wish_on(&self, wishing: Wishing) {
         // A session opens once.
         let _ = self.wishing.set(Arc::new(wishing));
+    }
+
+    /// The client tells something.
+    pub(super) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
+        if method == Method::Initialized
+            && let Some(wishing) = self.wishing()
+        {
+            wishing.begin(self);
+        }
+        let lane = self.open_lane();
+        let lane = lane.filter(|lane| lane.revision().era() == Era::Legacy);
+        if let Some(lane) = lane.filter(|_| method == Method::RootsListChanged) {
+            let params = params.map(str::to_owned);
+            tokio::spawn(async move { lane.upstream.notify(method, params.as_deref()).await });
+        }
     }
 
     /// Which log messages a legacy client wants of a modern server.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact::server::backend::{Job, Outbox, Session};
+use mcpact::server::backend::Job;
 use mcpact_bridge::plan::{params_up, with_progress_token, with_reported_token};
 use mcpact_bridge::progress::Progress;
 use mcpact_bridge::shape::{ShapeError, lower_error, lower_result, raise_error, raise_result};
@@ -15,6 +15,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use mcpact_wire::scan::ScanError;
 
 use super::caller::Caller;
+use super::ear::Ear;
 use super::lane::Lane;
 use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply, text};
 
@@ -22,8 +23,7 @@ use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply, text};
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) job: Job,
-    pub(super) session: Arc<Session>,
-    pub(super) outbox: Outbox,
+    pub(super) ear: Ear,
 }
 
 /// A request between two revisions.
@@ -52,10 +52,7 @@ impl Waiter {
             _ => return,
         };
         let scope = Scope::Request(self.job.id.clone());
-        if let Some(message) = self.session.note(scope, note.method, &params) {
-            // A client that has gone away is noticed by whoever writes to it.
-            let _ = self.outbox.send(message).await;
-        }
+        self.ear.tell(scope, note.method, &params).await;
     }
 
     /// Progress under the client's own token, rising, in the client's words.

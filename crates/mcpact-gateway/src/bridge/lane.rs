@@ -1,8 +1,8 @@
 //! One connection to the server, and whoever is behind it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcpact::server::backend::{Heard, Outbox, Session};
+use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{Completions, Orphan};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::server::Scope;
@@ -11,6 +11,7 @@ use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::{Semaphore, mpsc};
 
+use super::ear::{Ear, FarEar};
 use super::listens::Listens;
 use super::questions;
 use crate::upstream::{Ask, HeaderBook, Met, Note, Stray, Upstream, text};
@@ -24,18 +25,12 @@ pub(super) struct Lane {
     pub(super) upstream: Upstream,
     pub(super) book: Arc<HeaderBook>,
     pub(super) listens: Listens,
-    owner: Mutex<Option<Owner>>,
+    /// The legacy client whose session this is.
+    owner: Mutex<Option<FarEar>>,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
     /// Calls that may be asked something take turns where a question does not say whose it is.
     pub(super) turn: Arc<Semaphore>,
-}
-
-/// The legacy client whose session this is.
-#[derive(Clone, Debug)]
-struct Owner {
-    session: Weak<Session>,
-    outbox: Outbox,
 }
 
 impl Lane {
@@ -88,16 +83,13 @@ impl Lane {
         self.upstream.answer(&ask.id, Err(&answer)).await;
     }
 
-    fn owner(&self) -> MutexGuard<'_, Option<Owner>> {
+    fn owner(&self) -> MutexGuard<'_, Option<FarEar>> {
         self.owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session belongs to this client, which hears everything.
-    pub(super) fn belong_to(&self, session: &Arc<Session>, outbox: Outbox) {
-        *self.owner() = Some(Owner {
-            session: Arc::downgrade(session),
-            outbox,
-        });
+    pub(super) fn belong_to(&self, ear: &Ear) {
+        *self.owner() = Some(ear.downgrade());
     }
 
     /// Continues where another connection broke off.
@@ -132,22 +124,16 @@ impl Lane {
         }
     }
 
+    fn heard_by(&self) -> Option<Ear> {
+        self.owner().as_ref()?.near()
+    }
+
     fn hear(&self, note: &Note) {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
-        let Some(owner) = self.owner().clone() else {
-            return;
-        };
-        let Some(session) = owner.session.upgrade() else {
-            return;
-        };
-        let Some(message) = session.note(Scope::Connection, note.method, text(&note.params)) else {
-            return;
-        };
-        // A client that does not read misses hints; the next one will do.
-        if !owner.outbox.offer(message) {
-            tracing::debug!(method = %note.method, "the client does not read fast enough");
+        if let Some(ear) = self.heard_by() {
+            ear.hint(Scope::Connection, note.method, text(&note.params));
         }
     }
 
@@ -155,12 +141,8 @@ impl Lane {
     fn asked(self: &Arc<Self>, ask: Ask) {
         let lane = Arc::clone(self);
         tokio::spawn(async move {
-            let owner = lane.owner().clone();
-            let session = owner.as_ref().and_then(|owner| owner.session.upgrade());
-            match (owner, session, ask.method) {
-                (Some(owner), Some(session), Some(method)) => {
-                    lane.put_to(&session, &owner.outbox, &ask, method).await;
-                }
+            match (lane.heard_by(), ask.method) {
+                (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,
                 _ => {
                     let answer = Orphan::NoCall.answer(lane.revision()).encode();
                     lane.upstream.answer(&ask.id, Err(&answer)).await;
@@ -170,20 +152,11 @@ impl Lane {
     }
 
     /// Puts a question of a legacy server to a legacy client, and the answer back.
-    pub(super) async fn put_to(
-        &self,
-        session: &Session,
-        outbox: &Outbox,
-        ask: &Ask,
-        method: Method,
-    ) {
-        let downstream = session
-            .pact()
-            .map_or(Revision::LATEST_LEGACY, |p| p.revision());
-        let answer = match questions::lowered(method, text(&ask.params), downstream) {
+    pub(super) async fn put_to(&self, ear: &Ear, ask: &Ask, method: Method) {
+        let answer = match questions::lowered(method, text(&ask.params), ear.revision()) {
             Ok(params) => {
                 let patience = Patience::default();
-                match session.ask(method, &params, patience, outbox).await {
+                match ear.ask(method, &params, patience).await {
                     Heard::Result(raw) => questions::answer(method, &raw, self.revision()),
                     Heard::Error(raw) => Err(raw),
                     Heard::Lost(why) => Err(error::encode(-32603, why, None)),

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcpact::server::backend::{Outbox, Session};
 use mcpact_bridge::listen::Registry;
 use mcpact_bridge::listen::registry::{Act, ListenKey, Push, RegistryLimits};
 use mcpact_engine::refusal::WireError;
@@ -17,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::Bridge;
 use super::crossing::Crossing;
+use super::ear::Ear;
 use super::lane::Lane;
 use crate::upstream::{Event, Note, Ordered, Reply, Upstream, text};
 
@@ -38,8 +38,7 @@ pub(super) struct Listens {
 /// A stream of a client.
 #[derive(Debug)]
 struct Seat {
-    session: Arc<Session>,
-    outbox: Outbox,
+    ear: Ear,
     end: oneshot::Sender<String>,
 }
 
@@ -104,11 +103,8 @@ impl Bridge {
             match call.next().await {
                 Event::Note(note) => {
                     let scope = Scope::Request(waiter.job.id.clone());
-                    let message = waiter.session.note(scope, note.method, text(&note.params));
-                    if let Some(message) = message {
-                        // A client that has gone is noticed by whoever writes to it.
-                        let _ = waiter.outbox.send(message).await;
-                    }
+                    let params = text(&note.params);
+                    waiter.ear.tell(scope, note.method, params).await;
                 }
                 Event::Done(Reply::Result(_)) => return Ok(farewell(waiter.job.id.raw())),
                 Event::Done(reply) => return crossing.finished(&reply),
@@ -132,8 +128,7 @@ impl Bridge {
             .open(key.clone(), filter, |_| false)?;
         let (end, ended) = oneshot::channel();
         let seat = Seat {
-            session: waiter.session,
-            outbox: waiter.outbox,
+            ear: waiter.ear,
             end,
         };
         lane.listens.seats().insert(key.clone(), seat);
@@ -195,10 +190,7 @@ impl Lane {
             return;
         };
         let scope = Scope::Request(listen.id.clone());
-        if let Some(message) = seat.session.note(scope, method, params) {
-            // A client that does not read misses hints; the next one will do.
-            let _ = seat.outbox.offer(message);
-        }
+        seat.ear.hint(scope, method, params);
     }
 
     /// Whether the server agreed.

@@ -15,6 +15,7 @@ use mcpact_wire::raw::Object;
 use super::Bridge;
 use super::caller::Caller;
 use super::crossing::{Crossing, Waiter, wire_error};
+use super::ear::Ear;
 use super::wishes::Wishing;
 use crate::upstream::text;
 
@@ -44,14 +45,44 @@ impl Backend for Bridge {
             let why = String::from("this conversation has no server");
             return Err(wire_error(error, why, None, job.pact.revision()));
         };
+        self.carry(job, caller, Ear::new(session, outbox)).await
+    }
+
+    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
+        if let Some(caller) = session.state::<Caller>() {
+            self.settle(&caller, &Ear::new(Arc::clone(session), outbox));
+        }
+    }
+
+    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
+        if let Some(caller) = session.state::<Caller>() {
+            caller.observe(method, params);
+        }
+    }
+
+    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        self.shared.book.of(tool)
+    }
+
+    fn stop(&self) {
+        for lane in self.guests().lanes() {
+            tokio::spawn(async move { lane.end_streams().await });
+        }
+    }
+}
+
+impl Bridge {
+    /// Serves one request of a client.
+    pub(super) async fn carry(
+        self: &Arc<Self>,
+        job: Job,
+        caller: Arc<Caller>,
+        ear: Ear,
+    ) -> Result<String, WireError> {
         // Which connection: one that lives, or a new one.
         let lane = caller.lane().await.map_err(|error| error.on_wire())?;
         let crossing = Crossing {
-            waiter: Waiter {
-                job,
-                session,
-                outbox,
-            },
+            waiter: Waiter { job, ear },
             caller,
             lane,
             progress: Progress::default(),
@@ -75,53 +106,17 @@ impl Backend for Bridge {
         }
     }
 
-    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
-        let Some(caller) = session.state::<Caller>() else {
-            return;
-        };
+    /// A legacy client is there to stay, and hears what belongs to no request.
+    pub(super) fn settle(&self, caller: &Caller, ear: &Ear) {
         let Some(lane) = caller.open_lane() else {
             return;
         };
         match lane.revision().era() {
-            Era::Legacy => lane.belong_to(session, outbox),
-            Era::Modern => caller.wish_on(Wishing::new(&lane, session, outbox, self.clock)),
+            Era::Legacy => lane.belong_to(ear),
+            Era::Modern => caller.wish_on(Wishing::new(&lane, ear, self.clock)),
         }
     }
 
-    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
-        let Some(caller) = session.state::<Caller>() else {
-            return;
-        };
-        if method == Method::Initialized
-            && let Some(wishing) = caller.wishing()
-        {
-            wishing.begin(&caller);
-        }
-        if method != Method::RootsListChanged {
-            return;
-        }
-        let params = params.map(str::to_owned);
-        tokio::spawn(async move {
-            if let Some(lane) = caller.open_lane()
-                && lane.revision().era() == Era::Legacy
-            {
-                lane.upstream.notify(method, params.as_deref()).await;
-            }
-        });
-    }
-
-    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
-        self.shared.book.of(tool)
-    }
-
-    fn stop(&self) {
-        for lane in self.guests().lanes() {
-            tokio::spawn(async move { lane.end_streams().await });
-        }
-    }
-}
-
-impl Bridge {
     async fn cross(self: &Arc<Self>, crossing: Crossing) -> Result<String, WireError> {
         let job = &crossing.waiter.job;
         let may_ask = job.method.is_some_and(Method::may_ask_for_input);

@@ -75,12 +75,8 @@ impl Bridge {
         let mut open: FuturesUnordered<_> = questions
             .into_iter()
             .map(|question| async move {
-                let asking = waiter.session.ask(
-                    question.method,
-                    &question.params,
-                    Patience::default(),
-                    &waiter.outbox,
-                );
+                let patience = Patience::default();
+                let asking = waiter.ear.ask(question.method, &question.params, patience);
                 (question.key, asking.await)
             })
             .collect();
@@ -145,8 +141,7 @@ impl Bridge {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
         let lane = std::sync::Arc::clone(&crossing.lane);
-        let session = std::sync::Arc::clone(&crossing.waiter.session);
-        let outbox = crossing.waiter.outbox.clone();
+        let ear = crossing.waiter.ear.clone();
         let mut asked = FuturesUnordered::new();
         loop {
             let event = tokio::select! {
@@ -160,9 +155,9 @@ impl Bridge {
                 Event::Ask(ask) => match ask.method {
                     Some(Method::Ping) => lane.upstream.answer(&ask.id, Ok("{}")).await,
                     Some(method) => {
-                        let (lane, session, outbox) = (&lane, &session, &outbox);
+                        let (lane, ear) = (&lane, &ear);
                         asked.push(async move {
-                            lane.put_to(session, outbox, &ask, method).await;
+                            lane.put_to(ear, &ask, method).await;
                         });
                     }
                     None => lane.refuse(&ask).await,

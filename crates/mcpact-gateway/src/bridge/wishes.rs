@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mcpact::server::backend::{Outbox, Session};
 use mcpact_bridge::input::Backoff;
 use mcpact_bridge::listen::Wishes;
 use mcpact_bridge::listen::wishes::{Act, WishLimits};
@@ -20,6 +19,7 @@ use tokio::task::AbortHandle;
 use super::Clock;
 use super::caller::Caller;
 use super::crossing::{Crossing, stamped, wire_error};
+use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use crate::upstream::{Event, Ordered, text};
 
@@ -37,8 +37,7 @@ pub(super) struct Wishing {
     wishes: Mutex<Wishes>,
     streams: Mutex<HashMap<u64, AbortHandle>>,
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
-    session: Weak<Session>,
-    outbox: Outbox,
+    ear: FarEar,
     clock: Clock,
 }
 
@@ -55,12 +54,9 @@ impl Drop for Wishing {
 }
 
 impl Wishing {
-    pub(super) fn new(lane: &Lane, session: &Arc<Session>, outbox: Outbox, clock: Clock) -> Self {
-        let client = session
-            .pact()
-            .map_or(mcpact_spec::Revision::LATEST_LEGACY, |pact| pact.revision());
+    pub(super) fn new(lane: &Lane, ear: &Ear, clock: Clock) -> Self {
         let server = &lane.upstream.introduction.capabilities;
-        let mut wishes = Wishes::new(client, server, LIMITS);
+        let mut wishes = Wishes::new(ear.revision(), server, LIMITS);
         // Whatever waits for a client without a stream of its own is kept by its front.
         let nothing_yet = wishes.channel_opened();
         debug_assert!(nothing_yet.is_empty());
@@ -68,8 +64,7 @@ impl Wishing {
             wishes: Mutex::new(wishes),
             streams: Mutex::default(),
             waiting: Mutex::default(),
-            session: Arc::downgrade(session),
-            outbox,
+            ear: ear.downgrade(),
             clock,
         }
     }
@@ -100,14 +95,11 @@ impl Wishing {
                     }
                 }
                 Act::Notify { method, params } => {
-                    let Some(session) = self.session.upgrade() else {
+                    let Some(ear) = self.ear.near() else {
                         return;
                     };
                     let params = params.as_deref().unwrap_or("{}");
-                    if let Some(message) = session.note(Scope::Connection, method, params) {
-                        // A client that does not read misses hints; the next one will do.
-                        let _ = self.outbox.offer(message);
-                    }
+                    ear.hint(Scope::Connection, method, params);
                 }
             }
         }
