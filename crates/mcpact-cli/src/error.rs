@@ -1,12 +1,12 @@
 //! Why a command could not do its work.
 
 use mcpact_engine::policy::Profile;
+use mcpact_gateway::nearest;
 use mcpact_spec::Revision;
 use mcpact_wire::model::fault::BodyFault;
 
 use crate::document::{Misfit, Place, Source};
 use crate::exit::Exit;
-use crate::nearest::nearest;
 
 /// A failure, told to the person at the terminal.
 #[derive(Debug, thiserror::Error)]

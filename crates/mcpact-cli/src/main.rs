@@ -10,7 +10,6 @@ mod document;
 mod error;
 mod exit;
 mod explanation;
-mod nearest;
 mod report;
 
 use clap::Parser as _;

@@ -8,10 +8,13 @@
 //! back, from top to bottom.
 
 mod bridge;
+pub mod catalog;
 mod error;
+mod nearest;
 mod target;
 mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
 pub use error::UpstreamError;
+pub use nearest::nearest;
 pub use target::{Local, Target};

@@ -4,7 +4,8 @@
 const MOST_SLIPS: usize = 3;
 
 /// The candidate that differs least from `given`, if any is close enough to be meant.
-pub(crate) fn nearest<'c>(given: &str, candidates: &[&'c str]) -> Option<&'c str> {
+#[must_use]
+pub fn nearest<'c>(given: &str, candidates: &[&'c str]) -> Option<&'c str> {
     if let [part] = candidates
         .iter()
         .filter(|candidate| !given.is_empty() && candidate.contains(given))

@@ -1,0 +1,38 @@
+//! What a person has configured: the gateway's own settings and the servers behind it.
+//!
+//! A text becomes a tree that remembers where everything stands ([`Source`], `syntax`), the tree a
+//! [`Catalog`] or a list of every [`Problem`] in it. Nothing here reads a file or a variable by itself:
+//! what the machine has is asked from [`Surroundings`]. Read [`keys`] first: every key with its kind,
+//! its default and what it does; reader, JSON Schema and manual follow from it.
+
+mod config;
+mod fields;
+pub mod keys;
+mod name;
+mod problem;
+mod read;
+mod secret;
+mod source;
+mod syntax;
+mod tree;
+
+use std::collections::BTreeMap;
+
+pub use config::{
+    CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe, Restarts,
+    RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
+};
+pub use name::{NameFault, ServerName};
+pub use problem::{Problem, Severity};
+pub use read::{Reading, read};
+pub use secret::{Filled, Secret};
+pub use source::{Place, Source, Span};
+
+/// Everything that was configured, checked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Catalog {
+    /// The gateway itself.
+    pub gateway: GatewayConfig,
+    /// The servers, by name; those that are switched off, too.
+    pub servers: BTreeMap<ServerName, ServerConfig>,
+}

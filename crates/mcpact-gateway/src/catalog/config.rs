@@ -1,0 +1,270 @@
+//! What the keys become.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mcpact_engine::client::EraMode;
+use mcpact_engine::policy::{OnUndeclared, Profile};
+use mcpact_spec::Revision;
+
+use super::read;
+use super::secret::{Filled, Secret};
+
+/// The gateway itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayConfig {
+    /// The address that HTTP clients come to.
+    pub listen: SocketAddr,
+    /// The bearer token that clients must show.
+    pub token: Option<Secret>,
+    /// Whether it may listen beyond loopback without a token.
+    pub allow_remote: bool,
+    /// More host names that it answers to.
+    pub allow_hosts: Vec<String>,
+    /// Origins whose pages may call.
+    pub allow_origins: Vec<String>,
+    /// The files with certificate and key.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Whether clients of 2024-11-05 are served on `/sse`.
+    pub sse: bool,
+    /// Whether clients are served on a WebSocket.
+    pub websocket: bool,
+    /// The private socket for `mcpact status` and its like.
+    pub control: Option<PathBuf>,
+    /// When names start with the name of their server.
+    pub names: NameStyle,
+    /// What stands between the name of the server and that of the tool.
+    pub separator: String,
+    /// Whether the file is watched.
+    pub watch: bool,
+    /// How long running calls may take to end.
+    pub drain: Duration,
+    /// The revisions that clients may speak; empty means all.
+    pub revisions: Vec<Revision>,
+    /// The named set of choices.
+    pub profile: Profile,
+    /// Whether wrongly typed capabilities refuse the negotiation.
+    pub strict: bool,
+    /// What happens to notifications that were not negotiated.
+    pub undeclared: OnUndeclared,
+    /// Whether vendor extras are sent.
+    pub announce_extras: bool,
+    /// Capabilities that a client must have.
+    pub require: Vec<String>,
+    /// Which programs may be started.
+    pub commands: CommandRules,
+}
+
+/// When names of tools start with the name of their server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameStyle {
+    /// Always.
+    Prefix,
+    /// Only where two servers use the same name.
+    Flat,
+}
+
+/// Which programs may be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandRules {
+    /// The only ones, by name or folder; empty means every one that is not refused.
+    pub allow: Vec<String>,
+    /// What happens to shells.
+    pub shells: ShellRule,
+}
+
+/// What happens to a server that is started by way of a shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShellRule {
+    /// The config is refused.
+    Refuse,
+    /// It is started, with a warning.
+    Warn,
+}
+
+/// A server behind the gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerConfig {
+    /// How it is reached or started.
+    pub launch: Launch,
+    /// Whether it is served.
+    pub enabled: bool,
+    /// Words by which clients choose it.
+    pub tags: BTreeSet<String>,
+    /// What the names of its tools start with, instead of its name.
+    pub prefix: Option<String>,
+    /// Which of its tools are served.
+    pub tools: ToolFilter,
+    /// How it is spoken to.
+    pub era: EraMode,
+    /// Capabilities that it must have.
+    pub require: Vec<String>,
+    /// How its instances are kept.
+    pub run: RunSettings,
+}
+
+/// How a server is reached or started.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Launch {
+    /// A program that is started.
+    Command(CommandLaunch),
+    /// A server that is reached by HTTP.
+    Url(UrlLaunch),
+    /// A server that is part of the gateway.
+    Builtin(String),
+}
+
+/// A program and how it is started. There is no shell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandLaunch {
+    /// A path, or a name that is looked up in `PATH`.
+    pub program: Filled,
+    /// Its arguments.
+    pub args: Vec<Filled>,
+    /// Its variables, besides the few that every child gets.
+    pub env: BTreeMap<String, Secret>,
+    /// Where it runs.
+    pub cwd: Option<Filled>,
+}
+
+/// An address and what goes with every request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UrlLaunch {
+    /// The address.
+    pub url: Filled,
+    /// The headers.
+    pub headers: BTreeMap<String, Secret>,
+}
+
+/// Which tools of a server are served.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolFilter {
+    /// The only ones; empty means all.
+    pub only: Vec<String>,
+    /// Those that are not.
+    pub hidden: Vec<String>,
+}
+
+/// How the instances of a server are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSettings {
+    /// Who shares an instance.
+    pub strategy: Strategy,
+    /// How long an instance may be idle.
+    pub idle: Duration,
+    /// How many calls an instance may have at a time.
+    pub max_concurrent: usize,
+    /// How many instances may run at a time.
+    pub max_instances: usize,
+    /// How many instances are kept running.
+    pub min_ready: usize,
+    /// How many calls may wait for an instance.
+    pub queue: usize,
+    /// How long a call may wait for an instance.
+    pub queue_wait: Duration,
+    /// How long an instance may take to start.
+    pub start_timeout: Duration,
+    /// How long a call may take.
+    pub call_timeout: Duration,
+    /// How long running calls may take to end.
+    pub drain: Duration,
+    /// How long an instance waits for its client to come back.
+    pub session: Duration,
+    /// How an instance is asked whether it is well.
+    pub health: Health,
+    /// What happens after failures.
+    pub restarts: Restarts,
+}
+
+/// Who shares an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// Everybody; there may be several.
+    Stateless,
+    /// Nobody: every client has its own.
+    Stateful,
+    /// Everybody; it is not stopped when idle.
+    Persistent,
+    /// Everybody; there is only one.
+    Singleton,
+}
+
+/// How an instance is asked whether it is well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// What is asked.
+    pub probe: Probe,
+    /// How often.
+    pub interval: Duration,
+    /// How many bad answers in a row make it failed.
+    pub failures: u32,
+}
+
+/// What an instance is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// `ping` of the legacy era, `server/discover` of the modern one.
+    Auto,
+    /// Nothing.
+    Off,
+    /// `ping`.
+    Ping,
+    /// `server/discover`.
+    Discover,
+    /// A call of this tool without arguments.
+    Tool(String),
+    /// Reading this resource.
+    Resource(String),
+}
+
+/// What happens after failures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restarts {
+    /// The first pause.
+    pub backoff: Duration,
+    /// The longest pause.
+    pub backoff_max: Duration,
+    /// How many failures suspend the server.
+    pub failures: u32,
+    /// For how long a failure counts.
+    pub window: Duration,
+    /// How long a suspended server is left alone.
+    pub suspend: Duration,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> Self {
+        read::default_gateway()
+    }
+}
+
+impl Default for RunSettings {
+    fn default() -> Self {
+        read::default_run()
+    }
+}
+
+impl Default for CommandRules {
+    fn default() -> Self {
+        read::default_gateway().commands
+    }
+}
+
+impl ServerConfig {
+    /// A server with the defaults of everything but its launch.
+    #[must_use]
+    pub fn new(launch: Launch) -> Self {
+        Self {
+            launch,
+            enabled: true,
+            tags: BTreeSet::new(),
+            prefix: None,
+            tools: ToolFilter::default(),
+            era: EraMode::Auto,
+            require: Vec::new(),
+            run: RunSettings::default(),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Reads a table by its keys. Whatever is wrong becomes a finding, and the default takes its place, so
+//! that one reading finds everything.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::keys::{self, Key, Kind};
+use super::problem::Findings;
+use super::secret::Filled;
+use super::source::Span;
+use super::tree::{Member, Node, Table, Value};
+use crate::nearest::nearest;
+
+/// A table of the config and the keys that it may have.
+pub(super) struct Fields<'t, 'f> {
+    table: &'t Table,
+    keys: &'static [Key],
+    pub(super) findings: &'f mut Findings,
+}
+
+/// A text and where it stands.
+pub(super) struct Text<'t> {
+    pub(super) filled: &'t Filled,
+    pub(super) span: Span,
+}
+
+impl<'t, 'f> Fields<'t, 'f> {
+    /// Looks at a table; keys that it must not have are findings. `what` names the table.
+    pub(super) fn new(
+        table: &'t Table,
+        keys: &'static [Key],
+        what: &str,
+        findings: &'f mut Findings,
+    ) -> Self {
+        for member in &table.0 {
+            if keys::find(keys, &member.key).is_none() {
+                unknown(member, keys, what, findings);
+            }
+        }
+        Self {
+            table,
+            keys,
+            findings,
+        }
+    }
+
+    /// The member with this key, unless it says nothing.
+    pub(super) fn member(&self, name: &str) -> Option<&'t Member> {
+        let member = self.table.member(name)?;
+        (member.node.value != Value::Null).then_some(member)
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        keys::find(self.keys, name).map(|key| key.kind)
+    }
+
+    fn mismatch(&mut self, name: &str, node: &Node, wanted: &str) {
+        let message = format!("`{name}` is {}, but should be {wanted}", node.kind());
+        self.findings.error(node.span, message);
+    }
+
+    /// A text, if there is one.
+    pub(super) fn text(&mut self, name: &str) -> Option<Text<'t>> {
+        let node = &self.member(name)?.node;
+        let Some(filled) = node.text() else {
+            self.mismatch(name, node, "a text");
+            return None;
+        };
+        if filled.value().is_empty() {
+            let problem = self.findings.error(node.span, format!("`{name}` is empty"));
+            problem.remedy("leave the key out, or say something");
+            return None;
+        }
+        Some(Text {
+            filled,
+            span: node.span,
+        })
+    }
+
+    /// A text that has a default.
+    pub(super) fn text_or_default(&mut self, name: &str) -> String {
+        match self.text(name) {
+            Some(text) => text.filled.value().to_owned(),
+            None => match self.kind(name) {
+                Some(Kind::Text {
+                    default: Some(default),
+                }) => default.to_owned(),
+                _ => String::new(),
+            },
+        }
+    }
+
+    /// A list of texts.
+    pub(super) fn texts(&mut self, name: &str) -> Vec<Text<'t>> {
+        let Some(member) = self.member(name) else {
+            return Vec::new();
+        };
+        let Value::List(items) = &member.node.value else {
+            self.mismatch(name, &member.node, "a list of texts");
+            return Vec::new();
+        };
+        let mut texts = Vec::new();
+        for item in items {
+            match item.text() {
+                Some(filled) => texts.push(Text {
+                    filled,
+                    span: item.span,
+                }),
+                None => {
+                    let message = format!(
+                        "`{name}` has {} in it, but should be a list of texts",
+                        item.kind()
+                    );
+                    self.findings
+                        .error(item.span, message)
+                        .remedy("write it in quotes");
+                }
+            }
+        }
+        texts
+    }
+
+    /// A list of texts, without their places.
+    pub(super) fn words(&mut self, name: &str) -> Vec<String> {
+        let texts = self.texts(name).into_iter();
+        texts.map(|text| text.filled.value().to_owned()).collect()
+    }
+
+    /// A table of texts.
+    pub(super) fn text_table(&mut self, name: &str) -> BTreeMap<&'t str, Text<'t>> {
+        let Some(member) = self.member(name) else {
+            return BTreeMap::new();
+        };
+        let Value::Table(table) = &member.node.value else {
+            self.mismatch(name, &member.node, "a table of texts");
+            return BTreeMap::new();
+        };
+        let mut texts = BTreeMap::new();
+        for Member { key, node, .. } in &table.0 {
+            match node.text() {
+                Some(filled) => {
+                    let span = node.span;
+                    texts.insert(key.as_str(), Text { filled, span });
+                }
+                None => {
+                    let message =
+                        format!("`{name}.{key}` is {}, but should be a text", node.kind());
+                    self.findings
+                        .error(node.span, message)
+                        .remedy("write it in quotes");
+                }
+            }
+        }
+        texts
+    }
+
+    /// True or false.
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        if let Some(member) = self.member(name) {
+            if let Value::Flag(flag) = member.node.value {
+                return flag;
+            }
+            self.mismatch(name, &member.node, "true or false");
+        }
+        matches!(self.kind(name), Some(Kind::Flag { default: true }))
+    }
+
+    /// A whole number within its limits.
+    pub(super) fn count(&mut self, name: &str) -> u32 {
+        let Some(Kind::Count {
+            least,
+            most,
+            default,
+        }) = self.kind(name)
+        else {
+            return 0;
+        };
+        let Some(member) = self.member(name) else {
+            return default;
+        };
+        let given = match member.node.value {
+            Value::Whole(given) => u32::try_from(given).ok(),
+            _ => None,
+        };
+        match given {
+            Some(given) if (least..=most).contains(&given) => given,
+            Some(_) | None => {
+                let wanted = format!("`{name}` should be a whole number from {least} to {most}");
+                let problem = self.findings.error(member.node.span, wanted);
+                problem.remedy(format!("without the key it is {default}"));
+                default
+            }
+        }
+    }
+
+    /// A duration within its limits.
+    pub(super) fn seconds(&mut self, name: &str) -> Duration {
+        let Some(Kind::Seconds {
+            least,
+            most,
+            default,
+        }) = self.kind(name)
+        else {
+            return Duration::ZERO;
+        };
+        let given = self
+            .member(name)
+            .map(|member| (seconds(&member.node), member));
+        let chosen = match given {
+            None => default,
+            Some((Some(given), _)) if (least..=most).contains(&given) => given,
+            Some((_, member)) => {
+                let wanted =
+                    format!("`{name}` should be a number of seconds from {least} to {most}");
+                let problem = self.findings.error(member.node.span, wanted);
+                problem.remedy(format!("without the key it is {default}"));
+                default
+            }
+        };
+        Duration::try_from_secs_f64(chosen).unwrap_or_default()
+    }
+
+    /// One of a few words.
+    pub(super) fn choice(&mut self, name: &str) -> &'static str {
+        let Some(Kind::Choice { of, default }) = self.kind(name) else {
+            return "";
+        };
+        match self.text(name) {
+            None => default,
+            Some(text) => self.one_of(name, &text, of).unwrap_or(default),
+        }
+    }
+
+    /// A list of a few words.
+    pub(super) fn choices(&mut self, name: &str) -> Vec<&'static str> {
+        let Some(Kind::Choices { of }) = self.kind(name) else {
+            return Vec::new();
+        };
+        let texts = self.texts(name);
+        let known = texts.iter().filter_map(|text| self.one_of(name, text, of));
+        known.collect()
+    }
+
+    fn one_of(
+        &mut self,
+        name: &str,
+        text: &Text<'_>,
+        of: &'static [&'static str],
+    ) -> Option<&'static str> {
+        let given = text.filled.value();
+        let known = of.iter().copied().find(|word| *word == given);
+        if known.is_none() {
+            let message = format!("`{}` is unknown as `{name}`", text.filled);
+            let problem = self.findings.error(text.span, message);
+            problem.remedy(one_of(given, of));
+        }
+        known
+    }
+
+    /// A table inside this one; empty when it is not there.
+    pub(super) fn table(&mut self, name: &str) -> Option<&'t Table> {
+        let member = self.member(name)?;
+        match member.node.table() {
+            Some(table) => Some(table),
+            None => {
+                self.mismatch(name, &member.node, "a table");
+                None
+            }
+        }
+    }
+}
+
+fn seconds(node: &Node) -> Option<f64> {
+    match node.value {
+        Value::Whole(given) => u32::try_from(given).ok().map(f64::from),
+        Value::Fraction(given) => Some(given),
+        _ => None,
+    }
+}
+
+fn unknown(member: &Member, keys: &'static [Key], what: &str, findings: &mut Findings) {
+    let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
+    let message = format!("unknown key `{}` in {what}", member.key);
+    let problem = findings.error(member.key_span, message);
+    problem.remedy(match nearest(&member.key, &names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known keys: {}", quoted(&names)),
+    });
+}
+
+/// What somebody may have meant, or else everything that there is.
+pub(super) fn one_of(given: &str, all: &[&str]) -> String {
+    match nearest(given, all) {
+        Some(near) => format!("did you mean `{near}`? It may be {}", quoted(all)),
+        None => format!("it may be {}", quoted(all)),
+    }
+}
+
+fn quoted(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
+}

@@ -1,0 +1,92 @@
+//! What is wrong with a config, and what to do about it.
+
+use super::source::{Source, Span};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Nothing to do, but good to know.
+    Note,
+    /// It works, and should be looked at.
+    Warning,
+    /// The config cannot be used.
+    Error,
+}
+
+impl Severity {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One thing that is wrong, with its place, its cause and its remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where it stands.
+    pub span: Span,
+    /// What is wrong. No value of a variable and no secret stands in it.
+    pub message: String,
+    /// What to do.
+    pub remedy: Option<String>,
+}
+
+impl Problem {
+    /// One line: file, line, column, what is wrong and what to do.
+    #[must_use]
+    pub fn in_one_line(&self, source: &Source) -> String {
+        let place = source.place(self.span.start);
+        let severity = self.severity.as_str();
+        let mut line = format!("{}:{place}: {severity}: {}", source.name, self.message);
+        if let Some(remedy) = &self.remedy {
+            line.push_str("; ");
+            line.push_str(remedy);
+        }
+        line
+    }
+}
+
+/// Problems as they are found.
+#[derive(Debug, Default)]
+pub(super) struct Findings(Vec<Problem>);
+
+impl Findings {
+    pub(super) fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Problem {
+        self.add(Severity::Error, span, message.into())
+    }
+
+    fn add(&mut self, severity: Severity, span: Span, message: String) -> &mut Problem {
+        let at = self.0.len();
+        self.0.push(Problem {
+            severity,
+            span,
+            message,
+            remedy: None,
+        });
+        &mut self.0[at]
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        self.0.iter().any(|found| found.severity == Severity::Error)
+    }
+
+    /// All of them, in the order of the text.
+    pub(super) fn finish(mut self) -> Vec<Problem> {
+        self.0.sort_by_key(|found| found.span.start);
+        self.0
+    }
+}
+
+impl Problem {
+    /// Says what to do.
+    pub(super) fn remedy(&mut self, text: impl Into<String>) {
+        self.remedy = Some(text.into());
+    }
+}

@@ -1,0 +1,170 @@
+//! `[gateway]`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use mcpact_engine::policy::{OnUndeclared, Profile};
+use mcpact_spec::Revision;
+
+use crate::catalog::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
+use crate::catalog::fields::Fields;
+use crate::catalog::keys;
+use crate::catalog::problem::Findings;
+use crate::catalog::secret::Secret;
+use crate::catalog::tree::Table;
+
+/// What is listened on when the config is wrong about it.
+const USUAL: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 6272);
+
+/// The shortest token that is not guessed.
+const SHORTEST_TOKEN: usize = 16;
+
+pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
+    let mut fields = Fields::new(table, keys::GATEWAY, "`[gateway]`", findings);
+    let listen = listen(&mut fields);
+    let token = token(&mut fields);
+    let allow_remote = fields.flag("allow_remote");
+    if !(listen.ip().is_loopback() || allow_remote || token.is_some()) {
+        remote(&mut fields);
+    }
+    let commands = fields.table("commands");
+    GatewayConfig {
+        listen,
+        token,
+        allow_remote,
+        allow_hosts: fields.words("allow_hosts"),
+        allow_origins: origins(&mut fields),
+        tls: tls(&mut fields),
+        sse: fields.flag("sse"),
+        websocket: fields.flag("websocket"),
+        control: path(&mut fields, "control"),
+        names: match fields.choice("names") {
+            "flat" => NameStyle::Flat,
+            _ => NameStyle::Prefix,
+        },
+        separator: separator(&mut fields),
+        watch: fields.flag("watch"),
+        drain: fields.seconds("drain_seconds"),
+        revisions: revisions(&mut fields),
+        profile: Profile::parse(fields.choice("profile")).unwrap_or(Profile::Spec),
+        strict: fields.flag("strict"),
+        undeclared: match fields.choice("undeclared") {
+            "warn" => OnUndeclared::Warn,
+            "error" => OnUndeclared::Error,
+            "disconnect" => OnUndeclared::Disconnect,
+            _ => OnUndeclared::Drop,
+        },
+        announce_extras: fields.flag("announce_extras"),
+        require: fields.words("require"),
+        commands: command_rules(commands.unwrap_or(&Table::default()), fields.findings),
+    }
+}
+
+fn listen(fields: &mut Fields<'_, '_>) -> SocketAddr {
+    let given = fields.text_or_default("listen");
+    given.parse().unwrap_or_else(|_| {
+        if let Some(text) = fields.text("listen") {
+            let message = format!("`{}` is no address to listen on", text.filled);
+            let problem = fields.findings.error(text.span, message);
+            problem.remedy("an IP address and a port are needed, such as `127.0.0.1:6272`");
+        }
+        USUAL
+    })
+}
+
+fn remote(fields: &mut Fields<'_, '_>) {
+    let Some(text) = fields.text("listen") else {
+        return;
+    };
+    let message = format!(
+        "`{}` can be reached from other machines, and there is no token",
+        text.filled
+    );
+    let problem = fields.findings.error(text.span, message);
+    problem.remedy(
+        "listen on `127.0.0.1` or `[::1]`, set `token`, or say `allow_remote = true` if whoever reaches it may use it",
+    );
+}
+
+fn token(fields: &mut Fields<'_, '_>) -> Option<Secret> {
+    let text = fields.text("token")?;
+    let value = text.filled.value();
+    if value.len() < SHORTEST_TOKEN || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let problem = fields.findings.error(text.span, "this token is too weak");
+        problem.remedy(format!(
+            "a token has at least {SHORTEST_TOKEN} visible ASCII characters; `openssl rand -hex 32` makes one"
+        ));
+    }
+    Some(Secret::new(value))
+}
+
+fn origins(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let texts = fields.texts("allow_origins");
+    for text in &texts {
+        let value = text.filled.value();
+        let host = value
+            .strip_prefix("https://")
+            .or_else(|| value.strip_prefix("http://"));
+        if host.is_none_or(|host| host.is_empty() || host.contains(['/', '*', '@'])) {
+            let message = format!("`{}` is no origin", text.filled);
+            let problem = fields.findings.error(text.span, message);
+            problem.remedy("scheme, host and port are needed, such as `https://app.example`");
+        }
+    }
+    let texts = texts.into_iter();
+    texts.map(|text| text.filled.value().to_owned()).collect()
+}
+
+fn path(fields: &mut Fields<'_, '_>, name: &str) -> Option<PathBuf> {
+    let text = fields.text(name)?;
+    Some(PathBuf::from(text.filled.value()))
+}
+
+fn tls(fields: &mut Fields<'_, '_>) -> Option<(PathBuf, PathBuf)> {
+    match (path(fields, "tls_cert"), path(fields, "tls_key")) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        (cert, _) => {
+            let (there, missing) = match cert {
+                Some(_) => ("tls_cert", "tls_key"),
+                None => ("tls_key", "tls_cert"),
+            };
+            if let Some(member) = fields.member(there) {
+                let message = format!("`{there}` is of no use without `{missing}`");
+                fields.findings.error(member.key_span, message);
+            }
+            None
+        }
+    }
+}
+
+fn separator(fields: &mut Fields<'_, '_>) -> String {
+    let separator = fields.text_or_default("separator");
+    let fits = (1..=4).contains(&separator.len())
+        && separator
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    if !fits && let Some(text) = fields.text("separator") {
+        let message = format!("`{}` cannot stand in the name of a tool", text.filled);
+        let problem = fields.findings.error(text.span, message);
+        problem.remedy("one to four of the letters, digits, `-`, `_` and `.`");
+    }
+    separator
+}
+
+fn revisions(fields: &mut Fields<'_, '_>) -> Vec<Revision> {
+    let words = fields.choices("revisions").into_iter();
+    words.filter_map(Revision::parse).collect()
+}
+
+fn command_rules(table: &Table, findings: &mut Findings) -> CommandRules {
+    let mut fields = Fields::new(table, keys::COMMANDS, "`[gateway.commands]`", findings);
+    CommandRules {
+        allow: fields.words("allow"),
+        shells: match fields.choice("shells") {
+            "warn" => ShellRule::Warn,
+            _ => ShellRule::Refuse,
+        },
+    }
+}

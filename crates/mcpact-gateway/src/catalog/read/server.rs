@@ -1,0 +1,278 @@
+//! `[servers.NAME]`.
+
+use std::collections::BTreeMap;
+
+use http::{HeaderName, HeaderValue, Uri};
+use mcpact_engine::client::EraMode;
+use mcpact_spec::Revision;
+
+use crate::catalog::config::{
+    CommandLaunch, Health, Launch, Probe, Restarts, RunSettings, ServerConfig, Strategy,
+    ToolFilter, UrlLaunch,
+};
+use crate::catalog::fields::{Fields, Text};
+use crate::catalog::keys;
+use crate::catalog::name::ServerName;
+use crate::catalog::problem::Findings;
+use crate::catalog::secret::Secret;
+use crate::catalog::source::Span;
+use crate::catalog::tree::Table;
+
+/// The keys that say what a server is, and the keys that only one of them understands.
+const LAUNCHES: [(&str, &[&str]); 3] = [
+    ("command", &["args", "env", "env_file", "inherit", "cwd"]),
+    ("url", &["headers"]),
+    ("builtin", &[]),
+];
+
+pub(super) fn read(
+    name: &ServerName,
+    span: Span,
+    table: &Table,
+    findings: &mut Findings,
+) -> Option<ServerConfig> {
+    let what = format!("server `{name}`");
+    let mut fields = Fields::new(table, keys::SERVER, &what, findings);
+    let launch = launch(name, span, &mut fields);
+    let config = ServerConfig {
+        enabled: fields.flag("enabled"),
+        tags: fields.words("tags").into_iter().collect(),
+        prefix: prefix(&mut fields),
+        tools: ToolFilter {
+            only: fields.words("tools"),
+            hidden: fields.words("hidden_tools"),
+        },
+        era: era(fields.choice("era")),
+        require: fields.words("require"),
+        run: run_settings(&mut fields),
+        launch: launch?,
+    };
+    Some(config)
+}
+
+fn launch(name: &ServerName, span: Span, fields: &mut Fields<'_, '_>) -> Option<Launch> {
+    let given: Vec<_> = LAUNCHES
+        .iter()
+        .filter_map(|(key, own)| Some((*key, *own, fields.member(key)?)))
+        .collect();
+    let &[(key, own, _)] = given.as_slice() else {
+        if let [(first, ..), (second, _, member), ..] = given.as_slice() {
+            let message = format!("server `{name}` has both `{first}` and `{second}`");
+            let problem = fields.findings.error(member.key_span, message);
+            problem.remedy("keep one of them: a server is started, reached by HTTP, or built in");
+        } else {
+            let message = format!("server `{name}` has neither `command` nor `url` nor `builtin`");
+            let problem = fields.findings.error(span, message);
+            problem.remedy("say which program to start, such as `command = \"npx\"`, or which address to ask, such as `url = \"https://tickets.example/mcp\"`");
+        }
+        return None;
+    };
+    for stray in LAUNCHES.iter().flat_map(|(_, keys)| *keys) {
+        if let Some(member) = fields.member(stray)
+            && !own.contains(stray)
+        {
+            let message = format!("`{stray}` means nothing beside `{key}`");
+            fields
+                .findings
+                .error(member.key_span, message)
+                .remedy("leave it out");
+        }
+    }
+    match key {
+        "command" => command(fields).map(Launch::Command),
+        "url" => url(fields).map(Launch::Url),
+        _ => {
+            let text = fields.text("builtin")?;
+            Some(Launch::Builtin(text.filled.value().to_owned()))
+        }
+    }
+}
+
+fn command(fields: &mut Fields<'_, '_>) -> Option<CommandLaunch> {
+    let args = fields.texts("args").into_iter();
+    let args = args.map(|text| text.filled.clone()).collect();
+    let env = environment(fields);
+    let cwd = fields.text("cwd").map(|text| text.filled.clone());
+    Some(CommandLaunch {
+        program: fields.text("command")?.filled.clone(),
+        args,
+        env,
+        cwd,
+    })
+}
+
+fn environment(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
+    let mut env = BTreeMap::new();
+    for (name, text) in fields.text_table("env") {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!("`{name}` is no name of a variable");
+            fields.findings.error(text.span, message);
+        }
+        env.insert(name.to_owned(), Secret::new(text.filled.value()));
+    }
+    env
+}
+
+fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
+    let headers = headers(fields);
+    let text = fields.text("url")?;
+    if let Some(fault) = url_fault(text.filled.value()) {
+        let message = format!("`{}` {fault}", text.filled);
+        let problem = fields.findings.error(text.span, message);
+        problem.remedy("an address such as `https://tickets.example/mcp` is needed");
+    }
+    Some(UrlLaunch {
+        url: text.filled.clone(),
+        headers,
+    })
+}
+
+fn url_fault(text: &str) -> Option<&'static str> {
+    let Ok(uri) = text.parse::<Uri>() else {
+        return Some("is no address");
+    };
+    match uri.scheme_str() {
+        Some("http" | "https") => match uri.authority() {
+            Some(authority) if authority.as_str().contains('@') => {
+                Some("has a password in it, which logs would show; put it into `headers`")
+            }
+            Some(authority) if !authority.host().is_empty() => None,
+            Some(_) | None => Some("names no host"),
+        },
+        Some(_) | None => Some("does not start with `http://` or `https://`"),
+    }
+}
+
+fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
+    let mut headers = BTreeMap::new();
+    for (name, Text { filled, span }) in fields.text_table("headers") {
+        if HeaderName::try_from(name).is_err() {
+            fields
+                .findings
+                .error(span, format!("`{name}` is no name of a header"));
+        }
+        if HeaderValue::from_str(filled.value()).is_err() {
+            let message =
+                format!("the value of header `{name}` has characters that no header may have");
+            fields.findings.error(span, message);
+        }
+        headers.insert(name.to_owned(), Secret::new(filled.value()));
+    }
+    headers
+}
+
+fn prefix(fields: &mut Fields<'_, '_>) -> Option<String> {
+    let text = fields.text("prefix")?;
+    if let Err(fault) = ServerName::parse(text.filled.value()) {
+        let problem = fields.findings.error(text.span, fault.to_string());
+        problem.remedy("a prefix has letters, digits, `-` and `_`");
+    }
+    Some(text.filled.value().to_owned())
+}
+
+fn era(word: &str) -> EraMode {
+    match word {
+        "legacy" => EraMode::Legacy,
+        "modern" => EraMode::Modern,
+        word => Revision::parse(word).map_or(EraMode::Auto, EraMode::Pin),
+    }
+}
+
+/// How the instances are kept.
+pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
+    let run = RunSettings {
+        strategy: match fields.choice("strategy") {
+            "stateful" => Strategy::Stateful,
+            "persistent" => Strategy::Persistent,
+            "singleton" => Strategy::Singleton,
+            _ => Strategy::Stateless,
+        },
+        idle: fields.seconds("idle_seconds"),
+        max_concurrent: fields.count("max_concurrent") as usize,
+        max_instances: fields.count("max_instances") as usize,
+        min_ready: fields.count("min_ready") as usize,
+        queue: fields.count("queue") as usize,
+        queue_wait: fields.seconds("queue_seconds"),
+        start_timeout: fields.seconds("start_seconds"),
+        call_timeout: fields.seconds("call_seconds"),
+        drain: fields.seconds("drain_seconds"),
+        session: fields.seconds("session_seconds"),
+        health: Health {
+            probe: probe(fields),
+            interval: fields.seconds("health_seconds"),
+            failures: fields.count("health_failures"),
+        },
+        restarts: Restarts {
+            backoff: fields.seconds("backoff_seconds"),
+            backoff_max: fields.seconds("backoff_max_seconds"),
+            failures: fields.count("failures"),
+            window: fields.seconds("failure_seconds"),
+            suspend: fields.seconds("suspend_seconds"),
+        },
+    };
+    contradictions(&run, fields);
+    run
+}
+
+fn probe(fields: &mut Fields<'_, '_>) -> Probe {
+    let given = fields.text_or_default("health");
+    match given.split_once(':') {
+        Some(("tool", name)) if !name.is_empty() => return Probe::Tool(name.to_owned()),
+        Some(("resource", uri)) if !uri.is_empty() => return Probe::Resource(uri.to_owned()),
+        Some(_) | None => {}
+    }
+    match given.as_str() {
+        "auto" => Probe::Auto,
+        "off" => Probe::Off,
+        "ping" => Probe::Ping,
+        "discover" => Probe::Discover,
+        _ => {
+            if let Some(text) = fields.text("health") {
+                let message = format!("`{}` is unknown as `health`", text.filled);
+                let problem = fields.findings.error(text.span, message);
+                problem.remedy(
+                    "it may be `auto`, `off`, `ping`, `discover`, `tool:NAME` or `resource:URI`",
+                );
+            }
+            Probe::Auto
+        }
+    }
+}
+
+/// What is possible for each key alone, but not together.
+fn contradictions(run: &RunSettings, fields: &mut Fields<'_, '_>) {
+    let most = match run.strategy {
+        Strategy::Singleton => 1,
+        Strategy::Stateless | Strategy::Stateful | Strategy::Persistent => run.max_instances,
+    };
+    if run.min_ready > most
+        && let Some(member) = fields.member("min_ready")
+    {
+        let message = format!(
+            "{} instances cannot be ready: at most {most} may run",
+            run.min_ready
+        );
+        let problem = fields.findings.error(member.node.span, message);
+        problem.remedy("lower `min_ready`, or raise `max_instances`");
+    }
+    if run.strategy == Strategy::Singleton
+        && run.max_instances > 1
+        && let Some(member) = fields.member("max_instances")
+    {
+        let problem = fields
+            .findings
+            .error(member.node.span, "a `singleton` has one instance");
+        problem.remedy("leave `max_instances` out, or choose `strategy = \"stateless\"`");
+    }
+    if run.restarts.backoff > run.restarts.backoff_max
+        && let Some(member) = fields
+            .member("backoff_max_seconds")
+            .or_else(|| fields.member("backoff_seconds"))
+    {
+        let problem = fields.findings.error(
+            member.node.span,
+            "the longest pause is shorter than the first",
+        );
+        problem.remedy("raise `backoff_max_seconds`, or lower `backoff_seconds`");
+    }
+}

@@ -1,0 +1,229 @@
+use std::time::Duration;
+
+use mcpact_engine::client::EraMode;
+use mcpact_spec::Revision;
+
+use super::*;
+use crate::catalog::config::{Launch, Probe, Strategy};
+
+fn found(text: &str) -> Vec<String> {
+    let source = Source::new("mcpact.toml", text);
+    let problems = read(&source).problems;
+    problems
+        .iter()
+        .map(|found| found.in_one_line(&source))
+        .collect()
+}
+
+fn taken(text: &str) -> Catalog {
+    let reading = read(&Source::new("mcpact.toml", text));
+    reading
+        .catalog
+        .unwrap_or_else(|| panic!("{:?}", reading.problems))
+}
+
+const EXAMPLE: &str = r#"
+[gateway]
+listen = "127.0.0.1:6272"
+
+[servers.files]
+command = "npx"
+args = ["-y", "@modelcontextprotocol/server-filesystem@2026.1.14", "docs"]
+strategy = "stateful"
+idle_seconds = 0.5
+max_concurrent = 2
+max_instances = 3
+min_ready = 1
+era = "2025-06-18"
+env = { TOKEN = "hunter2" }
+health = "tool:echo"
+
+[servers.tickets]
+url = "https://tickets.example/mcp"
+headers = { Authorization = "Bearer hunter2" }
+enabled = false
+"#;
+
+/// K1: the native file, with everything where it belongs.
+#[test]
+fn the_native_file_is_read() {
+    let catalog = taken(EXAMPLE);
+    let files = &catalog.servers["files"];
+    let Launch::Command(command) = &files.launch else {
+        panic!("{files:?}");
+    };
+    assert_eq!(command.program.value(), "npx");
+    assert_eq!(command.args.len(), 3);
+    assert_eq!(command.env["TOKEN"].reveal(), "hunter2");
+    assert_eq!(files.era, EraMode::Pin(Revision::V2025_06_18));
+    assert_eq!(files.run.strategy, Strategy::Stateful);
+    assert_eq!(files.run.idle, Duration::from_millis(500));
+    assert_eq!(files.run.health.probe, Probe::Tool("echo".into()));
+    let tickets = &catalog.servers["tickets"];
+    assert!(!tickets.enabled);
+    assert_eq!(tickets.run, RunSettings::default());
+}
+
+/// K5: neither `Debug` of a catalog nor a problem shows what stands in variables and headers.
+#[test]
+fn no_secret_is_shown() {
+    let shown = format!("{:?}", taken(EXAMPLE));
+    assert!(!shown.contains("hunter2"), "{shown}");
+    let wrong = found(
+        "[gateway]\ntoken = \"hunter2\"\n[servers.a]\nurl = \"http://a/\"\nheaders = { A = \"hunter2\\u0001\" }",
+    );
+    assert_eq!(wrong.len(), 2);
+    assert!(!wrong.concat().contains("hunter2"), "{wrong:?}");
+}
+
+/// K10: what is not said has a safe default.
+#[test]
+fn defaults_are_safe() {
+    let gateway = Catalog::default().gateway;
+    assert!(gateway.listen.ip().is_loopback());
+    assert!(!gateway.allow_remote);
+    assert_eq!(gateway.listen, "127.0.0.1:6272".parse().unwrap());
+    let run = RunSettings::default();
+    assert_eq!(
+        (run.max_instances, run.max_concurrent, run.min_ready),
+        (4, 8, 0)
+    );
+    assert_eq!(run.idle, Duration::from_secs(300));
+}
+
+/// K1: unknown keys are refused with their place and the nearest known key; everything is found at once.
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let text = "\
+[gatway]
+[gateway]
+listn = \"127.0.0.1:1\"
+[servers.a]
+comand = \"npx\"
+[servers.b]
+command = \"npx\"
+max_concurent = 3
+max_instances = 0
+era = \"modrn\"
+args = [\"a\", 1]
+";
+    let found = found(text);
+    let expected = [
+        "mcpact.toml:1:2: error: unknown key `gatway` in the config; did you mean `gateway`?",
+        "mcpact.toml:3:1: error: unknown key `listn` in `[gateway]`; did you mean `listen`?",
+        "mcpact.toml:4:10: error: server `a` has neither `command` nor `url` nor `builtin`",
+        "mcpact.toml:5:1: error: unknown key `comand` in server `a`; did you mean `command`?",
+        "mcpact.toml:8:1: error: unknown key `max_concurent` in server `b`; did you mean `max_concurrent`?",
+        "mcpact.toml:9:17: error: `max_instances` should be a whole number from 1 to 1000",
+        "mcpact.toml:10:7: error: `modrn` is unknown as `era`; did you mean `modern`?",
+        "mcpact.toml:11:14: error: `args` has a number in it",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
+
+/// K1: what is possible for each key alone, but not together.
+#[test]
+fn contradictions_are_found() {
+    let sheet: &[(&str, &str)] = &[
+        (
+            "command = \"a\"\nurl = \"http://a/\"",
+            "has both `command` and `url`",
+        ),
+        ("url = \"a b\"", "`a b` is no address"),
+        ("url = \"ftp://a/\"", "does not start with `http://`"),
+        ("url = \"http:///x\"", "no address"),
+        ("url = \"http://u:p@a/\"", "has a password in it"),
+        (
+            "url = \"http://a/\"\nargs = [\"a\"]",
+            "`args` means nothing beside `url`",
+        ),
+        (
+            "command = \"a\"\nmin_ready = 5",
+            "5 instances cannot be ready: at most 4 may run",
+        ),
+        (
+            "command = \"a\"\nstrategy = \"singleton\"\nmin_ready = 2",
+            "at most 1 may run",
+        ),
+        (
+            "command = \"a\"\nstrategy = \"singleton\"\nmax_instances = 2",
+            "a `singleton` has one instance",
+        ),
+        (
+            "command = \"a\"\nidle_seconds = 0",
+            "`idle_seconds` should be a number of seconds",
+        ),
+        (
+            "command = \"a\"\nqueue = -1",
+            "`queue` should be a whole number",
+        ),
+        (
+            "command = \"a\"\nbackoff_seconds = 9\nbackoff_max_seconds = 3",
+            "shorter than the first",
+        ),
+        ("command = \"\"", "`command` is empty"),
+        ("command = 1", "`command` is a number, but should be a text"),
+        (
+            "command = \"a\"\nhealth = \"tool:\"",
+            "`tool:` is unknown as `health`",
+        ),
+        (
+            "command = \"a\"\nprefix = \"a b\"",
+            "` ` cannot stand in the name",
+        ),
+        ("command = \"a\"\nenv = { A = 1 }", "`env.A` is a number"),
+        (
+            "command = \"a\"\nenv = { \"A=B\" = \"1\" }",
+            "`A=B` is no name of a variable",
+        ),
+        (
+            "url = \"http://a/\"\nheaders = { \"A B\" = \"1\" }",
+            "`A B` is no name of a header",
+        ),
+        ("strategy = \"stateless\"", "has neither `command`"),
+        (
+            "command = \"a\"\nenabled = \"no\"",
+            "`enabled` is a text, but should be true or false",
+        ),
+    ];
+    for (body, expected) in sheet {
+        let found = found(&format!("[servers.x]\n{body}\n"));
+        assert!(
+            found.len() == 1 && found[0].contains(expected),
+            "{body}: {found:?}"
+        );
+        assert!(found[0].starts_with("mcpact.toml:"), "{found:?}");
+    }
+}
+
+/// K10: a gateway that others can reach needs a token or a word that this is meant.
+#[test]
+fn reaching_beyond_loopback_is_said() {
+    let open = found("[gateway]\nlisten = \"0.0.0.0:1\"");
+    assert!(open[0].contains("there is no token"), "{open:?}");
+    let fine = ["allow_remote = true", "token = \"0123456789abcdef\""];
+    for line in fine {
+        taken(&format!("[gateway]\nlisten = \"0.0.0.0:1\"\n{line}"));
+    }
+}
+
+#[test]
+fn names_that_do_not_fit_are_told_with_one_that_does() {
+    let found = found("[servers.\"my files\"]\ncommand = \"a\"");
+    assert!(found[0].contains("call it `my-files`"), "{found:?}");
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_place() {
+    let found = found("[gateway]\nlisten = \n");
+    assert!(found[0].starts_with("mcpact.toml:2:"), "{found:?}");
+    let twice = "[servers.a]\ncommand = \"a\"\n[servers.a]\ncommand = \"b\"";
+    assert!(
+        self::found(twice)[0].contains("duplicate"),
+        "{:?}",
+        self::found(twice)
+    );
+}

@@ -1,0 +1,56 @@
+//! TOML to a tree.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::catalog::problem::{Problem, Severity};
+use crate::catalog::secret::Filled;
+use crate::catalog::source::Span;
+use crate::catalog::tree::{Member, Node, Table, Value};
+
+/// The tree in a TOML document.
+pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+    match DeTable::parse(text) {
+        Ok(table) => {
+            let span = table.span().into();
+            Ok(Node::new(span, Value::Table(members(table.get_ref()))))
+        }
+        Err(error) => Err(Problem {
+            severity: Severity::Error,
+            span: error.span().map_or_else(Span::default, Span::from),
+            message: format!("this is no TOML: {}", error.message()),
+            remedy: None,
+        }),
+    }
+}
+
+fn members(table: &DeTable<'_>) -> Table {
+    let mut members: Vec<Member> = table
+        .iter()
+        .map(|(key, value)| Member {
+            key: key.get_ref().to_string(),
+            key_span: key.span().into(),
+            node: node(value),
+        })
+        .collect();
+    members.sort_by_key(|member| member.key_span.start);
+    Table(members)
+}
+
+fn node(value: &Spanned<DeValue<'_>>) -> Node {
+    let span = value.span().into();
+    let value = match value.get_ref() {
+        DeValue::String(text) => Value::Text(Filled::from(text.as_ref())),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or(Value::Fraction(f64::INFINITY), Value::Whole),
+        DeValue::Float(number) => number
+            .as_str()
+            .parse()
+            .map_or(Value::Fraction(f64::NAN), Value::Fraction),
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Datetime(time) => Value::Text(Filled::from(time.to_string().as_str())),
+        DeValue::Array(items) => Value::List(items.iter().map(node).collect()),
+        DeValue::Table(table) => Value::Table(members(table)),
+    };
+    Node::new(span, value)
+}
