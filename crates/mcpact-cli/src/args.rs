@@ -42,6 +42,22 @@ pub(crate) enum Command {
     /// Stand between any client and one server, whatever revisions they speak
     #[command(after_help = BRIDGE_EXAMPLES)]
     Bridge(BridgeArgs),
+    /// Stand between a gateway and a program that it starts, so that nothing is left of the program
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Guard(GuardArgs),
+}
+
+/// The arguments of `mcpact guard`, which nobody types.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Args)]
+pub(crate) struct GuardArgs {
+    /// The process that started the guard
+    pub(crate) owner: u32,
+
+    /// The program and its arguments
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
 }
 
 const BRIDGE_EXAMPLES: &str = "\

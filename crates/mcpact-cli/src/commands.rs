@@ -4,6 +4,8 @@ mod bridge;
 mod everything;
 mod explain;
 mod front;
+#[cfg(target_os = "linux")]
+mod guard;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -21,5 +23,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Explain(args) => explain::run(args),
         Command::Everything(args) => everything::run(args),
         Command::Bridge(args) => bridge::run(args),
+        #[cfg(target_os = "linux")]
+        Command::Guard(args) => guard::run(args),
     }
 }

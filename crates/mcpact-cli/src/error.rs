@@ -75,6 +75,14 @@ pub(crate) enum CliError {
     /// The asynchronous runtime could not be started.
     #[error("cannot start the runtime")]
     Runtime(#[source] std::io::Error),
+    /// A program cannot be started under guard.
+    #[cfg(target_os = "linux")]
+    #[error("cannot start `{program}`")]
+    Guard {
+        program: String,
+        #[source]
+        source: std::io::Error,
+    },
     /// The result cannot be written.
     #[error("cannot write the result")]
     Output(#[source] std::io::Error),
@@ -99,6 +107,8 @@ impl CliError {
             | Self::Tls(_)
             | Self::Listen { .. } => Exit::Usage,
             Self::Output(_) | Self::Serve(_) | Self::Runtime(_) => Exit::Unexpected,
+            #[cfg(target_os = "linux")]
+            Self::Guard { .. } => Exit::Unexpected,
         }
     }
 
@@ -143,6 +153,8 @@ impl CliError {
                 "both files are PEM: the certificate with its chain, and its unencrypted key",
             )],
             Self::Serve(_) | Self::Runtime(_) | Self::Output(_) => Vec::new(),
+            #[cfg(target_os = "linux")]
+            Self::Guard { .. } => Vec::new(),
         }
     }
 }

@@ -4,17 +4,27 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.
-    Ok = 0,
+    Ok,
     /// Something that should not happen, such as a full disk.
-    Unexpected = 1,
+    Unexpected,
     /// The arguments or a document cannot be used.
-    Usage = 2,
+    Usage,
     /// The two sides cannot work together.
-    Refused = 6,
+    Refused,
+    /// What the program said that stood under guard.
+    #[cfg(target_os = "linux")]
+    Child(u8),
 }
 
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(match exit {
+            Exit::Ok => 0,
+            Exit::Unexpected => 1,
+            Exit::Usage => 2,
+            Exit::Refused => 6,
+            #[cfg(target_os = "linux")]
+            Exit::Child(status) => status,
+        })
     }
 }

@@ -66,6 +66,13 @@ pub(super) const SECTIONS: &[Section] = &[
         document: REQUIREMENTS,
         heading: "1.7",
     },
+    Section {
+        letter: 'G',
+        first: 1,
+        last: 22,
+        document: REQUIREMENTS,
+        heading: "1.5",
+    },
 ];
 
 impl Section {

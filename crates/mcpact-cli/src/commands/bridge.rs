@@ -7,7 +7,7 @@ use mcpact::client::Verdicts;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
-use mcpact_transport::stdio::child::ChildCommand;
+use mcpact_transport::stdio::child::{ChildCommand, Guard};
 
 use super::front;
 use crate::args::BridgeArgs;
@@ -60,7 +60,9 @@ fn target(given: &[String]) -> Result<Target, CliError> {
             Ok(Target::url(url.as_str()))
         }
         [program, args @ ..] if !program.contains("://") => {
-            let mut command = ChildCommand::new(program).with_args(args);
+            let mut command = ChildCommand::new(program)
+                .with_args(args)
+                .with_guard(Guard::this_program(["guard"]));
             // Whoever pastes this into the config of a client names the server's variables there.
             for (name, value) in std::env::vars_os() {
                 if !name.to_string_lossy().starts_with("MCPACT_") {

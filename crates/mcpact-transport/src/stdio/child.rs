@@ -4,13 +4,15 @@
 //! the first of them would leave the other two. Whatever way the owner goes, the whole group is gone
 //! afterwards: by [`Process::shutdown`], by dropping the [`Process`], or when the leader exits alone.
 //!
-//! What cannot be promised: when this process is itself killed, nobody is left to kill the group. (Asking
-//! the kernel to do so needs code between `fork` and `exec`, which is unsafe Rust.) The pipes close then,
-//! and a server that obeys `2026-07-28 basic/transports/stdio#shutdown` exits at the end of its input.
+//! When this process is itself killed, nobody is left to kill the group, unless the child was given a
+//! [`Guard`]. (Asking the kernel to do so needs code between `fork` and `exec`, which is unsafe Rust.)
+//! Without one the pipes close, and a server that obeys `2026-07-28 basic/transports/stdio#shutdown` exits
+//! at the end of its input.
 
 mod command;
 mod family;
 mod group;
+mod guard;
 mod hearing;
 mod input;
 mod masks;
@@ -18,4 +20,7 @@ mod process;
 mod tail;
 
 pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED};
+pub use guard::Guard;
+#[cfg(target_os = "linux")]
+pub use guard::stand_guard;
 pub use process::{Child, Departure, Process};

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::process::Command;
 
+use super::guard::Guard;
 use super::masks::Masks;
 use super::process::Child;
 use super::tail::Tail;
@@ -37,6 +38,8 @@ pub struct ChildCommand {
     pub cwd: Option<PathBuf>,
     /// How many bytes of the end of its standard error are kept.
     pub stderr_limit: usize,
+    /// Who ends it should this process be killed; `None` leaves that to the child itself.
+    pub guard: Option<Guard>,
 }
 
 impl ChildCommand {
@@ -50,6 +53,7 @@ impl ChildCommand {
             env: BTreeMap::new(),
             cwd: None,
             stderr_limit: DEFAULT_STDERR_LIMIT,
+            guard: None,
         }
     }
 
@@ -67,6 +71,13 @@ impl ChildCommand {
         self
     }
 
+    /// Puts it under guard; see [`Guard`].
+    #[must_use]
+    pub fn with_guard(mut self, guard: Guard) -> Self {
+        self.guard = Some(guard);
+        self
+    }
+
     /// Starts it. Needs a tokio runtime.
     ///
     /// # Errors
@@ -78,8 +89,34 @@ impl ChildCommand {
         })
     }
 
+    /// Whether there is such a program, where the system would look for it.
+    fn is_there(&self) -> bool {
+        let folder = |folder: PathBuf| match &self.cwd {
+            Some(cwd) => cwd.join(folder),
+            None => folder,
+        };
+        let program = Path::new(&self.program);
+        if program.components().count() > 1 || program.has_root() {
+            return folder(program.to_owned()).is_file();
+        }
+        let path = self.env.get(OsStr::new("PATH")).cloned();
+        let path = path
+            .or_else(|| std::env::var_os("PATH"))
+            .unwrap_or_default();
+        std::env::split_paths(&path).any(|place| folder(place).join(program).is_file())
+    }
+
     fn start(&self) -> io::Result<Child> {
-        let mut command = Command::new(&self.program);
+        let mut command = match &self.guard {
+            None => Command::new(&self.program),
+            Some(guard) => {
+                // The guard would be started all the same, and only then find that there is no program.
+                if !self.is_there() {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                guard.command(&self.program)
+            }
+        };
         command
             .args(&self.args)
             .env_clear()

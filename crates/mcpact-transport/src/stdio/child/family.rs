@@ -1,12 +1,13 @@
 //! Everybody a child has started, also who has left its group, for example by `setsid`.
 //!
 //! Found on Linux only. One whose parents have all exited and who has left the group is nobody's relative
-//! any more and is not found.
+//! any more and is not found, unless a [guard](super::guard) has adopted it.
 
+use rustix::process::Pid;
 #[cfg(not(target_os = "linux"))]
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 
-/// The relatives of a group that were found so far.
+/// The relatives that were found so far.
 #[derive(Debug, Default)]
 pub(super) struct Family {
     #[cfg(target_os = "linux")]
@@ -15,11 +16,21 @@ pub(super) struct Family {
 
 #[cfg(not(target_os = "linux"))]
 impl Family {
-    pub(super) fn find(&mut self, _group: Pid) -> Found {
+    pub(super) fn find(&mut self, _kin: Kinship) -> Found {
         Found::Nobody
     }
 
     pub(super) fn signal(&self, _signal: Signal) {}
+}
+
+/// Whose relatives are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kinship {
+    /// The members of this group, and their descendants.
+    Group(Pid),
+    /// The descendants of this process.
+    #[cfg(target_os = "linux")]
+    Parent(Pid),
 }
 
 /// What a search gave.
@@ -38,7 +49,7 @@ mod linux {
 
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-    use super::{Family, Found};
+    use super::{Family, Found, Kinship};
 
     /// A process held by more than its number, which may belong to another one by now.
     #[derive(Debug)]
@@ -55,10 +66,18 @@ mod linux {
         start: u64,
     }
 
+    impl Kinship {
+        fn begins_with(self, kin: &Kin) -> bool {
+            match self {
+                Self::Group(group) => kin.group == group.as_raw_nonzero().get(),
+                Self::Parent(parent) => kin.parent == parent.as_raw_nonzero().get(),
+            }
+        }
+    }
+
     impl Family {
-        /// Looks for the members of the group and their descendants.
-        pub(in super::super) fn find(&mut self, group: Pid) -> Found {
-            let group = group.as_raw_nonzero().get();
+        /// Looks for relatives and their descendants.
+        pub(in super::super) fn find(&mut self, kinship: Kinship) -> Found {
             let everybody = everybody();
             let is_known = |id: &i32, kin: &Kin| {
                 self.relatives
@@ -67,7 +86,7 @@ mod linux {
             };
             let mut members: BTreeSet<i32> = everybody
                 .iter()
-                .filter(|(id, kin)| kin.group == group || is_known(id, kin))
+                .filter(|(id, kin)| kinship.begins_with(kin) || is_known(id, kin))
                 .map(|(id, _)| *id)
                 .collect();
             loop {

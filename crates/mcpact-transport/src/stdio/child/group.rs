@@ -7,11 +7,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::family::{Family, Found};
+use super::family::{Family, Found, Kinship};
 
 /// How often new relatives are looked for before everybody is killed; each search stops those it finds,
 /// so that a second one finds nobody unless a process was just being started.
-const SEARCHES: usize = 8;
+pub(super) const SEARCHES: usize = 8;
 
 /// The group that a child leads.
 ///
@@ -67,7 +67,7 @@ impl Group {
     pub(super) fn note_family(&self) {
         let mut members = self.lock();
         if members.leader.is_some() {
-            members.family.find(self.id);
+            members.family.find(Kinship::Group(self.id));
         }
     }
 
@@ -130,7 +130,7 @@ impl Members {
         // Who is stopped can start nobody new.
         self.signal(group, Signal::STOP);
         for _ in 0..SEARCHES {
-            if self.family.find(group) == Found::Nobody {
+            if self.family.find(Kinship::Group(group)) == Found::Nobody {
                 break;
             }
             self.family.signal(Signal::STOP);

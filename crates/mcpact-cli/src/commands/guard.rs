@@ -1,0 +1,20 @@
+//! `mcpact guard`: what ends a server when the gateway is killed.
+
+use mcpact_transport::stdio::child::stand_guard;
+
+use crate::args::GuardArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+pub(super) fn run(args: &GuardArgs) -> Result<Exit, CliError> {
+    let Some((program, rest)) = args.command.split_first() else {
+        return Ok(Exit::Usage);
+    };
+    match stand_guard(args.owner, program, rest) {
+        Ok(status) => Ok(Exit::Child(status)),
+        Err(source) => Err(CliError::Guard {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        }),
+    }
+}
