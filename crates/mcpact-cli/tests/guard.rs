@@ -186,11 +186,14 @@ const SMALL_TREE: &str = "sleep 1000 & (setsid sleep 1000 &); sh -c 'cat; exit $
 async fn two_hundred_trees_leave_nothing() {
     let ours = || {
         let us = std::process::id();
-        fs::read_dir("/proc").unwrap().flatten().filter(move |entry| {
-            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-            let parent = stat.rsplit(')').next().unwrap_or_default();
-            parent.split_ascii_whitespace().nth(1) == Some(&us.to_string())
-        })
+        fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter(move |entry| {
+                let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+                let parent = stat.rsplit(')').next().unwrap_or_default();
+                parent.split_ascii_whitespace().nth(1) == Some(&us.to_string())
+            })
     };
     let before = ours().count();
     let guard = Guard {

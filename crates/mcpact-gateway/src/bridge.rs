@@ -1,5 +1,6 @@
 //! One server for any client.
 
+mod audience;
 mod caller;
 mod crossing;
 mod ear;
@@ -10,6 +11,7 @@ mod pool;
 mod port;
 mod pump;
 mod questions;
+mod restart;
 mod rounds;
 mod seal;
 mod welcome;
@@ -61,7 +63,7 @@ pub struct BridgeSettings {
     pub call_timeout: Duration,
     /// How many connections to a legacy server may be open at a time.
     pub lanes: usize,
-    /// How long such a connection may be idle.
+    /// How long a connection that clients share may be idle.
     pub lane_idle: Duration,
 }
 
@@ -131,7 +133,9 @@ impl Bridge {
             mode: settings.mode,
             verdicts: settings.verdicts.clone(),
             book: Arc::new(HeaderBook::default()),
+            ports: Mutex::default(),
         });
+        shared.watch(settings.lane_idle);
         let lot = Arc::new(ParkingLot::new(settings.parks, clock));
         lot.watch();
         Ok(Arc::new(Self {

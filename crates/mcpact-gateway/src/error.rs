@@ -47,14 +47,14 @@ pub enum Trouble {
     #[error("the server broke a rule: {0}")]
     Misbehaved(String),
     /// It crashed too often lately.
-    #[error(
-        "the server was started {attempts} times in a row and did not stay; next try in {wait_ms} ms"
-    )]
+    #[error("the server failed {tries} times in a row, last because {why}")]
     Suspended {
         /// How often.
-        attempts: u32,
+        tries: u32,
         /// Until it is tried again.
-        wait_ms: u128,
+        wait: std::time::Duration,
+        /// The last failure.
+        why: String,
     },
 }
 
@@ -62,6 +62,13 @@ fn hint(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
         text => format!("; its log ends with: {text}"),
+    }
+}
+
+impl Trouble {
+    /// With its causes, in one line.
+    pub(crate) fn told(&self) -> String {
+        chain(self)
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Upstream`] is one connection or session with an agreement. A [`Call`] is one request on it; what
 //! belongs to the request arrives there, and dropping the call cancels the request.
 
+mod activity;
 mod headers;
 mod http;
 mod lines;
@@ -12,6 +13,7 @@ mod sse_link;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcpact_bridge::lifecycle::Introduction;
@@ -24,6 +26,7 @@ pub(crate) use self::headers::HeaderBook;
 pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, text};
 pub(crate) use self::negotiate::{Met, Wish, connect};
 
+use self::activity::{Activity, Busy};
 use self::http::{HttpCall, HttpWire};
 use self::lines::{LinesCall, LinesWire};
 
@@ -34,6 +37,7 @@ pub(crate) struct Upstream {
     pub(crate) introduction: Introduction,
     wire: Wire,
     last_id: AtomicI64,
+    activity: Arc<Activity>,
 }
 
 #[derive(Debug)]
@@ -46,6 +50,9 @@ enum Wire {
 #[derive(Debug)]
 pub(crate) struct Call {
     kind: Kind,
+    /// What was looked at before its time.
+    seen: Option<Event>,
+    _busy: Busy,
 }
 
 #[derive(Debug)]
@@ -71,6 +78,7 @@ impl Upstream {
             wire,
             // The handshake used small numbers.
             last_id: AtomicI64::new(100),
+            activity: Arc::new(Activity::new()),
         }
     }
 
@@ -84,6 +92,12 @@ impl Upstream {
             Wire::Lines(wire) => wire.is_gone(),
             Wire::Http(wire) => wire.is_gone(),
         }
+    }
+
+    /// Whether it has been of no use to anybody for so long, and costs something.
+    pub(crate) fn is_idle_for(&self, idle: Duration) -> bool {
+        let costs_nothing = matches!(&self.wire, Wire::Http(wire) if wire.is_stateless());
+        !costs_nothing && self.activity.is_idle_for(idle)
     }
 
     /// Whether everything that a call causes arrives on a stream of its own.
@@ -112,7 +126,11 @@ impl Upstream {
             Wire::Lines(wire) => Kind::Lines(wire.call(number, order.method, text).await),
             Wire::Http(wire) => Kind::Http(Box::new(wire.call(&id, order, text, book))),
         };
-        Call { kind }
+        Call {
+            kind,
+            seen: None,
+            _busy: Busy::new(&self.activity),
+        }
     }
 
     /// Tells the server something.
@@ -138,8 +156,25 @@ impl Upstream {
 }
 
 impl Call {
+    /// Whether the server refused it unseen, because it has forgotten the session or is gone: then it
+    /// can be made again. Waits for the first thing that happens to the call where only that tells.
+    pub(crate) async fn was_unseen(&mut self) -> bool {
+        match &self.kind {
+            Kind::Lines(call) => return call.was_unsent(),
+            Kind::Http(call) if !call.has_session() => return false,
+            Kind::Http(_) => {}
+        }
+        let first = self.next().await;
+        let is_unseen = matches!(first, Event::Lost(Loss::Session));
+        self.seen = Some(first);
+        is_unseen
+    }
+
     /// What happens next to this call. Safe to drop at any time.
     pub(crate) async fn next(&mut self) -> Event {
+        if let Some(event) = self.seen.take() {
+            return event;
+        }
         match &mut self.kind {
             Kind::Lines(call) => call.next().await,
             Kind::Http(call) => call.next().await,

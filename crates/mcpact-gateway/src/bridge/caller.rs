@@ -13,20 +13,14 @@ use crate::error::UpstreamError;
 /// What is remembered about a client in its session.
 #[derive(Debug)]
 pub(super) struct Caller {
-    way: Way,
+    /// The way to the server, on which lost connections are replaced.
+    port: Arc<Port>,
+    /// The connections that the clients of its kind share.
+    pool: Option<Arc<Pool>>,
     /// What a modern server is told about a legacy client with every request.
     pub(super) stamp: Option<Introduced>,
     level: Mutex<Option<LogLevel>>,
     wishing: OnceLock<Arc<Wishing>>,
-}
-
-/// How its requests reach the server.
-#[derive(Debug)]
-enum Way {
-    /// On the connection that it was welcomed on, or on another one for its kind.
-    Lane(Arc<Lane>, Option<Arc<Pool>>),
-    /// On a connection that is opened again when it is lost.
-    Port(Arc<Port>),
 }
 
 /// Raw documents for the `_meta` of requests.
@@ -38,18 +32,19 @@ pub(super) struct Introduced {
 
 impl Caller {
     /// A client whose every request is welcomed anew.
-    pub(super) fn passing(lane: Arc<Lane>, pool: Option<Arc<Pool>>) -> Self {
-        Self::new(Way::Lane(lane, pool), None)
+    pub(super) fn passing(port: Arc<Port>, pool: Option<Arc<Pool>>) -> Self {
+        Self::new(port, pool, None)
     }
 
     /// A client that stays.
     pub(super) fn staying(port: Arc<Port>, stamp: Option<Introduced>) -> Self {
-        Self::new(Way::Port(port), stamp)
+        Self::new(port, None, stamp)
     }
 
-    fn new(way: Way, stamp: Option<Introduced>) -> Self {
+    fn new(port: Arc<Port>, pool: Option<Arc<Pool>>, stamp: Option<Introduced>) -> Self {
         Self {
-            way,
+            port,
+            pool,
             stamp,
             level: Mutex::default(),
             wishing: OnceLock::new(),
@@ -57,26 +52,17 @@ impl Caller {
     }
 
     pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
-        match &self.way {
-            Way::Lane(lane, _) => Ok(Arc::clone(lane)),
-            Way::Port(port) => port.lane().await,
-        }
+        self.port.lane().await
     }
 
     /// The connections that the clients of its kind share.
     pub(super) const fn pool(&self) -> Option<&Arc<Pool>> {
-        match &self.way {
-            Way::Lane(_, pool) => pool.as_ref(),
-            Way::Port(_) => None,
-        }
+        self.pool.as_ref()
     }
 
     /// The connection, if it is open.
     pub(super) fn open_lane(&self) -> Option<Arc<Lane>> {
-        match &self.way {
-            Way::Lane(lane, _) => Some(Arc::clone(lane)),
-            Way::Port(port) => port.live(),
-        }
+        self.port.live()
     }
 
     /// What a legacy client wants to hear from a modern server.

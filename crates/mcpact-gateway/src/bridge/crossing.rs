@@ -90,8 +90,18 @@ impl Crossing {
         )
     }
 
-    /// Sends the request with these parameters.
-    pub(super) async fn send(&self, params: &str) -> Result<Call, WireError> {
+    /// Sends the request with these parameters. One that the server refused unseen is sent once more,
+    /// on a new connection; one that it may have run is not.
+    pub(super) async fn send(&mut self, params: &str) -> Result<Call, WireError> {
+        let mut call = self.send_once(params).await?;
+        if call.was_unseen().await {
+            self.lane = self.caller.lane().await.map_err(|error| error.on_wire())?;
+            call = self.send_once(params).await?;
+        }
+        Ok(call)
+    }
+
+    async fn send_once(&self, params: &str) -> Result<Call, WireError> {
         let job = &self.waiter.job;
         let upstream = &self.lane.upstream;
         let number = upstream.next_id();
@@ -139,7 +149,7 @@ impl Crossing {
                 "upstream_session",
                 String::from("the server forgot the session"),
             ),
-            Loss::Connection(why) => ("upstream_gone", why.clone()),
+            Loss::Connection(why) | Loss::Unsent(why) => ("upstream_gone", why.clone()),
             Loss::Status(status) => (
                 "upstream_status",
                 format!("the server answered with status {status} and no message"),
@@ -148,6 +158,14 @@ impl Crossing {
         let data = ObjectWriter::new().text("reason", reason).finish();
         let code = ErrorCode::InternalError.code();
         wire_error(code, why, Some(data), self.downstream())
+    }
+
+    /// Notes what a legacy server took from a legacy client, for a session after this one.
+    pub(super) fn remember(&self, reply: &Reply) {
+        if let (Reply::Result(_), Some(method)) = (reply, self.waiter.job.method) {
+            let params = text(&self.waiter.job.params);
+            self.lane.audience.standing().granted(method, params);
+        }
     }
 
     /// The answer in the client's words.

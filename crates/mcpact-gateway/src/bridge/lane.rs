@@ -1,6 +1,6 @@
 //! One connection to the server, and whoever is behind it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{Completions, Orphan};
@@ -9,12 +9,15 @@ use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method, Revision, Side};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
-use super::ear::{Ear, FarEar};
-use super::listens::Listens;
+use super::audience::Audience;
+use super::ear::Ear;
+use super::port::Port;
 use super::questions;
-use crate::upstream::{Ask, HeaderBook, Met, Note, Stray, Upstream, text};
+use crate::upstream::{
+    Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream, text,
+};
 
 /// How many visited URLs are remembered.
 const COMPLETIONS: usize = 256;
@@ -24,25 +27,19 @@ const COMPLETIONS: usize = 256;
 pub(super) struct Lane {
     pub(super) upstream: Upstream,
     pub(super) book: Arc<HeaderBook>,
-    pub(super) listens: Listens,
-    /// The legacy client whose session this is.
-    owner: Mutex<Option<FarEar>>,
+    pub(super) audience: Arc<Audience>,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
-    /// Calls that may be asked something take turns where a question does not say whose it is.
-    pub(super) turn: Arc<Semaphore>,
 }
 
 impl Lane {
-    pub(super) fn new(met: Met, book: Arc<HeaderBook>) -> Self {
+    pub(super) fn new(met: Met, book: Arc<HeaderBook>, audience: Arc<Audience>) -> Self {
         Self {
-            listens: Listens::new(&met.upstream),
             upstream: met.upstream,
             book,
-            owner: Mutex::default(),
+            audience,
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
-            turn: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -70,6 +67,25 @@ impl Lane {
         }
     }
 
+    /// Asks the server something that no client asked for; only the answer matters.
+    pub(super) async fn request(&self, method: Method, params: &str) -> Result<Reply, Loss> {
+        let order = Ordered {
+            method: Some(method),
+            name: method.as_str(),
+            params,
+        };
+        let number = self.upstream.next_id();
+        let mut call = self.upstream.call(number, order, &self.book).await;
+        loop {
+            match call.next().await {
+                Event::Done(reply) => return Ok(reply),
+                Event::Lost(loss) => return Err(loss),
+                Event::Note(_) => {}
+                Event::Ask(ask) => self.refuse_during(&ask, Some(method)).await,
+            }
+        }
+    }
+
     /// Nobody knows what is asked here.
     pub(super) async fn refuse(&self, ask: &Ask) {
         let answer = error::encode(ErrorCode::MethodNotFound.code(), "Method not found", None);
@@ -83,23 +99,9 @@ impl Lane {
         self.upstream.answer(&ask.id, Err(&answer)).await;
     }
 
-    fn owner(&self) -> MutexGuard<'_, Option<FarEar>> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The session belongs to this client, which hears everything.
-    pub(super) fn belong_to(&self, ear: &Ear) {
-        *self.owner() = Some(ear.downgrade());
-    }
-
-    /// Continues where another connection broke off.
-    pub(super) async fn take_over(&self, before: &Self) {
-        let owner = before.owner().clone();
-        *self.owner() = owner;
-    }
-
-    /// Hears what belongs to no call, as long as there is somebody to tell.
-    pub(super) fn serve_strays(self: &Arc<Self>) {
+    /// Hears what belongs to no call, as long as there is somebody to tell; `port` is told when the
+    /// connection is lost.
+    pub(super) fn serve_strays(self: &Arc<Self>, port: Weak<Port>) {
         let strays = self
             .strays
             .lock()
@@ -120,19 +122,19 @@ impl Lane {
                         Stray::Ask(ask) => lane.asked(ask),
                     }
                 }
+                let is_lost = lane.upgrade().is_some_and(|lane| lane.upstream.is_gone());
+                if is_lost && let Some(port) = port.upgrade() {
+                    port.lost().await;
+                }
             });
         }
-    }
-
-    fn heard_by(&self) -> Option<Ear> {
-        self.owner().as_ref()?.near()
     }
 
     fn hear(&self, note: &Note) {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
-        if let Some(ear) = self.heard_by() {
+        if let Some(ear) = self.audience.owner() {
             ear.hint(Scope::Connection, note.method, text(&note.params));
         }
     }
@@ -141,7 +143,7 @@ impl Lane {
     fn asked(self: &Arc<Self>, ask: Ask) {
         let lane = Arc::clone(self);
         tokio::spawn(async move {
-            match (lane.heard_by(), ask.method) {
+            match (lane.audience.owner(), ask.method) {
                 (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,
                 _ => {
                     let answer = Orphan::NoCall.answer(lane.revision()).encode();

@@ -6,19 +6,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpact_bridge::listen::Registry;
 use mcpact_bridge::listen::registry::{Act, ListenKey, Push, RegistryLimits};
+use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
-use mcpact_spec::{Era, Method};
+use mcpact_spec::{Era, Method, Side};
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
 
 use super::Bridge;
+use super::audience::Audience;
+use super::caller::Caller;
 use super::crossing::Crossing;
 use super::ear::Ear;
 use super::lane::Lane;
-use crate::upstream::{Event, Note, Ordered, Reply, Upstream, text};
+use crate::upstream::{Event, Loss, Note, Reply, Upstream, text};
 
 /// How much one session of a legacy server may carry.
 const LIMITS: RegistryLimits = RegistryLimits {
@@ -27,7 +30,7 @@ const LIMITS: RegistryLimits = RegistryLimits {
     held: 64,
 };
 
-/// Who listens on a connection to a legacy server.
+/// Who listens to a legacy server.
 #[derive(Debug)]
 pub(super) struct Listens {
     registry: Mutex<Registry>,
@@ -44,37 +47,86 @@ struct Seat {
 
 /// A stream is over when whoever serves it stops.
 struct Open {
-    lane: Arc<Lane>,
+    audience: Arc<Audience>,
+    /// Keeps the way to the server.
+    _caller: Arc<Caller>,
     key: ListenKey,
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let listens = &self.lane.listens;
+        let listens = &self.audience.listens;
         listens.seats().remove(&self.key);
         let acts = listens.registry().close(&self.key);
         if let Ok(runtime) = tokio::runtime::Handle::try_current()
+            && let Some(lane) = self.audience.lane()
             && !acts.is_empty()
         {
-            let lane = Arc::clone(&self.lane);
             runtime.spawn(async move { lane.perform(acts).await });
         }
     }
 }
 
 impl Listens {
-    pub(super) fn new(upstream: &Upstream) -> Self {
+    /// Nobody, on no session yet.
+    pub(super) fn new() -> Self {
+        let nothing = CapabilitySet::empty(Side::Server);
+        let mut registry = Registry::new(&nothing, Push::Missing, LIMITS);
+        registry.lost();
+        Self {
+            registry: Mutex::new(registry),
+            seats: Mutex::default(),
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether anybody listens.
+    pub(super) fn are_any(&self) -> bool {
+        !self.registry().is_idle()
+    }
+
+    /// The session is lost; everybody stays.
+    pub(super) fn lost(&self) {
+        self.registry().lost();
+    }
+
+    /// There is a session, the first or another.
+    pub(super) fn restored(&self, upstream: &Upstream) -> Vec<Act> {
         let push = if upstream.can_push() {
             Push::Works
         } else {
             Push::Missing
         };
-        let server = &upstream.introduction.capabilities;
-        Self {
-            registry: Mutex::new(Registry::new(server, push, LIMITS)),
-            seats: Mutex::default(),
-            last: AtomicU64::new(0),
+        let mut registry = self.registry();
+        // Whoever found the loss first may not have told.
+        registry.lost();
+        registry.restored(&upstream.introduction.capabilities, push)
+    }
+
+    /// Every stream ends, as when nobody knows of another session.
+    pub(super) fn end(&self) {
+        let acts = self.registry().end();
+        for act in acts {
+            if let Act::End { listen, result } = act {
+                self.end_one(&listen, result);
+            }
         }
+    }
+
+    fn end_one(&self, listen: &ListenKey, result: String) {
+        if let Some(seat) = self.seats().remove(listen) {
+            // Whoever listened may have gone.
+            let _ = seat.end.send(result);
+        }
+    }
+
+    fn say(&self, listen: &ListenKey, method: Method, params: &str) {
+        let seats = self.seats();
+        let Some(seat) = seats.get(listen) else {
+            return;
+        };
+        let scope = Scope::Request(listen.id.clone());
+        seat.ear.hint(scope, method, params);
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
@@ -95,7 +147,7 @@ impl Bridge {
     }
 
     /// A modern server is listened to on the client's behalf, under its name for the stream.
-    async fn listen_along(&self, crossing: Crossing) -> Result<String, WireError> {
+    async fn listen_along(&self, mut crossing: Crossing) -> Result<String, WireError> {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
         let waiter = &crossing.waiter;
@@ -116,24 +168,33 @@ impl Bridge {
 
     /// A legacy server is subscribed to, once for all who listen.
     async fn listen_for(&self, crossing: Crossing) -> Result<String, WireError> {
-        let Crossing { waiter, lane, .. } = crossing;
+        let Crossing {
+            waiter,
+            lane,
+            caller,
+            ..
+        } = crossing;
+        let listens = &lane.audience.listens;
         let filter = ListenFilter::parse(Some(text(&waiter.job.params))).unwrap_or_default();
         let key = ListenKey {
-            caller: lane.listens.last.fetch_add(1, Ordering::Relaxed),
+            caller: listens.last.fetch_add(1, Ordering::Relaxed),
             id: waiter.job.id.clone(),
         };
-        let acts = lane
-            .listens
-            .registry()
-            .open(key.clone(), filter, |_| false)?;
+        let acts = listens.registry().open(key.clone(), filter, |_| false)?;
         let (end, ended) = oneshot::channel();
         let seat = Seat {
             ear: waiter.ear,
             end,
         };
-        lane.listens.seats().insert(key.clone(), seat);
-        let open = Open { lane, key };
-        open.lane.perform(acts).await;
+        listens.seats().insert(key.clone(), seat);
+        let _open = Open {
+            audience: Arc::clone(&lane.audience),
+            _caller: caller,
+            key,
+        };
+        lane.perform(acts).await;
+        // Another connection may take its place meanwhile.
+        drop(lane);
         let result = ended.await;
         Ok(result.unwrap_or_else(|_| farewell(waiter.job.id.raw())))
     }
@@ -143,27 +204,24 @@ impl Lane {
     /// A change that belongs to no call.
     pub(super) async fn changed(&self, note: &Note) {
         let params = text(&note.params);
-        let acts = self.listens.registry().heard(note.method, Some(params));
+        let listens = &self.audience.listens;
+        let acts = listens.registry().heard(note.method, Some(params));
         self.perform(acts).await;
     }
 
-    /// Ends every stream, in order.
-    pub(super) async fn end_streams(&self) {
-        let acts = self.listens.registry().end();
-        self.perform(acts).await;
-    }
-
-    async fn perform(&self, acts: Vec<Act>) {
+    pub(super) async fn perform(&self, acts: Vec<Act>) {
+        let listens = &self.audience.listens;
         let mut acts = std::collections::VecDeque::from(acts);
         while let Some(act) = acts.pop_front() {
             match act {
                 Act::Subscribe { uri } => {
-                    let is_taken = self.ask_for(Method::ResourcesSubscribe, &uri).await;
-                    let mut registry = self.listens.registry();
-                    acts.extend(if is_taken {
-                        registry.subscribed(&uri)
-                    } else {
-                        registry.refused(&uri)
+                    let answer = self.ask_for(Method::ResourcesSubscribe, &uri).await;
+                    let mut registry = listens.registry();
+                    acts.extend(match answer {
+                        Ok(Reply::Result(_)) => registry.subscribed(&uri),
+                        Ok(Reply::Error(_)) => registry.refused(&uri),
+                        // The session after this one is asked again.
+                        Err(_) => Vec::new(),
                     });
                 }
                 Act::Unsubscribe { uri } => {
@@ -173,43 +231,15 @@ impl Lane {
                     listen,
                     method,
                     params,
-                } => self.say(&listen, method, &params),
-                Act::End { listen, result } => {
-                    if let Some(seat) = self.listens.seats().remove(&listen) {
-                        // Whoever listened may have gone.
-                        let _ = seat.end.send(result);
-                    }
-                }
+                } => listens.say(&listen, method, &params),
+                Act::End { listen, result } => listens.end_one(&listen, result),
             }
         }
     }
 
-    fn say(&self, listen: &ListenKey, method: Method, params: &str) {
-        let seats = self.listens.seats();
-        let Some(seat) = seats.get(listen) else {
-            return;
-        };
-        let scope = Scope::Request(listen.id.clone());
-        seat.ear.hint(scope, method, params);
-    }
-
-    /// Whether the server agreed.
-    async fn ask_for(&self, method: Method, uri: &str) -> bool {
+    async fn ask_for(&self, method: Method, uri: &str) -> Result<Reply, Loss> {
         let params = ObjectWriter::new().text("uri", uri).finish();
-        let order = Ordered {
-            method: Some(method),
-            name: method.as_str(),
-            params: &params,
-        };
-        let number = self.upstream.next_id();
-        let mut call = self.upstream.call(number, order, &self.book).await;
-        loop {
-            match call.next().await {
-                Event::Done(reply) => return matches!(reply, Reply::Result(_)),
-                Event::Lost(_) => return false,
-                Event::Note(_) | Event::Ask(_) => {}
-            }
-        }
+        self.request(method, &params).await
     }
 }
 

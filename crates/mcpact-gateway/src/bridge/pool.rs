@@ -5,10 +5,8 @@
 //! own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::Instant;
 
 use super::lane::Lane;
 use super::port::{Port, Shared};
@@ -20,113 +18,68 @@ use crate::upstream::Wish;
 pub(super) struct Pool {
     shared: Arc<Shared>,
     wish: Wish,
-    slots: Mutex<Vec<Slot>>,
+    /// The one that everybody of this kind may use.
+    first: Arc<Port>,
+    /// Those for calls that may be asked something while others are.
+    more: Mutex<Vec<Arc<Port>>>,
     limit: usize,
-    idle: Duration,
-}
-
-#[derive(Debug)]
-struct Slot {
-    port: Arc<Port>,
-    used: Instant,
 }
 
 /// A connection on which nobody else can be asked anything, for as long as this is held.
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) lane: Arc<Lane>,
-    _permit: OwnedSemaphorePermit,
+    /// None where turns are not taken any more.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Pool {
-    pub(super) fn new(shared: Arc<Shared>, wish: Wish, limit: usize, idle: Duration) -> Self {
-        let pool = Self {
+    pub(super) fn new(shared: Arc<Shared>, wish: Wish, limit: usize) -> Self {
+        Self {
+            first: Port::new(Arc::clone(&shared), wish.clone()),
             shared,
             wish,
-            slots: Mutex::default(),
-            limit: limit.max(1),
-            idle,
-        };
-        let _ = pool.add();
-        pool
-    }
-
-    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self) -> Arc<Port> {
-        let port = Port::new(Arc::clone(&self.shared), self.wish.clone());
-        let port = Arc::new(port);
-        self.slots().push(Slot {
-            port: Arc::clone(&port),
-            used: Instant::now(),
-        });
-        port
+            more: Mutex::default(),
+            limit,
+        }
     }
 
     /// The connection that everybody of this kind may use.
     pub(super) fn first(&self) -> Arc<Port> {
-        let first = self.slots().first().map(|slot| Arc::clone(&slot.port));
-        first.unwrap_or_else(|| self.add())
+        Arc::clone(&self.first)
     }
 
-    /// Every open connection.
-    pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
-        self.slots()
-            .iter()
-            .filter_map(|slot| slot.port.live())
-            .collect()
+    fn more(&self) -> MutexGuard<'_, Vec<Arc<Port>>> {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A connection that carries no other call that could be asked something.
     pub(super) async fn turn(&self) -> Result<Turn, UpstreamError> {
-        let ports: Vec<Arc<Port>> = {
-            let mut slots = self.slots();
-            self.forget_idle(&mut slots);
-            slots.iter().map(|slot| Arc::clone(&slot.port)).collect()
+        let (port, permit) = match self.free() {
+            Some(found) => found,
+            None => (self.first(), self.first.turn().await),
         };
-        for port in &ports {
-            if let Some(lane) = port.live()
-                && let Ok(permit) = Arc::clone(&lane.turn).try_acquire_owned()
-            {
-                return Ok(self.taken(port, lane, permit));
-            }
-        }
-        let dead = ports.iter().find(|port| port.live().is_none());
-        let port = match dead {
-            Some(port) => Arc::clone(port),
-            None if ports.len() < self.limit => self.add(),
-            None => self.first(),
-        };
-        let lane = port.lane().await?;
-        match Arc::clone(&lane.turn).acquire_owned().await {
-            Ok(permit) => Ok(self.taken(&port, lane, permit)),
-            Err(_) => Box::pin(self.turn()).await,
-        }
-    }
-
-    fn taken(&self, port: &Arc<Port>, lane: Arc<Lane>, permit: OwnedSemaphorePermit) -> Turn {
-        let mut slots = self.slots();
-        if let Some(slot) = slots.iter_mut().find(|slot| Arc::ptr_eq(&slot.port, port)) {
-            slot.used = Instant::now();
-        }
-        Turn {
-            lane,
+        Ok(Turn {
+            lane: port.lane().await?,
             _permit: permit,
-        }
+        })
     }
 
-    /// Lets connections go that nobody has needed for a while; the first stays.
-    fn forget_idle(&self, slots: &mut Vec<Slot>) {
-        let mut is_first = true;
-        slots.retain(|slot| {
-            let is_busy = slot
-                .port
-                .live()
-                .is_some_and(|lane| lane.turn.available_permits() == 0);
-            let keeps = std::mem::take(&mut is_first) || is_busy;
-            keeps || slot.used.elapsed() < self.idle
-        });
+    /// A port whose turn it is, rather one that is connected; none when there are as many as there may
+    /// be and all are taken.
+    fn free(&self) -> Option<(Arc<Port>, Option<OwnedSemaphorePermit>)> {
+        let mut more = self.more();
+        let (open, closed): (Vec<_>, Vec<_>) = std::iter::once(&self.first)
+            .chain(more.iter())
+            .partition(|port| port.live().is_some());
+        let mut all = open.into_iter().chain(closed);
+        let found = all.find_map(|port| Some((Arc::clone(port), Some(port.try_turn()?))));
+        if found.is_some() || more.len() + 1 >= self.limit {
+            return found;
+        }
+        let port = Port::new(Arc::clone(&self.shared), self.wish.clone());
+        more.push(Arc::clone(&port));
+        let permit = port.try_turn();
+        Some((port, permit))
     }
 }

@@ -1,28 +1,29 @@
 //! A way to the server that outlives its connections.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
-use mcpact_bridge::input::Backoff;
 use mcpact_engine::client::EraMode;
-use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
+use super::audience::Audience;
 use super::lane::Lane;
+use super::restart::Restarts;
 use crate::error::{Trouble, UpstreamError};
 use crate::target::Target;
 use crate::upstream::{HeaderBook, Wish, connect};
 
-/// How long to wait after a connection that did not last.
-const PAUSES: Backoff = Backoff {
-    first: Duration::from_millis(100),
-    longest: Duration::from_secs(30),
-};
+/// A pause before the next try that is waited for rather than told.
+const SHORT: Duration = Duration::from_secs(2);
 
-/// A connection that lasted this long was a good one.
-const LASTED: Duration = Duration::from_secs(10);
+/// How long a new session may take to get to where the lost one was.
+const CATCH_UP: Duration = Duration::from_secs(10);
+
+/// How often in a row a connection is tried for those who listen.
+const TRIES: u32 = 12;
 
 /// What all ways to the server share.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Shared {
     pub(super) mode: EraMode,
     pub(super) verdicts: Verdicts,
     pub(super) book: Arc<HeaderBook>,
+    /// Every way that there is, for whoever ends idle connections.
+    pub(super) ports: Mutex<Vec<Weak<Port>>>,
 }
 
 /// Connects when somebody needs it, and again when the connection was lost.
@@ -41,24 +44,28 @@ pub(super) struct Port {
     shared: Arc<Shared>,
     wish: Wish,
     current: Mutex<Option<Arc<Lane>>>,
+    audience: Arc<Audience>,
+    /// Calls that may be asked something take turns where a question does not say whose it is.
+    turn: Arc<Semaphore>,
     /// Whoever holds it connects; the others wait for the outcome.
-    opening: AsyncMutex<History>,
-}
-
-#[derive(Debug, Default)]
-struct History {
-    failures: u32,
-    last: Option<Instant>,
+    opening: AsyncMutex<Restarts>,
 }
 
 impl Port {
-    pub(super) fn new(shared: Arc<Shared>, wish: Wish) -> Self {
-        Self {
+    pub(super) fn new(shared: Arc<Shared>, wish: Wish) -> Arc<Self> {
+        let port = Arc::new(Self {
             shared,
             wish,
             current: Mutex::default(),
+            audience: Arc::new(Audience::new()),
+            turn: Arc::new(Semaphore::new(1)),
             opening: AsyncMutex::default(),
-        }
+        });
+        let mut ports = port.shared.ports();
+        ports.retain(|port| port.strong_count() > 0);
+        ports.push(Arc::downgrade(&port));
+        drop(ports);
+        port
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Arc<Lane>>> {
@@ -72,31 +79,70 @@ impl Port {
             .cloned()
     }
 
+    /// Who hears what belongs to no call.
+    pub(super) const fn audience(&self) -> &Arc<Audience> {
+        &self.audience
+    }
+
+    pub(super) fn try_turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.turn).try_acquire_owned().ok()
+    }
+
+    /// Waits in line; none where turns are not taken any more, which never is.
+    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.turn).acquire_owned().await.ok()
+    }
+
     /// The connection, opened if there is none.
-    pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
+    pub(super) async fn lane(self: &Arc<Self>) -> Result<Arc<Lane>, UpstreamError> {
         if let Some(lane) = self.live() {
             return Ok(lane);
         }
-        let mut history = self.opening.lock().await;
+        let mut restarts = self.opening.lock().await;
         if let Some(lane) = self.live() {
             return Ok(lane);
         }
-        history.check().map_err(|kind| self.error(kind))?;
-        let before = self.current().take();
+        if self.current().take().is_some() {
+            restarts.lost(Instant::now());
+        }
+        let pause = restarts.pause(Instant::now());
+        if pause > SHORT {
+            return Err(self.error(restarts.suspended(pause)));
+        }
+        tokio::time::sleep(pause).await;
         let lane = match self.open().await {
             Ok(lane) => Arc::new(lane),
             Err(kind) => {
-                history.failed();
-                return Err(self.error(kind));
+                let error = self.error(kind);
+                restarts.failed(Instant::now(), &error);
+                return Err(error);
             }
         };
-        history.opened();
-        lane.serve_strays();
-        if let Some(before) = before {
-            lane.take_over(&before).await;
-        }
+        restarts.opened(Instant::now());
+        lane.serve_strays(Arc::downgrade(self));
         *self.current() = Some(Arc::clone(&lane));
+        let moving = self.audience.move_to(&lane);
+        if tokio::time::timeout(CATCH_UP, moving).await.is_err() {
+            tracing::warn!("a new session takes long to get to where the lost one was");
+        }
         Ok(lane)
+    }
+
+    /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
+    pub(super) async fn lost(self: &Arc<Self>) {
+        self.audience.listens.lost();
+        let mut failures = 0;
+        while self.audience.is_waiting() {
+            match self.lane().await {
+                Ok(_) => return,
+                Err(UpstreamError {
+                    kind: Trouble::Suspended { wait, .. },
+                    ..
+                }) => tokio::time::sleep(wait).await,
+                Err(_) if failures < TRIES => failures += 1,
+                Err(_) => return self.audience.listens.end(),
+            }
+        }
     }
 
     fn error(&self, kind: Trouble) -> UpstreamError {
@@ -129,7 +175,8 @@ impl Port {
                     outcome = "agreed",
                     "negotiated with the server"
                 );
-                Ok(Lane::new(met, Arc::clone(&self.shared.book)))
+                let (book, audience) = (&self.shared.book, &self.audience);
+                Ok(Lane::new(met, Arc::clone(book), Arc::clone(audience)))
             }
             Err(trouble) => {
                 if prior.is_some() {
@@ -140,41 +187,46 @@ impl Port {
             }
         }
     }
+
+    /// Ends the connection if nobody has needed it for so long.
+    fn rest(&self, idle: Duration) {
+        let mut current = self.current();
+        let is_needed = self.audience.is_waiting() || self.audience.owner().is_some();
+        if current
+            .as_ref()
+            .is_some_and(|lane| !is_needed && lane.upstream.is_idle_for(idle))
+        {
+            *current = None;
+            tracing::info!(
+                event = mcpact::log::event::IDLE_REAP,
+                server = %self.shared.target,
+                "a connection that nobody used was ended"
+            );
+        }
+    }
 }
 
-impl History {
-    /// Whether the server may be tried again already.
-    fn check(&mut self) -> Result<(), Trouble> {
-        let Some(last) = self.last else {
-            return Ok(());
-        };
-        if last.elapsed() > LASTED {
-            self.failures = 0;
-        }
-        let pause = match self.failures {
-            0 => Duration::ZERO,
-            failures => PAUSES.pause(failures - 1),
-        };
-        match pause.checked_sub(last.elapsed()) {
-            Some(wait) if !wait.is_zero() => Err(Trouble::Suspended {
-                attempts: self.failures,
-                wait_ms: wait.as_millis(),
-            }),
-            Some(_) | None => Ok(()),
-        }
+impl Shared {
+    fn ports(&self) -> MutexGuard<'_, Vec<Weak<Port>>> {
+        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&mut self) {
-        self.failures = self.failures.saturating_add(1);
-        self.last = Some(Instant::now());
-    }
-
-    /// A connection counts as a failure until it has lasted.
-    fn opened(&mut self) {
-        if self.last.is_some_and(|last| last.elapsed() > LASTED) {
-            self.failures = 0;
-        }
-        self.failures = self.failures.saturating_add(1);
-        self.last = Some(Instant::now());
+    /// Ends connections that nobody has needed for so long, as long as anybody may open some.
+    pub(super) fn watch(self: &Arc<Self>, idle: Duration) {
+        const SHORTEST: Duration = Duration::from_millis(10);
+        const LONGEST: Duration = Duration::from_secs(15);
+        let shared = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep((idle / 4).clamp(SHORTEST, LONGEST)).await;
+                let Some(shared) = shared.upgrade() else {
+                    return;
+                };
+                let ports = shared.ports().clone();
+                for port in ports.iter().filter_map(Weak::upgrade) {
+                    port.rest(idle);
+                }
+            }
+        });
     }
 }

@@ -65,9 +65,7 @@ impl Backend for Bridge {
     }
 
     fn stop(&self) {
-        for lane in self.guests().lanes() {
-            tokio::spawn(async move { lane.end_streams().await });
-        }
+        self.guests().end_streams();
     }
 }
 
@@ -112,7 +110,7 @@ impl Bridge {
             return;
         };
         match lane.revision().era() {
-            Era::Legacy => lane.belong_to(ear),
+            Era::Legacy => lane.audience.belong_to(ear),
             Era::Modern => caller.wish_on(Wishing::new(&lane, ear, self.clock)),
         }
     }

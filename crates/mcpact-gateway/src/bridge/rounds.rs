@@ -12,7 +12,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Bridge;
 use super::crossing::{Crossing, stamped};
-use crate::upstream::{Event, Ordered, Reply, text};
+use crate::upstream::{Event, Reply, text};
 
 /// How many pages of tools are read at most.
 const PAGES: usize = 100;
@@ -114,19 +114,8 @@ impl Bridge {
             let Ok(Some(params)) = stamped(&crossing.caller, lane.revision(), &params) else {
                 return;
             };
-            let order = Ordered {
-                method: Some(Method::ToolsList),
-                name: Method::ToolsList.as_str(),
-                params: &params,
-            };
-            let number = lane.upstream.next_id();
-            let mut call = lane.upstream.call(number, order, &lane.book).await;
-            let raw = loop {
-                match call.next().await {
-                    Event::Done(Reply::Result(raw)) => break raw,
-                    Event::Done(Reply::Error(_)) | Event::Lost(_) => return,
-                    Event::Note(_) | Event::Ask(_) => {}
-                }
+            let Ok(Reply::Result(raw)) = lane.request(Method::ToolsList, &params).await else {
+                return;
             };
             lane.book.learn(text(&raw));
             let result = Object::parse(text(&raw)).unwrap_or_default();
@@ -150,7 +139,10 @@ impl Bridge {
             };
             match event {
                 Event::Note(note) => crossing.waiter.tell(&note, &mut crossing.progress).await,
-                Event::Done(reply) => return crossing.finished(&reply),
+                Event::Done(reply) => {
+                    crossing.remember(&reply);
+                    return crossing.finished(&reply);
+                }
                 Event::Lost(loss) => return Err(crossing.lost(&loss)),
                 Event::Ask(ask) => match ask.method {
                     Some(Method::Ping) => lane.upstream.answer(&ask.id, Ok("{}")).await,

@@ -5,7 +5,7 @@
 //! are told the same, and share.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use mcpact::server::backend::{Opening, Welcome};
 use mcpact_bridge::lifecycle::{Emulation, Introduction, client_capabilities, server_capabilities};
@@ -18,11 +18,11 @@ use mcpact_wire::envelope::Params;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
 
+use super::Bridge;
 use super::caller::{Caller, Introduced};
 use super::lane::Lane;
 use super::pool::Pool;
 use super::port::Port;
-use super::{Bridge, BridgeSettings};
 use crate::error::UpstreamError;
 use crate::upstream::Wish;
 
@@ -48,18 +48,17 @@ struct Kind {
 /// On which connection they are served, and how.
 #[derive(Clone, Debug)]
 struct Served {
-    lane: Arc<Lane>,
+    lane: Weak<Lane>,
     terms: Arc<ServerTerms>,
     caller: Arc<Caller>,
 }
 
 impl Guests {
-    /// Every open connection.
-    pub(super) fn lanes(&self) -> Vec<Arc<Lane>> {
-        self.kinds
-            .iter()
-            .flat_map(|kind| kind.pool.lanes())
-            .collect()
+    /// Ends every stream of changes, in order.
+    pub(super) fn end_streams(&self) {
+        for kind in &self.kinds {
+            kind.pool.first().audience().listens.end();
+        }
     }
 
     fn kind(
@@ -138,7 +137,7 @@ impl Bridge {
         let mapped = client_capabilities(&declared, revision, Revision::LATEST_LEGACY);
         let info = opening.client_info.clone();
         let port = Port::new(Arc::clone(&self.shared), self.wish(mapped, info.clone()));
-        let (port, lane) = self.reach(Arc::new(port)).await?;
+        let (port, lane) = self.reach(port).await?;
         let upstream = lane.upstream.revision();
         let stamp = (upstream.era() == Era::Modern).then(|| Introduced {
             capabilities: client_capabilities(&declared, revision, upstream)
@@ -166,18 +165,18 @@ impl Bridge {
         let kind = self
             .guests()
             .kind(principal, raw, || Arc::new(self.pool(raw, params)));
-        let (_, lane) = self.reach(kind.pool.first()).await?;
+        let (port, lane) = self.reach(kind.pool.first()).await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = served
             .as_ref()
-            .is_some_and(|served| Arc::ptr_eq(&served.lane, &lane));
+            .is_some_and(|served| served.lane.as_ptr() == Arc::as_ptr(&lane));
         if !fits {
             let is_legacy = lane.revision().era() == Era::Legacy;
             let pool = is_legacy.then(|| Arc::clone(&kind.pool));
             *served = Some(Served {
                 terms: Arc::new(self.terms_of(&lane, Revision::LATEST)),
-                caller: Arc::new(Caller::passing(Arc::clone(&lane), pool)),
-                lane,
+                caller: Arc::new(Caller::passing(port, pool)),
+                lane: Arc::downgrade(&lane),
             });
         }
         let Some(Served { terms, caller, .. }) = served.clone() else {
@@ -198,10 +197,7 @@ impl Bridge {
         let info = info.ok().or_else(own);
         let info = info.unwrap_or_else(|| Implementation::new("mcpact", "0"));
         let wish = self.wish(mapped, info);
-        let BridgeSettings {
-            lanes, lane_idle, ..
-        } = self.settings;
-        Pool::new(Arc::clone(&self.shared), wish, lanes, lane_idle)
+        Pool::new(Arc::clone(&self.shared), wish, self.settings.lanes)
     }
 
     /// What the engine needs when nobody upstream is needed.

@@ -13,12 +13,15 @@ use mcpact_transport::error::DoorError;
 use mcpact_transport::http::client::{Answer, AnswerBody, EventStream, HttpClient};
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
+use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::mail::{Event, Loss, Sorted, Stray, sort};
+use super::mail::{Event, Loss, Reply, Sorted, Stray, sort, text};
 use super::{HeaderBook, Ordered, headers};
+
+const SESSION: &str = "mcp-session-id";
 
 /// How long the end of a session may take.
 const GOODBYE: Duration = Duration::from_secs(3);
@@ -66,7 +69,8 @@ impl HttpWire {
         let facts = headers::legacy(revision, session.as_ref());
         let is_gone = Arc::new(AtomicBool::new(false));
         let (open, opened) = tokio::sync::oneshot::channel();
-        let listening = listen(http.clone(), facts.clone(), strays, open);
+        let gone = Arc::clone(&is_gone);
+        let listening = listen(http.clone(), facts.clone(), strays, open, gone);
         let stream = tokio::spawn(listening).abort_handle();
         // A server that takes its time to say that it has no such stream is not waited for.
         let opened = tokio::time::timeout(PAUSE, opened).await;
@@ -79,6 +83,11 @@ impl HttpWire {
             stream: Some(stream),
             can_push,
         }
+    }
+
+    /// Whether the server keeps nothing for us.
+    pub(super) fn is_stateless(&self) -> bool {
+        self.revision.era() == Era::Modern
     }
 
     /// Whether the session has a stream of its own.
@@ -129,7 +138,7 @@ impl Drop for HttpWire {
         if let Some(stream) = self.stream.take() {
             stream.abort();
         }
-        if self.facts.contains_key("mcp-session-id") && !self.is_gone() {
+        if self.facts.contains_key(SESSION) && !self.is_gone() {
             let (http, facts) = (self.http.clone(), std::mem::take(&mut self.facts));
             // The server may not allow it, and need not answer.
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -181,6 +190,11 @@ impl std::fmt::Debug for HttpCall {
 }
 
 impl HttpCall {
+    /// Whether it belongs to a session that the server may forget.
+    pub(super) fn has_session(&self) -> bool {
+        self.facts.contains_key(SESSION)
+    }
+
     pub(super) async fn next(&mut self) -> Event {
         loop {
             match &mut self.state {
@@ -228,8 +242,7 @@ impl HttpCall {
                 return self.over(Event::Lost(Loss::Connection(why)));
             }
         };
-        let has_session = self.facts.contains_key("mcp-session-id");
-        if answer.status == 404 && has_session {
+        if self.has_session() && forgot_session(&answer) {
             self.is_gone.store(true, Ordering::Relaxed);
             return self.over(Event::Lost(Loss::Session));
         }
@@ -361,8 +374,10 @@ async fn listen(
     facts: HeaderMap,
     strays: mpsc::Sender<Stray>,
     open: tokio::sync::oneshot::Sender<bool>,
+    is_gone: Arc<AtomicBool>,
 ) {
     let mut open = Some(open);
+    let mut was_there = false;
     let mut resume = Resume::default();
     while resume.attempt <= ATTEMPTS {
         let opened = http.listen(&facts, resume.last_id.as_deref()).await;
@@ -377,6 +392,7 @@ async fn listen(
                 body: AnswerBody::Events(events),
                 ..
             }) => {
+                was_there = true;
                 let mut reading = Reading { events, resume };
                 while let Some(bytes) = reading.next().await {
                     let stray = match sort(&bytes) {
@@ -393,6 +409,9 @@ async fn listen(
             // 405 is the polite way to say that there is no such stream.
             Ok(answer) => {
                 let status = answer.status;
+                if was_there && forgot_session(&answer) {
+                    is_gone.store(true, Ordering::Relaxed);
+                }
                 return tracing::debug!(status, "the server has no stream of its own");
             }
             Err(error) => tracing::debug!(%error, "the stream could not be opened"),
@@ -401,6 +420,27 @@ async fn listen(
         tokio::time::sleep(resume.pause()).await;
     }
     tracing::warn!("the server's stream could not be kept open");
+    // Whoever listens is better off with a new session than with one that says nothing.
+    is_gone.store(true, Ordering::Relaxed);
+}
+
+/// Whether the server says that it does not know the session: it has not looked at the request then.
+///
+/// `2025-11-25 basic/transports#session-management` wants 404. Servers after the example of the official
+/// TypeScript SDK answer 400 with an error of their own that names the session.
+fn forgot_session(answer: &Answer) -> bool {
+    match (answer.status, &answer.body) {
+        (404, _) => true,
+        (400, AnswerBody::Json(bytes)) => {
+            let Sorted::Reply(_, Reply::Error(raw)) = sort(bytes) else {
+                return false;
+            };
+            ErrorBody::parse(text(&raw)).is_some_and(|error| {
+                error.code == -32000 && error.message.to_ascii_lowercase().contains("session")
+            })
+        }
+        (_, _) => false,
+    }
 }
 
 /// An error with its causes, for a person.

@@ -113,7 +113,7 @@ impl LinesWire {
         {
             let mut calls = lock(&self.shared.calls);
             if let Some(why) = &calls.gone {
-                mail.put(Event::Lost(Loss::Connection(why.clone())));
+                mail.put(Event::Lost(Loss::Unsent(why.clone())));
                 call.is_over = true;
                 drop(calls);
                 return call;
@@ -178,6 +178,11 @@ impl Outgoing {
 }
 
 impl LinesCall {
+    /// Whether the connection was gone before.
+    pub(super) const fn was_unsent(&self) -> bool {
+        self.is_over
+    }
+
     pub(super) async fn next(&mut self) -> Event {
         let event = self.mail.take().await;
         if matches!(event, Event::Done(_) | Event::Lost(_)) {
@@ -231,6 +236,8 @@ async fn keep(
         }
     }
     shared.end(&why);
+    // Whoever hears what belongs to no call learns that nothing more comes.
+    drop(strays);
     // The writer closes the pipe behind its last message; a process takes that as the end.
     let _ = writer.await;
     if let Some(process) = process

@@ -55,6 +55,8 @@ pub(crate) enum Reply {
 pub(crate) enum Loss {
     /// The server has forgotten the session, and did not look at the request.
     Session,
+    /// The connection was gone before the request could be sent.
+    Unsent(String),
     /// The connection broke; what the server did is not known.
     Connection(String),
     /// The server answered with a status and nothing else.

@@ -1,0 +1,147 @@
+//! What a legacy client has set at a legacy server, for the session after one that was lost.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_spec::{Capability, Method};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+use super::tag::uri_in;
+
+/// The lists of a server, and what it declares if it tells of their changes.
+const LISTS: [(Capability, Method); 3] = [
+    (Capability::ToolsListChanged, Method::ToolsListChanged),
+    (Capability::PromptsListChanged, Method::PromptsListChanged),
+    (
+        Capability::ResourcesListChanged,
+        Method::ResourcesListChanged,
+    ),
+];
+
+/// The settings that a server has taken from its only client.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The raw parameters of the last `logging/setLevel`.
+    level: Option<String>,
+    uris: BTreeSet<Box<str>>,
+    most: usize,
+}
+
+impl Standing {
+    /// Nothing yet; of more than `most` subscriptions the latest are forgotten.
+    #[must_use]
+    pub const fn new(most: usize) -> Self {
+        Self {
+            level: None,
+            uris: BTreeSet::new(),
+            most,
+        }
+    }
+
+    /// The server answered a request with a result.
+    pub fn granted(&mut self, method: Method, params: &str) {
+        let uri = uri_in(Some(params));
+        match (method, uri) {
+            (Method::ResourcesSubscribe, Some(uri)) if self.uris.len() < self.most => {
+                self.uris.insert(uri.as_ref().into());
+            }
+            (Method::ResourcesUnsubscribe, Some(uri)) => {
+                self.uris.remove(uri.as_ref());
+            }
+            (Method::LoggingSetLevel, _) => {
+                let level = Object::parse(params).unwrap_or_default();
+                let level = level.get_str("level");
+                self.level = level.map(|level| ObjectWriter::new().text("level", &level).finish());
+            }
+            (_, _) => {}
+        }
+    }
+
+    /// Whether the client waits for something that only a session can bring.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        !self.uris.is_empty()
+    }
+
+    /// The requests that bring a new session to where the lost one was.
+    #[must_use]
+    pub fn again(&self) -> Vec<(Method, String)> {
+        let level = self.level.iter().cloned();
+        let level = level.map(|params| (Method::LoggingSetLevel, params));
+        level
+            .chain(self.with_each_uri(Method::ResourcesSubscribe))
+            .collect()
+    }
+
+    /// The notifications of everything that may have changed while there was no session.
+    #[must_use]
+    pub fn missed(&self, server: &CapabilitySet) -> Vec<(Method, String)> {
+        let declared = server.declared();
+        let lists = LISTS
+            .iter()
+            .filter(|(row, _)| declared.has(*row))
+            .map(|(_, method)| (*method, String::from("{}")));
+        lists
+            .chain(self.with_each_uri(Method::ResourcesUpdated))
+            .collect()
+    }
+
+    fn with_each_uri(&self, method: Method) -> impl Iterator<Item = (Method, String)> {
+        let params = |uri: &str| ObjectWriter::new().text("uri", uri).finish();
+        self.uris.iter().map(move |uri| (method, params(uri)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpact_engine::policy::Reading;
+    use mcpact_spec::Side;
+
+    use super::*;
+
+    fn subscribe(standing: &mut Standing, uri: &str) {
+        let params = ObjectWriter::new().text("uri", uri).finish();
+        standing.granted(Method::ResourcesSubscribe, &params);
+    }
+
+    #[test]
+    fn a_new_session_gets_what_the_lost_one_had() {
+        let mut standing = Standing::new(2);
+        assert!(standing.again().is_empty() && !standing.is_waiting());
+        standing.granted(
+            Method::LoggingSetLevel,
+            r#"{"level":"debug","_meta":{"x":1}}"#,
+        );
+        standing.granted(Method::LoggingSetLevel, r#"{"level":"error"}"#);
+        for uri in ["a:1", "a:2", "a:3"] {
+            subscribe(&mut standing, uri);
+        }
+        standing.granted(Method::ResourcesUnsubscribe, r#"{"uri":"a:1"}"#);
+        standing.granted(Method::ToolsCall, r#"{"uri":"a:4"}"#);
+        let expected = [
+            (
+                Method::LoggingSetLevel,
+                String::from(r#"{"level":"error"}"#),
+            ),
+            (Method::ResourcesSubscribe, String::from(r#"{"uri":"a:2"}"#)),
+        ];
+        assert_eq!(standing.again(), expected);
+        assert!(standing.is_waiting());
+    }
+
+    #[test]
+    fn everything_that_may_have_changed_is_told() {
+        let mut standing = Standing::new(9);
+        subscribe(&mut standing, "a:1");
+        let raw = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true}}"#;
+        let server = CapabilitySet::parse(Side::Server, Some(raw), Reading::Lenient).unwrap();
+        let expected = [
+            (Method::ToolsListChanged, String::from("{}")),
+            (Method::ResourcesUpdated, String::from(r#"{"uri":"a:1"}"#)),
+        ];
+        assert_eq!(standing.missed(&server), expected);
+    }
+}

@@ -1,0 +1,198 @@
+//! Sessions and processes that are lost, and what becomes of those who use them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_transport::link::Link;
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use serde_json::{Value, json};
+
+use crate::forgetful::Forgetful;
+use crate::raw::Raw;
+
+fn bridge(target: Target) -> Arc<Bridge> {
+    Bridge::new(target, BridgeSettings::default()).unwrap()
+}
+
+fn said(answer: &Value) -> &str {
+    let text = answer["result"]["content"][0]["text"].as_str();
+    text.unwrap_or_else(|| panic!("{answer}"))
+}
+
+fn no_such_session_twice(server: &Forgetful) {
+    let calls = server.heard("tools/call");
+    let sessions: Vec<_> = calls.iter().map(|call| call.session.as_str()).collect();
+    assert_eq!(sessions, ["s1", "s2"], "each call ran once");
+    assert_eq!(server.heard("initialize").len(), 2);
+}
+
+/// BB-23: a request that the server refused because it had forgotten the session is made once more
+/// in a new one, whichever way the server says so; the client sees nothing but its result.
+#[tokio::test]
+async fn a_forgotten_session_is_opened_again() {
+    for forgetful in [Forgetful::default(), Forgetful::vague()] {
+        let (server, target) = forgetful.listen().await;
+        let mut client = Raw::before(&bridge(target));
+        let call = json!({"name": "echo", "arguments": {}});
+        let first = client.ask_modern(1, "tools/call", call.clone()).await;
+        assert_eq!(said(&first), "s1");
+        server.forget();
+        let second = client.ask_modern(2, "tools/call", call).await;
+        assert_eq!(said(&second), "s2");
+        no_such_session_twice(&server);
+    }
+}
+
+/// BB-23: whoever listens to a server that has forgotten the session goes on listening: the new session
+/// is subscribed, and the client hears of everything that may have changed.
+#[tokio::test]
+async fn those_who_listen_move_to_the_new_session() {
+    let (server, target) = Forgetful::default().listen().await;
+    let mut client = Raw::before(&bridge(target));
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://a"]});
+    let listen = json!({"notifications": filter});
+    client.post_modern(7, "subscriptions/listen", listen).await;
+    client
+        .note("notifications/subscriptions/acknowledged")
+        .await;
+    server.forget();
+    let updated = client.note("notifications/resources/updated").await;
+    assert_eq!(updated["params"]["uri"], "test://a");
+    let tag = "io.modelcontextprotocol/subscriptionId";
+    assert_eq!(updated["params"]["_meta"][tag], 7);
+    client.note("notifications/tools/list_changed").await;
+    let subscribed = server.heard("resources/subscribe");
+    let sessions: Vec<_> = subscribed.iter().map(|one| one.session.as_str()).collect();
+    assert_eq!(sessions, ["s1", "s2"]);
+    let news = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "test://a"}});
+    server.say(&news);
+    let updated = client.note("notifications/resources/updated").await;
+    assert_eq!(updated["params"]["_meta"][tag], 7, "the stream is the same");
+}
+
+/// BB-23: a legacy client keeps its log level and its subscriptions when the server of another legacy
+/// revision forgets the session, and hears of everything that may have changed.
+#[tokio::test]
+async fn what_a_legacy_client_has_set_is_set_again() {
+    let (server, target) = Forgetful::default().listen().await;
+    let mut client = Raw::before(&bridge(target));
+    client.shake("2025-06-18", json!({})).await;
+    let level = json!({"level": "debug"});
+    client.ask(1, "logging/setLevel", level.clone()).await;
+    for (id, uri) in [(2, "test://a"), (3, "test://b")] {
+        let params = json!({"uri": uri});
+        client.ask(id, "resources/subscribe", params).await;
+    }
+    let params = json!({"uri": "test://b"});
+    client.ask(4, "resources/unsubscribe", params).await;
+    server.forget();
+    let updated = client.note("notifications/resources/updated").await;
+    assert_eq!(updated["params"]["uri"], "test://a");
+    client.note("notifications/tools/list_changed").await;
+    let call = json!({"name": "echo", "arguments": {}});
+    let called = client.ask(5, "tools/call", call).await;
+    assert_eq!(said(&called), "s2");
+    let expected = [
+        "initialize",
+        "notifications/initialized",
+        "logging/setLevel",
+        "resources/subscribe",
+        "tools/call",
+    ];
+    assert_eq!(server.methods("s2"), expected);
+    let again = &server.heard("logging/setLevel")[1];
+    assert_eq!((again.session.as_str(), &again.params), ("s2", &level));
+}
+
+/// Dies at every call of the tool `die`, after it has begun to run it.
+fn mortal(runs: &Arc<AtomicUsize>, starts: &Arc<AtomicUsize>) -> Target {
+    let (runs, starts) = (Arc::clone(runs), Arc::clone(starts));
+    Target::Local(Local(Arc::new(move || {
+        let (ours, theirs) = memory::pair();
+        starts.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(live(theirs, Arc::clone(&runs)));
+        ours
+    })))
+}
+
+async fn live(mut link: Link, runs: Arc<AtomicUsize>) {
+    while link.source.fill().await.unwrap_or_default() {
+        while let Some(Line::Json(bytes)) = link.source.next_line() {
+            let message: Value = serde_json::from_slice(bytes).unwrap();
+            let result = match message["method"].as_str().unwrap_or_default() {
+                "initialize" => json!({
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {"tools": {"listChanged": true}},
+                    "serverInfo": {"name": "mortal", "version": "1"},
+                }),
+                "tools/call" => {
+                    runs.fetch_add(1, Ordering::SeqCst);
+                    if message["params"]["name"] == "die" {
+                        return;
+                    }
+                    json!({"content": [{"type": "text", "text": "alive"}]})
+                }
+                "server/discover" => {
+                    let error = json!({"code": -32601, "message": "Method not found"});
+                    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+                    link.sink.push(&answer.to_string());
+                    continue;
+                }
+                _ => json!({}),
+            };
+            if let Some(id) = message.get("id") {
+                let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+                link.sink.push(&answer.to_string());
+            }
+        }
+        link.sink.flush().await.unwrap();
+    }
+}
+
+/// BB-23: a call that may have run is answered with an error that says what happened, and is never run
+/// twice; the next one starts the server again, for clients of either era.
+#[tokio::test]
+async fn a_call_that_may_have_run_is_not_run_again() {
+    for is_modern in [true, false] {
+        let (runs, starts) = (Arc::default(), Arc::default());
+        let mut client = Raw::before(&bridge(mortal(&runs, &starts)));
+        if !is_modern {
+            client.shake("2025-11-25", json!({})).await;
+        }
+        for (id, tool) in [(1, "live"), (2, "die"), (3, "live"), (4, "live")] {
+            let call = json!({"name": tool, "arguments": {}});
+            let answer = if is_modern {
+                client.ask_modern(id, "tools/call", call).await
+            } else {
+                client.ask(id, "tools/call", call).await
+            };
+            if tool == "die" {
+                assert_eq!(answer["error"]["code"], -32603, "{answer}");
+                let reason = &answer["error"]["data"]["reason"];
+                assert_eq!(reason, "upstream_gone", "{answer}");
+            } else {
+                assert_eq!(said(&answer), "alive");
+            }
+        }
+        assert_eq!(runs.load(Ordering::SeqCst), 4, "each call ran once");
+        assert_eq!(starts.load(Ordering::SeqCst), 2);
+    }
+}
+
+/// A server that dies while nobody calls is started again for those who listen.
+#[tokio::test]
+async fn a_server_that_died_is_started_again_for_those_who_listen() {
+    let (runs, starts) = (Arc::default(), Arc::default());
+    let mut client = Raw::before(&bridge(mortal(&runs, &starts)));
+    let listen = json!({"notifications": {"toolsListChanged": true}});
+    client.post_modern(7, "subscriptions/listen", listen).await;
+    client
+        .note("notifications/subscriptions/acknowledged")
+        .await;
+    let die = json!({"name": "die", "arguments": {}});
+    client.ask_modern(8, "tools/call", die).await;
+    client.note("notifications/tools/list_changed").await;
+    assert_eq!(starts.load(Ordering::SeqCst), 2);
+}
