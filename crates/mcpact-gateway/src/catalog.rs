@@ -1,32 +1,45 @@
 //! What a person has configured: the gateway's own settings and the servers behind it.
 //!
 //! A text becomes a tree that remembers where everything stands ([`Source`], `syntax`), the tree a
-//! [`Catalog`] or a list of every [`Problem`] in it. Nothing here reads a file or a variable by itself:
-//! what the machine has is asked from [`Surroundings`]. Read [`keys`] first: every key with its kind,
+//! [`Catalog`] or a list of every [`Problem`] in it. Nothing but `load`
+//! and [`Machine`] touches the disk: what the machine has is asked from [`Surroundings`]. Read [`keys`] first: every key with its kind,
 //! its default and what it does; reader, JSON Schema and manual follow from it.
 
+mod adopt;
+mod changes;
 mod config;
+mod expand;
 mod fields;
 pub mod keys;
+mod launch;
+mod load;
+mod machine;
 mod name;
+mod policy;
 mod problem;
 mod read;
 mod secret;
 mod source;
+mod surroundings;
 mod syntax;
 mod tree;
 
 use std::collections::BTreeMap;
 
+pub use changes::{Change, Changes};
 pub use config::{
     CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe, Restarts,
     RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
+pub use expand::OnMissing;
+pub use load::{CatalogError, Loaded, inspect, load, nearest_config};
+pub use machine::Machine;
 pub use name::{NameFault, ServerName};
 pub use problem::{Problem, Severity};
 pub use read::{Reading, read};
 pub use secret::{Filled, Secret};
 pub use source::{Place, Source, Span};
+pub use surroundings::{ProgramFacts, Surroundings};
 
 /// Everything that was configured, checked.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -9,6 +9,7 @@ use mcpact_engine::client::EraMode;
 use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::Revision;
 
+use super::expand::OnMissing;
 use super::read;
 use super::secret::{Filled, Secret};
 
@@ -53,6 +54,8 @@ pub struct GatewayConfig {
     pub announce_extras: bool,
     /// Capabilities that a client must have.
     pub require: Vec<String>,
+    /// What happens to variables of servers that are not set.
+    pub missing_variables: OnMissing,
     /// Which programs may be started.
     pub commands: CommandRules,
 }
@@ -101,6 +104,8 @@ pub struct ServerConfig {
     pub era: EraMode,
     /// Capabilities that it must have.
     pub require: Vec<String>,
+    /// Client capabilities that a singleton is told of.
+    pub declare: Vec<String>,
     /// How its instances are kept.
     pub run: RunSettings,
 }
@@ -264,6 +269,7 @@ impl ServerConfig {
             tools: ToolFilter::default(),
             era: EraMode::Auto,
             require: Vec::new(),
+            declare: Vec::new(),
             run: RunSettings::default(),
         }
     }

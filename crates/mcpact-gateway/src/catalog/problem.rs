@@ -62,6 +62,14 @@ impl Findings {
         self.add(Severity::Error, span, message.into())
     }
 
+    pub(super) fn warning(&mut self, span: Span, message: impl Into<String>) -> &mut Problem {
+        self.add(Severity::Warning, span, message.into())
+    }
+
+    pub(super) fn note(&mut self, span: Span, message: impl Into<String>) -> &mut Problem {
+        self.add(Severity::Note, span, message.into())
+    }
+
     fn add(&mut self, severity: Severity, span: Span, message: String) -> &mut Problem {
         let at = self.0.len();
         self.0.push(Problem {

@@ -1,19 +1,24 @@
 //! From a text to a catalog.
 
+mod environment;
 mod gateway;
 mod server;
 
 use std::collections::BTreeMap;
 
+use self::server::Ground;
 use super::Catalog;
+use super::adopt::adopt;
 use super::config::{GatewayConfig, RunSettings, ServerConfig};
+use super::expand::{Expansion, Filling, OnMissing, Spelling};
 use super::fields::Fields;
 use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
-use super::source::Source;
-use super::syntax;
-use super::tree::{Member, Node, Table};
+use super::source::{Source, Span};
+use super::surroundings::Surroundings;
+use super::syntax::Syntax;
+use super::tree::{Member, Node, Table, Value};
 
 /// What a text said.
 #[derive(Clone, Debug)]
@@ -24,12 +29,21 @@ pub struct Reading {
     pub problems: Vec<Problem>,
 }
 
-/// Reads a config.
+/// Reads a config, in whatever syntax and shape it is written.
 #[must_use]
-pub fn read(source: &Source) -> Reading {
+pub fn read(source: &Source, surroundings: &dyn Surroundings) -> Reading {
+    let syntax = Syntax::of(source);
     let mut findings = Findings::default();
-    let catalog = match syntax::parse(source) {
-        Ok(root) => catalog(&root, &mut findings),
+    let catalog = match syntax.parse(source) {
+        Ok(root) => {
+            let adopted = adopt(root, syntax, source, &mut findings);
+            let desk = Desk {
+                source,
+                surroundings,
+                spelling: adopted.spelling,
+            };
+            desk.catalog(&adopted.root, &mut findings)
+        }
         Err(problem) => {
             return Reading {
                 catalog: None,
@@ -43,41 +57,101 @@ pub fn read(source: &Source) -> Reading {
     }
 }
 
-fn catalog(root: &Node, findings: &mut Findings) -> Catalog {
-    let Some(table) = root.table() else {
-        findings.error(root.span, "a config is a table of keys");
-        return Catalog::default();
-    };
-    let mut fields = Fields::new(table, keys::ROOT, "the config", findings);
-    let gateway = fields.table("gateway");
-    let servers = fields.table("servers");
-    Catalog {
-        gateway: gateway.map_or_else(GatewayConfig::default, |table| {
-            gateway::read(table, findings)
-        }),
-        servers: servers.map_or_else(BTreeMap::new, |table| self::servers(table, findings)),
-    }
+/// What is needed beside the tree.
+struct Desk<'a> {
+    source: &'a Source,
+    surroundings: &'a dyn Surroundings,
+    spelling: Spelling,
 }
 
-fn servers(table: &Table, findings: &mut Findings) -> BTreeMap<ServerName, ServerConfig> {
-    let mut servers = BTreeMap::new();
-    for member in &table.0 {
-        let Some(name) = name(member, findings) else {
-            continue;
+impl Desk<'_> {
+    fn catalog(&self, root: &Node, findings: &mut Findings) -> Catalog {
+        let table = match &root.value {
+            Value::Table(table) => table,
+            Value::Null => return Catalog::default(),
+            _ => {
+                findings.error(root.span, "a config is a table of keys");
+                return Catalog::default();
+            }
         };
-        let Some(table) = member.node.table() else {
-            let message = format!(
-                "server `{name}` is {}, but should be a table",
-                member.node.kind()
-            );
-            findings.error(member.node.span, message);
-            continue;
-        };
-        if let Some(server) = server::read(&name, member.key_span, table, findings) {
-            servers.insert(name, server);
+        let mut fields = Fields::new(table, keys::ROOT, "the config", findings);
+        let gateway = fields.table("gateway");
+        let servers = fields.table("servers");
+        let gateway = gateway.map_or_else(GatewayConfig::default, |table| {
+            let table = self.expanded(table, Filling::Values(OnMissing::Refuse), findings);
+            gateway::read(&table, findings)
+        });
+        let servers = servers.map(|table| self.servers(table, &gateway, findings));
+        Catalog {
+            gateway,
+            servers: servers.unwrap_or_default(),
         }
     }
-    servers
+
+    fn expanded(&self, table: &Table, filling: Filling, findings: &mut Findings) -> Table {
+        let expansion = Expansion {
+            source: self.source,
+            surroundings: self.surroundings,
+            spelling: self.spelling,
+            filling,
+        };
+        let mut table = table.clone();
+        let members = table.0.iter_mut();
+        members.for_each(|member| expansion.run(&mut member.node, findings));
+        table
+    }
+
+    fn servers(
+        &self,
+        table: &Table,
+        gateway: &GatewayConfig,
+        findings: &mut Findings,
+    ) -> BTreeMap<ServerName, ServerConfig> {
+        let mut servers = BTreeMap::new();
+        for member in &table.0 {
+            let Some(name) = name(member, findings) else {
+                continue;
+            };
+            let Some(table) = member.node.table() else {
+                let kind = member.node.kind();
+                let message = format!("server `{name}` is {kind}, but should be a table");
+                findings.error(member.node.span, message);
+                continue;
+            };
+            if let Some(server) = self.server(&name, member.key_span, table, gateway, findings) {
+                servers.insert(name, server);
+            }
+        }
+        servers
+    }
+
+    fn server(
+        &self,
+        name: &ServerName,
+        span: Span,
+        table: &Table,
+        gateway: &GatewayConfig,
+        findings: &mut Findings,
+    ) -> Option<ServerConfig> {
+        let enabled = table.member("enabled");
+        let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
+        if is_off {
+            // Whoever switched a server off need not have its variables, its files or its program.
+            let table = self.expanded(table, Filling::Names, findings);
+            let ground = Ground {
+                machine: None,
+                rules: &gateway.commands,
+            };
+            return server::read(name, span, &table, &ground, findings);
+        }
+        let filling = Filling::Values(gateway.missing_variables);
+        let table = self.expanded(table, filling, findings);
+        let ground = Ground {
+            machine: Some(self.surroundings),
+            rules: &gateway.commands,
+        };
+        server::read(name, span, &table, &ground, findings)
+    }
 }
 
 fn name(member: &Member, findings: &mut Findings) -> Option<ServerName> {
@@ -108,4 +182,4 @@ pub(super) fn default_run() -> RunSettings {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

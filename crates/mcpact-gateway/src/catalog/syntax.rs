@@ -1,15 +1,101 @@
 //! Texts to trees.
 
+mod json;
 mod toml;
+mod yaml;
 
-use super::problem::Problem;
-use super::source::Source;
+use super::problem::{Problem, Severity};
+use super::source::{Source, Span};
 use super::tree::Node;
 
-/// The tree in a text.
-///
-/// # Errors
-/// It does not follow its syntax.
-pub(super) fn parse(source: &Source) -> Result<Node, Problem> {
-    toml::parse(&source.text)
+/// How a config is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Toml,
+    /// JSON, with comments and trailing commas.
+    Json,
+    Yaml,
+}
+
+/// The endings of names that tell a syntax.
+const ENDINGS: &[(&str, Syntax)] = &[
+    (".toml", Syntax::Toml),
+    (".json", Syntax::Json),
+    (".jsonc", Syntax::Json),
+    (".json5", Syntax::Json),
+    (".yaml", Syntax::Yaml),
+    (".yml", Syntax::Yaml),
+];
+
+impl Syntax {
+    /// By the name, or else by how the text begins.
+    pub(super) fn of(source: &Source) -> Self {
+        let name = source.name.to_ascii_lowercase();
+        let told = ENDINGS.iter().find(|(ending, _)| name.ends_with(ending));
+        told.map_or_else(|| Self::guessed(&source.text), |(_, syntax)| *syntax)
+    }
+
+    fn guessed(text: &str) -> Self {
+        let mut lines = text.lines().map(str::trim);
+        let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+        let first = first.unwrap_or_default();
+        if first.starts_with(['{', '/']) {
+            Self::Json
+        } else if first.starts_with('[')
+            || first.split_once('=').is_some_and(|(key, _)| is_key(key))
+        {
+            Self::Toml
+        } else {
+            Self::Yaml
+        }
+    }
+
+    /// The tree in a text.
+    ///
+    /// # Errors
+    /// It does not follow the syntax.
+    pub(super) fn parse(self, source: &Source) -> Result<Node, Problem> {
+        match self {
+            Self::Toml => toml::parse(&source.text),
+            Self::Json => json::parse(&source.text),
+            Self::Yaml => yaml::parse(&source.text),
+        }
+    }
+}
+
+fn is_key(text: &str) -> bool {
+    let text = text.trim();
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '"' | '$'))
+}
+
+/// A text that does not follow its syntax.
+fn broken(span: Span, message: String) -> Problem {
+    Problem {
+        severity: Severity::Error,
+        span,
+        message,
+        remedy: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_the_syntax_and_else_the_text() {
+        let of = |name: &str, text: &str| Syntax::of(&Source::new(name, text));
+        assert_eq!(of("a.toml", "{"), Syntax::Toml);
+        assert_eq!(of("A.JSON", "a: b"), Syntax::Json);
+        assert_eq!(of("b.yml", "{"), Syntax::Yaml);
+        assert_eq!(of("-", "\n  {"), Syntax::Json);
+        assert_eq!(of("-", "// a\n{"), Syntax::Json);
+        assert_eq!(of("-", "# a\n[servers.a]"), Syntax::Toml);
+        assert_eq!(of("-", "model = \"x\"\n"), Syntax::Toml);
+        assert_eq!(of("-", "# a\nservers:\n"), Syntax::Yaml);
+        assert_eq!(of("-", "command: a=b\n"), Syntax::Yaml);
+    }
 }

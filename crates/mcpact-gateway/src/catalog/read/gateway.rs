@@ -7,6 +7,7 @@ use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::Revision;
 
 use crate::catalog::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
+use crate::catalog::expand::OnMissing;
 use crate::catalog::fields::Fields;
 use crate::catalog::keys;
 use crate::catalog::problem::Findings;
@@ -57,6 +58,10 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
         },
         announce_extras: fields.flag("announce_extras"),
         require: fields.words("require"),
+        missing_variables: match fields.choice("missing_variables") {
+            "keep" => OnMissing::Keep,
+            _ => OnMissing::Refuse,
+        },
         commands: command_rules(commands.unwrap_or(&Table::default()), fields.findings),
     }
 }

@@ -1,21 +1,26 @@
 //! `[servers.NAME]`.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-use http::{HeaderName, HeaderValue, Uri};
+use http::Uri;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Revision;
+use mcpact_transport::http::client::StaticHeaders;
 
+use super::environment;
 use crate::catalog::config::{
-    CommandLaunch, Health, Launch, Probe, Restarts, RunSettings, ServerConfig, Strategy,
-    ToolFilter, UrlLaunch,
+    CommandLaunch, CommandRules, Health, Launch, Probe, Restarts, RunSettings, ServerConfig,
+    Strategy, ToolFilter, UrlLaunch,
 };
 use crate::catalog::fields::{Fields, Text};
 use crate::catalog::keys;
 use crate::catalog::name::ServerName;
+use crate::catalog::policy;
 use crate::catalog::problem::Findings;
-use crate::catalog::secret::Secret;
+use crate::catalog::secret::{Filled, Secret};
 use crate::catalog::source::Span;
+use crate::catalog::surroundings::Surroundings;
 use crate::catalog::tree::Table;
 
 /// The keys that say what a server is, and the keys that only one of them understands.
@@ -25,15 +30,24 @@ const LAUNCHES: [(&str, &[&str]); 3] = [
     ("builtin", &[]),
 ];
 
+/// What a server stands on.
+pub(super) struct Ground<'a> {
+    /// The machine that it runs on; `None` if it does not run.
+    pub(super) machine: Option<&'a dyn Surroundings>,
+    /// Which programs may be started.
+    pub(super) rules: &'a CommandRules,
+}
+
 pub(super) fn read(
     name: &ServerName,
     span: Span,
     table: &Table,
+    ground: &Ground<'_>,
     findings: &mut Findings,
 ) -> Option<ServerConfig> {
     let what = format!("server `{name}`");
     let mut fields = Fields::new(table, keys::SERVER, &what, findings);
-    let launch = launch(name, span, &mut fields);
+    let launch = launch(name, span, ground, &mut fields);
     let config = ServerConfig {
         enabled: fields.flag("enabled"),
         tags: fields.words("tags").into_iter().collect(),
@@ -44,13 +58,19 @@ pub(super) fn read(
         },
         era: era(fields.choice("era")),
         require: fields.words("require"),
+        declare: fields.words("declare"),
         run: run_settings(&mut fields),
         launch: launch?,
     };
     Some(config)
 }
 
-fn launch(name: &ServerName, span: Span, fields: &mut Fields<'_, '_>) -> Option<Launch> {
+fn launch(
+    name: &ServerName,
+    span: Span,
+    ground: &Ground<'_>,
+    fields: &mut Fields<'_, '_>,
+) -> Option<Launch> {
     let given: Vec<_> = LAUNCHES
         .iter()
         .filter_map(|(key, own)| Some((*key, *own, fields.member(key)?)))
@@ -79,7 +99,7 @@ fn launch(name: &ServerName, span: Span, fields: &mut Fields<'_, '_>) -> Option<
         }
     }
     match key {
-        "command" => command(fields).map(Launch::Command),
+        "command" => command(ground, fields).map(Launch::Command),
         "url" => url(fields).map(Launch::Url),
         _ => {
             let text = fields.text("builtin")?;
@@ -88,35 +108,40 @@ fn launch(name: &ServerName, span: Span, fields: &mut Fields<'_, '_>) -> Option<
     }
 }
 
-fn command(fields: &mut Fields<'_, '_>) -> Option<CommandLaunch> {
-    let args = fields.texts("args").into_iter();
-    let args = args.map(|text| text.filled.clone()).collect();
-    let env = environment(fields);
-    let cwd = fields.text("cwd").map(|text| text.filled.clone());
+fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<CommandLaunch> {
+    let args = fields.texts("args");
+    let env = environment::read(ground.machine, fields);
+    let cwd = cwd(ground, fields);
+    let program = fields.text("command")?;
+    if let Some(machine) = ground.machine {
+        let facts = machine.program(program.filled.value());
+        policy::judge(&program, &args, ground.rules, &facts, fields.findings);
+    }
     Some(CommandLaunch {
-        program: fields.text("command")?.filled.clone(),
-        args,
+        program: program.filled.clone(),
+        args: args.into_iter().map(|text| text.filled.clone()).collect(),
         env,
         cwd,
     })
 }
 
-fn environment(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
-    let mut env = BTreeMap::new();
-    for (name, text) in fields.text_table("env") {
-        if name.is_empty() || name.contains(['=', '\0']) {
-            let message = format!("`{name}` is no name of a variable");
-            fields.findings.error(text.span, message);
-        }
-        env.insert(name.to_owned(), Secret::new(text.filled.value()));
-    }
-    env
+/// A relative path starts at the folder of the config, wherever the gateway was started.
+fn cwd(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<Filled> {
+    let text = fields.text("cwd")?;
+    let folder = ground.machine.map(Surroundings::folder);
+    let path = match &folder {
+        Some(folder) => Path::new(folder).join(text.filled.value()),
+        None => PathBuf::from(text.filled.value()),
+    };
+    Some(Filled::new(path.to_string_lossy(), text.filled.written()))
 }
 
 fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
     let headers = headers(fields);
     let text = fields.text("url")?;
-    if let Some(fault) = url_fault(text.filled.value()) {
+    // Variables that stay as they are written can be anything.
+    let is_open = text.filled.value().contains("${");
+    if let Some(fault) = url_fault(text.filled.value()).filter(|_| !is_open) {
         let message = format!("`{}` {fault}", text.filled);
         let problem = fields.findings.error(text.span, message);
         problem.remedy("an address such as `https://tickets.example/mcp` is needed");
@@ -145,16 +170,11 @@ fn url_fault(text: &str) -> Option<&'static str> {
 
 fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
+    let mut sendable = StaticHeaders::default();
     for (name, Text { filled, span }) in fields.text_table("headers") {
-        if HeaderName::try_from(name).is_err() {
-            fields
-                .findings
-                .error(span, format!("`{name}` is no name of a header"));
-        }
-        if HeaderValue::from_str(filled.value()).is_err() {
-            let message =
-                format!("the value of header `{name}` has characters that no header may have");
-            fields.findings.error(span, message);
+        if let Err(error) = sendable.insert(name, filled.value()) {
+            let problem = fields.findings.error(span, error.to_string());
+            problem.remedy("leave it out, or correct it");
         }
         headers.insert(name.to_owned(), Secret::new(filled.value()));
     }

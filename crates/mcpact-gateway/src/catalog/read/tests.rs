@@ -5,21 +5,56 @@ use mcpact_spec::Revision;
 
 use super::*;
 use crate::catalog::config::{Launch, Probe, Strategy};
+use crate::catalog::surroundings::ProgramFacts;
+
+/// A machine with a few variables.
+pub(in crate::catalog) struct Machine;
+
+impl Surroundings for Machine {
+    fn variable(&self, name: &str) -> Option<String> {
+        let set = [("HOME", "/home/ada"), ("TOKEN", "hunter2")];
+        let found = set.iter().find(|(set, _)| *set == name);
+        found.map(|(_, value)| (*value).to_owned())
+    }
+
+    fn folder(&self) -> String {
+        String::from("/work/shop")
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        match path {
+            "/work/shop/.env" => Ok(String::from("# a\nA=1\nexport B=\"2 3\"\n\nC='4'\n")),
+            _ => Err(String::from("no such file")),
+        }
+    }
+
+    fn program(&self, program: &str) -> ProgramFacts {
+        ProgramFacts {
+            path: Some(format!("/usr/bin/{program}")),
+            writable_by_all: None,
+        }
+    }
+}
+
+pub(in crate::catalog) fn found_in(name: &str, text: &str) -> Vec<String> {
+    let source = Source::new(name, text);
+    let problems = read(&source, &Machine).problems;
+    let lines = problems.iter().map(|found| found.in_one_line(&source));
+    lines.collect()
+}
+
+pub(in crate::catalog) fn taken_from(name: &str, text: &str) -> Catalog {
+    let reading = read(&Source::new(name, text), &Machine);
+    let problems = reading.problems;
+    reading.catalog.unwrap_or_else(|| panic!("{problems:?}"))
+}
 
 fn found(text: &str) -> Vec<String> {
-    let source = Source::new("mcpact.toml", text);
-    let problems = read(&source).problems;
-    problems
-        .iter()
-        .map(|found| found.in_one_line(&source))
-        .collect()
+    found_in("mcpact.toml", text)
 }
 
 fn taken(text: &str) -> Catalog {
-    let reading = read(&Source::new("mcpact.toml", text));
-    reading
-        .catalog
-        .unwrap_or_else(|| panic!("{:?}", reading.problems))
+    taken_from("mcpact.toml", text)
 }
 
 const EXAMPLE: &str = r#"
@@ -101,7 +136,7 @@ listn = \"127.0.0.1:1\"
 [servers.a]
 comand = \"npx\"
 [servers.b]
-command = \"npx\"
+command = \"node\"
 max_concurent = 3
 max_instances = 0
 era = \"modrn\"
@@ -181,7 +216,7 @@ fn contradictions_are_found() {
         ),
         (
             "url = \"http://a/\"\nheaders = { \"A B\" = \"1\" }",
-            "`A B` is no name of a header",
+            "the name is not a header name",
         ),
         ("strategy = \"stateless\"", "has neither `command`"),
         (

@@ -3,7 +3,8 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::catalog::problem::{Problem, Severity};
+use super::broken;
+use crate::catalog::problem::Problem;
 use crate::catalog::secret::Filled;
 use crate::catalog::source::Span;
 use crate::catalog::tree::{Member, Node, Table, Value};
@@ -15,12 +16,13 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
             let span = table.span().into();
             Ok(Node::new(span, Value::Table(members(table.get_ref()))))
         }
-        Err(error) => Err(Problem {
-            severity: Severity::Error,
-            span: error.span().map_or_else(Span::default, Span::from),
-            message: format!("this is no TOML: {}", error.message()),
-            remedy: None,
-        }),
+        Err(error) => {
+            let span = error.span().map_or_else(Span::default, Span::from);
+            Err(broken(
+                span,
+                format!("this is no TOML: {}", error.message()),
+            ))
+        }
     }
 }
 

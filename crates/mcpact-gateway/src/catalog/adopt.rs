@@ -1,0 +1,193 @@
+//! Configs of other clients and gateways, brought into the native shape: the same tree with other keys,
+//! each at the place where it was written. What is not used is noted, and nothing is refused that the
+//! other client takes.
+
+mod meanings;
+mod server;
+
+use std::collections::BTreeSet;
+
+use super::expand::Spelling;
+use super::name::ServerName;
+use super::problem::Findings;
+use super::source::{Source, Span};
+use super::syntax::Syntax;
+use super::tree::{Member, Node, Table, Value};
+
+/// A tree of the native shape.
+pub(super) struct Adopted {
+    pub(super) root: Node,
+    /// How its variables are written.
+    pub(super) spelling: Spelling,
+}
+
+/// Where servers stand in a config.
+struct Room {
+    path: &'static [&'static str],
+    spelling: Spelling,
+}
+
+const fn room(path: &'static [&'static str]) -> Room {
+    let spelling = Spelling::Dollar;
+    Room { path, spelling }
+}
+
+/// Where clients keep their servers, the most telling place first.
+const ROOMS: &[Room] = &[
+    room(&["mcpServers"]),
+    room(&["amp.mcpServers"]),
+    room(&["mcp_servers"]),
+    room(&["context_servers"]),
+    room(&["mcp", "servers"]),
+    Room {
+        path: &["mcp"],
+        spelling: Spelling::Braces,
+    },
+    room(&["extensions"]),
+    room(&["servers"]),
+];
+
+/// Brings a tree into the native shape.
+pub(super) fn adopt(
+    root: Node,
+    syntax: Syntax,
+    source: &Source,
+    findings: &mut Findings,
+) -> Adopted {
+    let Some(table) = root.table() else {
+        return native(root);
+    };
+    let found = ROOMS
+        .iter()
+        .find_map(|room| Some((room, enter(table, room.path)?)));
+    match found {
+        _ if table.member("gateway").is_some() || is_own_file(&source.name) => native(root),
+        None if syntax == Syntax::Json => {
+            let problem = findings.error(Span::default(), "no servers are configured here");
+            problem.remedy("`mcpServers`, `servers`, `context_servers` and `mcp` are looked for");
+            native(Node::new(root.span, Value::Table(Table::default())))
+        }
+        None => native(root),
+        Some((
+            Room {
+                path: ["servers"], ..
+            },
+            servers,
+        )) if syntax != Syntax::Json && servers.table().is_some() => native(root),
+        Some((room, servers)) => Adopted {
+            spelling: spelling(room, &source.name),
+            root: Node::new(root.span, Value::Table(adopted(table, servers, findings))),
+        },
+    }
+}
+
+const fn native(root: Node) -> Adopted {
+    let spelling = Spelling::Dollar;
+    Adopted { root, spelling }
+}
+
+fn is_own_file(name: &str) -> bool {
+    let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    file.starts_with("mcpact.")
+}
+
+/// The Gemini CLI is known by its folder only: its files look like those of many others.
+fn spelling(room: &Room, name: &str) -> Spelling {
+    if name.contains(".gemini/") || name.contains(".gemini\\") {
+        Spelling::Bare
+    } else {
+        room.spelling
+    }
+}
+
+fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {
+    let (last, folders) = path.split_last()?;
+    let mut table = table;
+    for folder in folders {
+        table = table.member(folder)?.node.table()?;
+    }
+    let node = &table.member(last)?.node;
+    matches!(node.value, Value::Table(_) | Value::List(_)).then_some(node)
+}
+
+fn adopted(root: &Table, servers: &Node, findings: &mut Findings) -> Table {
+    let everywhere = meanings::runtime(root);
+    let mut taken = BTreeSet::new();
+    let mut own = Vec::new();
+    for entry in entries(servers, findings) {
+        let Some(table) = entry.node.table() else {
+            let message = format!("`{}` is no server and is left out", entry.key);
+            findings.note(entry.key_span, message);
+            continue;
+        };
+        let Some(mut server) = server::adopt(&entry.key, entry.key_span, table, findings) else {
+            continue;
+        };
+        for member in &everywhere {
+            if server.member(&member.key).is_none() {
+                server.0.push(member.clone());
+            }
+        }
+        let key = free_name(&entry, &mut taken, findings);
+        let node = Node::new(entry.node.span, Value::Table(server));
+        own.push(Member { key, node, ..entry });
+    }
+    let servers = Node::new(servers.span, Value::Table(Table(own)));
+    let servers = Member {
+        key: String::from("servers"),
+        key_span: servers.span,
+        node: servers,
+    };
+    Table(
+        meanings::gateway(root)
+            .into_iter()
+            .chain([servers])
+            .collect(),
+    )
+}
+
+/// The servers with their names, whether they stand in a table or in a list.
+fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
+    match &servers.value {
+        Value::Table(table) => table.0.clone(),
+        Value::List(items) => {
+            let named = items.iter().filter_map(|item| {
+                let name = item.table().and_then(|table| table.member("name"));
+                let key = name.and_then(|name| name.node.text());
+                let Some((name, key)) = name.zip(key) else {
+                    let problem = findings.error(item.span, "this server has no name");
+                    problem.remedy("give it a `name`");
+                    return None;
+                };
+                Some(Member {
+                    key: key.value().to_owned(),
+                    key_span: name.node.span,
+                    node: item.clone(),
+                })
+            });
+            named.collect()
+        }
+        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// A name of the kind that mcpact needs, and that no other server has.
+fn free_name(entry: &Member, taken: &mut BTreeSet<String>, findings: &mut Findings) -> String {
+    let near = ServerName::near(&entry.key);
+    let more = (2..).map(|number| format!("{}-{number}", near.as_str()));
+    let free = std::iter::once(near.as_str().to_owned())
+        .chain(more)
+        .find(|name| !taken.contains(name));
+    let name = free.unwrap_or_default();
+    if name != entry.key {
+        let message = format!("server `{}` is called `{name}` here", entry.key);
+        findings.note(entry.key_span, message);
+    }
+    taken.insert(name.clone());
+    name
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! One server of another client.
+
+use mcpact_transport::http::client::is_reserved;
+
+use super::meanings::{Carrier, Meaning, carrier, meaning, renamed, table};
+use crate::catalog::keys::{self, Kind};
+use crate::catalog::problem::Findings;
+use crate::catalog::secret::Filled;
+use crate::catalog::source::Span;
+use crate::catalog::tree::{Member, Node, Table, Value};
+
+/// A server on its way into the native shape.
+struct Draft {
+    members: Vec<Member>,
+    headers: Vec<Member>,
+    carrier: Option<Carrier>,
+    /// Keys that are not used.
+    unused: Vec<String>,
+    first_unused: Option<Span>,
+}
+
+/// Brings a server into the native shape; `None` if it is none that mcpact could run.
+pub(super) fn adopt(
+    name: &str,
+    span: Span,
+    theirs: &Table,
+    findings: &mut Findings,
+) -> Option<Table> {
+    let mut draft = Draft {
+        members: Vec::new(),
+        headers: Vec::new(),
+        carrier: None,
+        unused: Vec::new(),
+        first_unused: None,
+    };
+    draft.take_all(theirs);
+    if let Some(first) = draft.first_unused {
+        let keys: Vec<String> = draft.unused.iter().map(|key| format!("`{key}`")).collect();
+        let message = format!("not used for server `{name}`: {}", keys.join(", "));
+        findings.note(first, message);
+    }
+    let table = draft.finish();
+    let has_launch = ["command", "url", "builtin"]
+        .iter()
+        .any(|key| table.member(key).is_some());
+    if !has_launch {
+        let message = format!(
+            "server `{name}` has no program and no address that mcpact could use, and is left out"
+        );
+        findings.warning(span, message);
+        return None;
+    }
+    Some(table)
+}
+
+impl Draft {
+    fn take_all(&mut self, theirs: &Table) {
+        for member in &theirs.0 {
+            if member.node.value != Value::Null {
+                self.take(member);
+            }
+        }
+    }
+
+    fn take(&mut self, member: &Member) {
+        match meaning(&member.key) {
+            Some(Meaning::As(key)) => self.put(renamed(member, key)),
+            Some(Meaning::Not(key)) => self.put(negated(member, key)),
+            Some(Meaning::Headers) => self.headers.extend(inner(member)),
+            Some(Meaning::HeadersFromVariables) => {
+                self.headers
+                    .extend(inner(member).iter().map(|m| from_variable(m, "")));
+            }
+            Some(Meaning::BearerFromVariable) => {
+                let header = renamed(member, "Authorization");
+                self.headers.push(from_variable(&header, "Bearer "));
+            }
+            Some(Meaning::Inner) => self.take_all(&Table(inner(member))),
+            Some(Meaning::Transport) => self.transport(member),
+            Some(Meaning::Strategy(word)) => {
+                if member.node.value == Value::Flag(true) {
+                    self.put(with_text(&renamed(member, "strategy"), word));
+                }
+            }
+            Some(Meaning::Activation) => {
+                if member
+                    .node
+                    .text()
+                    .is_some_and(|word| word.value() == "always-on")
+                {
+                    let mut kept = renamed(member, "min_ready");
+                    kept.node.value = Value::Whole(1);
+                    self.put(kept);
+                }
+            }
+            Some(Meaning::Silent) => {}
+            Some(Meaning::Unused) => self.unused(member),
+            None if keys::find(keys::SERVER, &member.key).is_some() => self.put(member.clone()),
+            None => self.unused(member),
+        }
+    }
+
+    fn unused(&mut self, member: &Member) {
+        self.unused.push(member.key.clone());
+        self.first_unused.get_or_insert(member.key_span);
+    }
+
+    fn transport(&mut self, member: &Member) {
+        match member.node.text().map(|word| carrier(word.value())) {
+            Some(Some(carrier)) => self.carrier = Some(carrier),
+            // Whatever it is, the other keys say whether there is a program or an address.
+            Some(None) | None => self.unused(member),
+        }
+    }
+
+    fn put(&mut self, member: Member) {
+        match (member.key.as_str(), &member.node.value) {
+            ("command", Value::List(words)) => self.words(&member, words),
+            ("args", Value::List(args)) => self.args(&member, args),
+            ("command", Value::Table(inner)) => self.take_all(inner),
+            _ => self.keep(fitting(member)),
+        }
+    }
+
+    /// A program with its arguments in one list.
+    fn words(&mut self, member: &Member, words: &[Node]) {
+        if let Some((program, args)) = words.split_first() {
+            let mut command = member.clone();
+            command.node = program.clone();
+            self.keep(fitting(command));
+            let mut rest = renamed(member, "args");
+            rest.node.value = Value::List(args.to_vec());
+            self.keep(fitting(rest));
+        }
+    }
+
+    /// Arguments; `cmd /c` before them is a custom of Windows that starts the same program.
+    fn args(&mut self, member: &Member, args: &[Node]) {
+        let command = self.members.iter_mut().find(|known| known.key == "command");
+        let is_cmd = |node: &Node| node.text().is_some_and(|text| text.value() == "cmd");
+        let is_slash_c = |node: &Node| {
+            node.text()
+                .is_some_and(|text| text.value().eq_ignore_ascii_case("/c"))
+        };
+        let mut member = member.clone();
+        if let Some(command) = command.filter(|command| is_cmd(&command.node))
+            && let [first, program, rest @ ..] = args
+            && is_slash_c(first)
+        {
+            command.node = program.clone();
+            member.node.value = Value::List(rest.to_vec());
+        }
+        self.keep(fitting(member));
+    }
+
+    /// The first of several spellings holds; arguments come together.
+    fn keep(&mut self, member: Member) {
+        let same = self
+            .members
+            .iter_mut()
+            .find(|known| known.key == member.key);
+        match same.map(|known| &mut known.node.value) {
+            None => self.members.push(member),
+            Some(Value::List(items)) if member.key == "args" => {
+                if let Value::List(more) = member.node.value {
+                    items.extend(more);
+                }
+            }
+            // Always-on asks for one, a number for that many.
+            Some(Value::Whole(known)) if member.key == "min_ready" => {
+                if let Value::Whole(given) = member.node.value {
+                    *known = given.max(*known);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn finish(mut self) -> Table {
+        let other = match self.carrier {
+            Some(Carrier::Program) => &["url", "headers"][..],
+            Some(Carrier::Address) => &["command", "args", "env", "env_file", "inherit", "cwd"][..],
+            Some(Carrier::Foreign) => &["command", "url", "builtin"][..],
+            None => &[][..],
+        };
+        let has = |members: &[Member], key: &str| members.iter().any(|member| member.key == key);
+        let is_both = has(&self.members, "command") && has(&self.members, "url");
+        if is_both || self.carrier == Some(Carrier::Foreign) {
+            self.members
+                .retain(|member| !other.contains(&member.key.as_str()));
+        }
+        if let Some(first) = self.headers.first().map(|member| member.key_span)
+            && has(&self.members, "url")
+        {
+            // Clients that set these by themselves are often told to all the same.
+            self.headers.retain(|header| !is_reserved(&header.key));
+            let headers = table("headers", first, std::mem::take(&mut self.headers));
+            self.members.push(fitting(headers));
+        }
+        if has(&self.members, "url") {
+            // Many clients write an empty `args` or `env` beside an address.
+            let strange = ["args", "env", "env_file", "inherit", "cwd"];
+            self.members
+                .retain(|member| !strange.contains(&member.key.as_str()));
+        }
+        Table(self.members)
+    }
+}
+
+fn inner(member: &Member) -> Vec<Member> {
+    match &member.node.value {
+        Value::Table(table) => table.0.clone(),
+        Value::Null
+        | Value::Flag(_)
+        | Value::Whole(_)
+        | Value::Fraction(_)
+        | Value::Text(_)
+        | Value::List(_) => Vec::new(),
+    }
+}
+
+fn negated(member: &Member, key: &str) -> Member {
+    let mut member = renamed(member, key);
+    if let Value::Flag(flag) = member.node.value {
+        member.node.value = Value::Flag(!flag);
+    }
+    member
+}
+
+fn with_text(member: &Member, text: &str) -> Member {
+    let mut member = member.clone();
+    member.node.value = Value::Text(Filled::from(text));
+    member
+}
+
+/// A text that takes its value from the variable that the member names.
+fn from_variable(member: &Member, before: &str) -> Member {
+    match member.node.text() {
+        Some(name) => with_text(member, &format!("{before}${{{}}}", name.value())),
+        None => member.clone(),
+    }
+}
+
+/// The member with values of the kind that its key wants, where there is no doubt.
+fn fitting(mut member: Member) -> Member {
+    let kind = keys::find(keys::SERVER, &member.key).map(|key| key.kind);
+    match (kind, &mut member.node.value) {
+        (Some(Kind::TextTable), Value::Table(table)) => {
+            table.0.retain(|inner| inner.node.value != Value::Null);
+            table
+                .0
+                .iter_mut()
+                .for_each(|inner| as_text(&mut inner.node));
+        }
+        (Some(Kind::Texts), Value::List(items)) => items.iter_mut().for_each(as_text),
+        _ => {}
+    }
+    member
+}
+
+fn as_text(node: &mut Node) {
+    let text = match &node.value {
+        Value::Flag(flag) => flag.to_string(),
+        Value::Whole(number) => number.to_string(),
+        Value::Fraction(number) => number.to_string(),
+        Value::Null | Value::Text(_) | Value::List(_) | Value::Table(_) => return,
+    };
+    node.value = Value::Text(Filled::from(text.as_str()));
+}

@@ -1,0 +1,279 @@
+use mcpact_engine::client::EraMode;
+use mcpact_spec::Revision;
+
+use crate::catalog::config::{Launch, NameStyle, Strategy};
+use crate::catalog::read::tests::{found_in, taken_from};
+use crate::catalog::{Catalog, ServerConfig};
+
+fn program(server: &ServerConfig) -> Vec<&str> {
+    match &server.launch {
+        Launch::Command(command) => std::iter::once(&command.program)
+            .chain(&command.args)
+            .map(|text| text.value())
+            .collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn env<'c>(server: &'c ServerConfig, name: &str) -> &'c str {
+    match &server.launch {
+        Launch::Command(command) => command.env[name].reveal(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn address(server: &ServerConfig) -> (&str, Vec<(&str, &str)>) {
+    match &server.launch {
+        Launch::Url(url) => {
+            let headers = url.headers.iter();
+            let headers = headers.map(|(name, value)| (name.as_str(), value.reveal()));
+            (url.url.value(), headers.collect())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn names(catalog: &Catalog) -> Vec<&str> {
+    catalog.servers.keys().map(|name| name.as_str()).collect()
+}
+
+/// K8: `mcpServers`, as Claude Desktop, Claude Code, Cursor, Windsurf, Cline and many others write it.
+#[test]
+fn mcp_servers_are_taken_as_they_are() {
+    let catalog = taken_from(
+        "claude_desktop_config.json",
+        r#"{
+  // a comment
+  "globalShortcut": "",
+  "mcpServers": {
+    "files": {"type": "stdio", "command": "npx", "args": ["-y", "server-files", "${userHome}"],
+              "env": {"A": "${TOKEN}", "PORT": 80, "NONE": null}, "autoApprove": ["read"], "timeout": 60},
+    "My Tickets": {"type": "http", "url": "https://t.example/mcp", "headers": {"Authorization": "Bearer ${env:TOKEN}"}},
+    "surf": {"serverUrl": "https://s.example/sse", "disabled": true},
+    "gem": {"httpUrl": "https://g.example/mcp", "args": [], "trust": true, "includeTools": ["a"], "excludeTools": ["b"]},
+  },
+}"#,
+    );
+    assert_eq!(names(&catalog), ["My-Tickets", "files", "gem", "surf"]);
+    let files = &catalog.servers["files"];
+    assert_eq!(program(files), ["npx", "-y", "server-files", "/home/ada"]);
+    assert_eq!((env(files, "A"), env(files, "PORT")), ("hunter2", "80"));
+    let (url, headers) = address(&catalog.servers["My-Tickets"]);
+    assert_eq!(url, "https://t.example/mcp");
+    assert_eq!(headers, [("Authorization", "Bearer hunter2")]);
+    assert!(!catalog.servers["surf"].enabled);
+    let tools = &catalog.servers["gem"].tools;
+    assert_eq!(
+        (&tools.only[..], &tools.hidden[..]),
+        (&["a".to_owned()][..], &["b".to_owned()][..])
+    );
+}
+
+/// K8: VS Code, in `mcp.json` and in its settings.
+#[test]
+fn vs_code_is_understood() {
+    let text = r#"{"inputs": [], "servers": {"a": {"type": "stdio", "command": "a", "cwd": "${workspaceFolder}"}}}"#;
+    let Launch::Command(command) = taken_from("mcp.json", text).servers["a"].launch.clone() else {
+        panic!("no command");
+    };
+    assert_eq!(command.cwd.unwrap().value(), "/work/shop");
+    let text = r#"{"editor.tabSize": 2, "mcp": {"servers": {"a": {"command": "a"}}}}"#;
+    assert_eq!(names(&taken_from("settings.json", text)), ["a"]);
+    let asking = r#"{"servers": {"a": {"command": "a", "env": {"K": "${input:key}"}}}}"#;
+    let found = found_in("mcp.json", asking);
+    assert!(
+        found[0].contains("mcp.json:1:") && found[0].contains("asks a person"),
+        "{found:?}"
+    );
+}
+
+/// K8: Codex keeps servers in TOML, and secrets in variables that it names.
+#[test]
+fn codex_is_understood() {
+    let catalog = taken_from(
+        "config.toml",
+        r#"
+model = "gpt"
+[mcp_servers.docs]
+command = "npx"
+args = ["-y", "docs"]
+startup_timeout_sec = 20
+tool_timeout_sec = 30.5
+enabled_tools = ["search"]
+[mcp_servers.remote]
+url = "https://r.example/mcp"
+bearer_token_env_var = "TOKEN"
+http_headers = { "X-A" = "1" }
+env_http_headers = { "X-B" = "TOKEN" }
+enabled = false
+[mcp_servers.remote2]
+url = "https://r.example/mcp"
+bearer_token_env_var = "TOKEN"
+"#,
+    );
+    assert_eq!(catalog.servers["docs"].run.start_timeout.as_secs(), 20);
+    assert_eq!(catalog.servers["docs"].run.call_timeout.as_millis(), 30_500);
+    assert!(!catalog.servers["remote"].enabled);
+    let (_, headers) = address(&catalog.servers["remote2"]);
+    assert_eq!(headers, [("Authorization", "Bearer hunter2")]);
+}
+
+/// K8: Zed, opencode, Amp, Goose and Continue.
+#[test]
+fn other_shapes_are_understood() {
+    let zed = r#"{"context_servers": {
+        "a": {"source": "custom", "command": {"path": "a", "args": ["b"], "env": {"C": "d"}}},
+        "b": {"settings": {}}, "c": {"enabled": true, "command": "c"}}}"#;
+    let catalog = taken_from("settings.json", zed);
+    assert_eq!(names(&catalog), ["a", "c"]);
+    assert_eq!(program(&catalog.servers["a"]), ["a", "b"]);
+    assert_eq!(env(&catalog.servers["a"], "C"), "d");
+
+    let opencode = r#"{"$schema": "x", "mcp": {"a": {"type": "local", "command": ["bun", "x", "s"],
+        "environment": {"K": "{env:TOKEN}"}}, "b": {"type": "remote", "url": "https://b.example/"}}}"#;
+    let catalog = taken_from("opencode.json", opencode);
+    assert_eq!(program(&catalog.servers["a"]), ["bun", "x", "s"]);
+    assert_eq!(env(&catalog.servers["a"], "K"), "hunter2");
+
+    let amp = r#"{"amp.mcpServers": {"a": {"command": "a"}}}"#;
+    assert_eq!(names(&taken_from("settings.json", amp)), ["a"]);
+
+    let goose = "extensions:\n  developer:\n    type: builtin\n    enabled: true\n  a:\n    type: stdio\n    cmd: uvx\n    args: [a]\n    envs: {B: c}\n    enabled: true\n    timeout: 300\n";
+    let catalog = taken_from("config.yaml", goose);
+    assert_eq!(names(&catalog), ["a"]);
+    assert_eq!(program(&catalog.servers["a"]), ["uvx", "a"]);
+
+    let listed =
+        "name: x\nmcpServers:\n  - name: Ada's files\n    command: npx\n    args: [-y, 5]\n";
+    let catalog = taken_from("config.yaml", listed);
+    assert_eq!(program(&catalog.servers["Ada-s-files"]), ["npx", "-y", "5"]);
+
+    let gemini = r#"{"mcpServers": {"a": {"command": "a", "env": {"K": "$TOKEN"}}}}"#;
+    let catalog = taken_from("/home/ada/.gemini/settings.json", gemini);
+    assert_eq!(env(&catalog.servers["a"], "K"), "hunter2");
+    let catalog = taken_from("/home/ada/.cursor/mcp.json", gemini);
+    assert_eq!(env(&catalog.servers["a"], "K"), "$TOKEN");
+}
+
+/// K3: a catalog of mcpv, with everything that it says about servers and their instances.
+#[test]
+fn catalogs_of_mcpv_are_understood() {
+    let text = r#"
+routeTimeoutSeconds: 10
+pingIntervalSeconds: 0
+serverInitRetryBaseSeconds: 2
+toolNamespaceStrategy: "flat"
+rpc:
+  listenAddress: "unix:///tmp/mcpv.sock"
+servers:
+  - name: weather
+    transport: stdio
+    cmd: ["node", "./build/index.js"]
+    env: {KEY: "${TOKEN}"}
+    cwd: /srv
+    tags: [a, b]
+    idleSeconds: 60
+    maxConcurrent: 1
+    strategy: stateful
+    sessionTTLSeconds: 30
+    disabled: false
+    minReady: 0
+    activationMode: always-on
+    drainTimeoutSeconds: 5
+    protocolVersion: "2025-11-25"
+    exposeTools: [get]
+  - name: remote
+    transport: streamable_http
+    http:
+      endpoint: https://r.example/mcp
+      headers: {A: b}
+      maxRetries: 3
+  - name: old
+    cmd: ["old"]
+    sticky: false
+    persistent: true
+"#;
+    let catalog = taken_from("catalog.yaml", text);
+    assert_eq!(catalog.gateway.names, NameStyle::Flat);
+    let weather = &catalog.servers["weather"];
+    assert_eq!(program(weather), ["node", "./build/index.js"]);
+    assert_eq!(weather.era, EraMode::Pin(Revision::V2025_11_25));
+    assert_eq!(weather.tags.len(), 2);
+    assert_eq!(weather.tools.only, ["get"]);
+    let run = &weather.run;
+    assert_eq!(run.strategy, Strategy::Stateful);
+    let seconds = [
+        run.idle,
+        run.session,
+        run.drain,
+        run.call_timeout,
+        run.restarts.backoff,
+    ];
+    assert_eq!(seconds.map(|time| time.as_secs()), [60, 30, 5, 10, 2]);
+    assert_eq!((run.max_concurrent, run.min_ready), (1, 1));
+    assert_eq!(
+        address(&catalog.servers["remote"]),
+        ("https://r.example/mcp", vec![("A", "b")])
+    );
+    assert_eq!(catalog.servers["old"].run.strategy, Strategy::Persistent);
+}
+
+/// K8: what is not used is noted, never refused, and an unknown type does no harm.
+#[test]
+fn what_is_not_used_is_noted() {
+    let text = r#"{"mcpServers": {
+  "a": {"type": "carrier-pigeon", "command": "a", "frobnicate": 1},
+  "b": {"type": "ws", "url": "wss://b.example/"},
+  "a b": {"command": "c"}, "a-b": {"command": "d"}, "e": 5
+}}"#;
+    let found = found_in("x.json", text);
+    let expected = [
+        "x.json:2:9: note: not used for server `a`: `type`, `frobnicate`",
+        "x.json:3:3: warning: server `b` has no program and no address that mcpact could use",
+        "x.json:4:3: note: server `a b` is called `a-b` here",
+        "x.json:4:28: note: server `a-b` is called `a-b-2` here",
+        "x.json:4:53: note: `e` is no server",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.starts_with(expected), "{found}");
+    }
+    assert_eq!(names(&taken_from("x.json", text)), ["a", "a-b", "a-b-2"]);
+}
+
+#[test]
+fn a_file_without_servers_says_what_is_looked_for() {
+    let found = found_in("x.json", "{\"a\": 1}");
+    assert!(
+        found[0].contains("no servers are configured here"),
+        "{found:?}"
+    );
+}
+
+/// K1: the native shape may be written in any of the three syntaxes, and is strict in each.
+#[test]
+fn the_native_shape_is_strict_in_every_syntax() {
+    let yaml = "servers:\n  a:\n    command: a\n    max_concurent: 3\n";
+    let found = found_in("mcpact.yaml", yaml);
+    assert!(
+        found[0].starts_with("mcpact.yaml:4:5: error: unknown key `max_concurent`"),
+        "{found:?}"
+    );
+    let json = "{\"gateway\": {}, \"servers\": {\"a\": {\"command\": \"a\", \"idle\": 3}}}";
+    let found = found_in("x.json", json);
+    assert!(
+        found[0].starts_with("x.json:1:51: error: unknown key `idle`"),
+        "{found:?}"
+    );
+}
+
+/// K8: what Windows and over-careful guides add does no harm.
+#[test]
+fn customs_of_others_do_no_harm() {
+    let text = r#"{"mcpServers": {
+      "a": {"command": "cmd", "args": ["/c", "npx", "-y", "a"]},
+      "b": {"type": "http", "url": "https://b.example/mcp", "headers": {"Accept": "application/json", "X": "1"}}}}"#;
+    let catalog = taken_from("x.json", text);
+    assert_eq!(program(&catalog.servers["a"]), ["npx", "-y", "a"]);
+    assert_eq!(address(&catalog.servers["b"]).1, [("X", "1")]);
+}

@@ -1,0 +1,290 @@
+//! Fills variables into the texts of a tree. Parsing is over by then: a value cannot become a key, a
+//! quote or another argument.
+
+use super::problem::Findings;
+use super::secret::Filled;
+use super::source::{Source, Span};
+use super::surroundings::Surroundings;
+use super::tree::{Node, Value};
+
+/// How variables are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// `${NAME}` and its like.
+    Dollar,
+    /// Also `{env:NAME}` and `{file:PATH}`, as opencode writes them.
+    Braces,
+    /// Also `$NAME`, as the Gemini CLI writes them.
+    Bare,
+}
+
+/// What becomes of variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filling {
+    /// Their values take their place.
+    Values(OnMissing),
+    /// They stay, written the native way.
+    Names,
+}
+
+/// What happens to a variable that is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnMissing {
+    /// It is an error.
+    Refuse,
+    /// It stays as it is written, with a warning.
+    Keep,
+}
+
+/// Fills in variables.
+pub(super) struct Expansion<'a> {
+    pub(super) source: &'a Source,
+    pub(super) surroundings: &'a dyn Surroundings,
+    pub(super) spelling: Spelling,
+    pub(super) filling: Filling,
+}
+
+/// A piece of a text.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece<'t> {
+    Plain(&'t str),
+    /// What stands in the braces, and the whole of it.
+    Variable {
+        inner: &'t str,
+        whole: &'t str,
+    },
+    /// An opening that is never closed.
+    Open(&'t str),
+}
+
+/// Why there is no value.
+enum Fault {
+    Missing(String),
+    Wrong { message: String, remedy: String },
+}
+
+impl Expansion<'_> {
+    /// Fills in every text of a tree.
+    pub(super) fn run(&self, node: &mut Node, findings: &mut Findings) {
+        match &mut node.value {
+            Value::Text(text) => {
+                if let Some(filled) = self.text(text.value(), node.span, findings) {
+                    *text = Filled::new(filled, text.written());
+                }
+            }
+            Value::List(items) => items.iter_mut().for_each(|item| self.run(item, findings)),
+            Value::Table(table) => {
+                let members = table.0.iter_mut();
+                members.for_each(|member| self.run(&mut member.node, findings));
+            }
+            Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {}
+        }
+    }
+
+    /// The text with its variables filled in; `None` if there are none.
+    fn text(&self, text: &str, span: Span, findings: &mut Findings) -> Option<String> {
+        let pieces = pieces(text, self.spelling);
+        if pieces == [Piece::Plain(text)] {
+            return None;
+        }
+        let mut filled = String::new();
+        for piece in pieces {
+            match piece {
+                Piece::Plain("${") if self.filling == Filling::Names => filled.push_str("$${"),
+                Piece::Plain(plain) => filled.push_str(plain),
+                Piece::Variable { inner, .. } if self.filling == Filling::Names => {
+                    filled.push_str(&self.native(inner, span, findings));
+                }
+                Piece::Variable { inner, whole } => match self.value(inner) {
+                    Ok(value) => filled.push_str(&value),
+                    Err(fault) => {
+                        self.tell(fault, whole, span, findings);
+                        filled.push_str(whole);
+                    }
+                },
+                Piece::Open(rest) => {
+                    let at = self.place(rest, span);
+                    let problem = findings.error(at, "this variable has no closing brace");
+                    problem.remedy("write `$${` if no variable is meant");
+                    filled.push_str(rest);
+                }
+            }
+        }
+        Some(filled)
+    }
+
+    /// Where a piece stands: within its text if it can be found there, for escapes may hide it.
+    fn place(&self, piece: &str, span: Span) -> Span {
+        let written = self.source.text.get(span.start..span.end);
+        match written.and_then(|written| written.find(piece)) {
+            Some(at) => Span::new(span.start + at, span.start + at + piece.len()),
+            None => span,
+        }
+    }
+
+    fn tell(&self, fault: Fault, whole: &str, span: Span, findings: &mut Findings) {
+        let at = self.place(whole, span);
+        match fault {
+            Fault::Wrong { message, remedy } => findings.error(at, message).remedy(remedy),
+            Fault::Missing(name) => {
+                let message = format!("the variable `{name}` is not set");
+                match self.filling {
+                    Filling::Values(OnMissing::Refuse) => {
+                        let remedy = format!("set it, or write `${{{name}:-default}}`");
+                        findings.error(at, message).remedy(remedy);
+                    }
+                    Filling::Values(OnMissing::Keep) | Filling::Names => {
+                        let message = format!("{message} and stays as it is written");
+                        findings.warning(at, message).remedy("set it");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The native way to write a variable.
+    fn native(&self, inner: &str, span: Span, findings: &mut Findings) -> String {
+        let Some(id) = inner.strip_prefix("input:") else {
+            return format!("${{{inner}}}");
+        };
+        let usual = id.chars().map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        });
+        let name: String = usual.collect();
+        let message =
+            format!("nobody is there to answer `${{input:{id}}}`: it becomes `${{{name}}}`");
+        findings.note(span, message).remedy("set the variable");
+        format!("${{{name}}}")
+    }
+
+    fn value(&self, inner: &str) -> Result<String, Fault> {
+        match inner {
+            "userHome" => return self.home(),
+            "workspaceFolder" => return Ok(self.surroundings.folder()),
+            "workspaceFolderBasename" => {
+                let folder = self.surroundings.folder();
+                let last = folder.rsplit(['/', '\\']).next().unwrap_or_default();
+                return Ok(last.to_owned());
+            }
+            "pathSeparator" | "/" => return Ok(std::path::MAIN_SEPARATOR.to_string()),
+            _ => {}
+        }
+        match inner.split_once(':') {
+            Some(("env", rest)) => self.variable(rest),
+            Some(("file", path)) => self.file(path),
+            Some(("input", id)) => Err(Fault::Wrong {
+                message: format!("`${{input:{id}}}` asks a person, and nobody is there to answer"),
+                remedy: String::from("put the value into a variable and write `${NAME}`"),
+            }),
+            Some(_) | None => self.variable(inner),
+        }
+    }
+
+    /// `NAME`, or `NAME:-default` for a variable that is not set or empty.
+    fn variable(&self, inner: &str) -> Result<String, Fault> {
+        let (name, default) = match inner.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inner, None),
+        };
+        if !is_name(name) {
+            return Err(Fault::Wrong {
+                message: format!("`{inner}` is no variable"),
+                remedy: String::from(
+                    "`${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:PATH}`, `${userHome}` and `${workspaceFolder}` are; write `$${` if none is meant",
+                ),
+            });
+        }
+        let value = self.surroundings.variable(name);
+        match (value, default) {
+            (Some(value), None) => Ok(value),
+            (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+            (_, Some(default)) => Ok(default.to_owned()),
+            (None, None) => Err(Fault::Missing(name.to_owned())),
+        }
+    }
+
+    fn home(&self) -> Result<String, Fault> {
+        let set = |name| self.surroundings.variable(name);
+        let home = set("HOME").or_else(|| set("USERPROFILE"));
+        home.ok_or_else(|| Fault::Missing(String::from("HOME")))
+    }
+
+    fn file(&self, path: &str) -> Result<String, Fault> {
+        let text = self.surroundings.file(path);
+        let text = text.map_err(|why| Fault::Wrong {
+            message: format!("`{path}` cannot be read: {why}"),
+            remedy: String::from("a small text file is expected, in UTF-8"),
+        })?;
+        Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Cuts a text at its variables.
+fn pieces(text: &str, spelling: Spelling) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((start, length, piece)) = next(rest, spelling) {
+        if start > 0 {
+            pieces.push(Piece::Plain(&rest[..start]));
+        }
+        pieces.push(piece);
+        rest = &rest[start + length..];
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Plain(rest));
+    }
+    pieces
+}
+
+/// The next variable, where it starts and how long it is. `$${` is a plain `${`.
+fn next(text: &str, spelling: Spelling) -> Option<(usize, usize, Piece<'_>)> {
+    text.char_indices().find_map(|(start, _)| {
+        let rest = &text[start..];
+        let (length, piece) = if rest.starts_with("$${") {
+            (3, Piece::Plain(&rest[1..3]))
+        } else if rest.starts_with("${") {
+            braced(rest, 2)
+        } else if spelling == Spelling::Braces
+            && (rest.starts_with("{env:") || rest.starts_with("{file:"))
+        {
+            braced(rest, 1)
+        } else if spelling == Spelling::Bare && rest.starts_with('$') {
+            bare(rest)?
+        } else {
+            return None;
+        };
+        Some((start, length, piece))
+    })
+}
+
+fn braced(text: &str, opening: usize) -> (usize, Piece<'_>) {
+    match text.find('}') {
+        None => (text.len(), Piece::Open(text)),
+        Some(end) => {
+            let inner = &text[opening..end];
+            let whole = &text[..=end];
+            (whole.len(), Piece::Variable { inner, whole })
+        }
+    }
+}
+
+fn bare(text: &str) -> Option<(usize, Piece<'_>)> {
+    let name = &text[1..];
+    let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let inner = &name[..end.unwrap_or(name.len())];
+    let whole = &text[..=inner.len()];
+    is_name(inner).then_some((whole.len(), Piece::Variable { inner, whole }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! The gateway itself.
+
+use super::{Key, choice, choices, flag, seconds, table, text, text_or, texts};
+
+const REVISIONS: &[&str] = &[
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+];
+
+/// The keys of `[gateway]`.
+pub const GATEWAY: &[Key] = &[
+    text_or(
+        "listen",
+        "127.0.0.1:6272",
+        "The address that HTTP clients come to; port 0 picks a free one.",
+    ),
+    text(
+        "token",
+        "The bearer token that clients must show, at least 16 visible ASCII characters; better `${VAR}` or `${file:PATH}` than the token itself.",
+    ),
+    flag(
+        "allow_remote",
+        false,
+        "Listen beyond loopback without a token: whoever reaches the gateway can use it.",
+    ),
+    texts(
+        "allow_hosts",
+        "Host names that the gateway answers to, besides those of its address.",
+    ),
+    texts(
+        "allow_origins",
+        "Origins whose pages may call, such as `https://app.example`.",
+    ),
+    text(
+        "tls_cert",
+        "A PEM file with the certificate and its chain; TLS is spoken with it.",
+    ),
+    text(
+        "tls_key",
+        "A PEM file with the private key of the certificate.",
+    ),
+    flag("sse", false, "Serve clients of 2024-11-05 on `/sse`, too."),
+    flag(
+        "websocket",
+        false,
+        "Serve clients on a WebSocket at `/ws`, too.",
+    ),
+    text(
+        "control",
+        "The private Unix socket that `mcpact status` talks to; without it one in the runtime folder of the user.",
+    ),
+    choice(
+        "names",
+        &["prefix", "flat"],
+        "prefix",
+        "Whether names of tools and prompts start with the name of their server always (`prefix`), or only where two servers use the same name (`flat`).",
+    ),
+    text_or(
+        "separator",
+        "__",
+        "What stands between the name of the server and the name of the tool: one to four of the letters, digits, `-`, `_` and `.`.",
+    ),
+    flag("watch", true, "Read the config anew when its file changes."),
+    seconds(
+        "drain_seconds",
+        [0.0, 3600.0],
+        10.0,
+        "How long running calls may take to end when the gateway stops.",
+    ),
+    choices(
+        "revisions",
+        REVISIONS,
+        "The revisions that clients may speak; empty means all.",
+    ),
+    choice(
+        "profile",
+        &["spec", "mcpv-strict", "erlmcp"],
+        "spec",
+        "The named set of choices where the specification leaves room.",
+    ),
+    flag(
+        "strict",
+        false,
+        "Forgive nothing: a wrongly typed capability refuses the negotiation.",
+    ),
+    choice(
+        "undeclared",
+        &["drop", "warn", "error", "disconnect"],
+        "drop",
+        "What happens to a notification that was not negotiated.",
+    ),
+    flag(
+        "announce_extras",
+        false,
+        "Send vendor extras in the capabilities, too.",
+    ),
+    texts(
+        "require",
+        "Capabilities that a client must have, such as `elicitation`.",
+    ),
+    choice(
+        "missing_variables",
+        &["refuse", "keep"],
+        "refuse",
+        "What happens to a variable in the config of a server that is not set: the config is refused, or the text stays as it is written.",
+    ),
+    table("commands", COMMANDS, "Which programs may be started."),
+];
+
+/// The keys of `[gateway.commands]`.
+pub const COMMANDS: &[Key] = &[
+    texts(
+        "allow",
+        "The only programs that may be started: names such as `npx`, or folders that end with `/`; empty means every program that is not refused.",
+    ),
+    choice(
+        "shells",
+        &["refuse", "warn"],
+        "refuse",
+        "What happens to a server that is started by way of a shell, such as `sh -c …`.",
+    ),
+];

@@ -1,0 +1,189 @@
+//! One server.
+
+use super::{Key, choice, count, flag, seconds, text, text_or, text_table, texts};
+
+const DAY: f64 = 86_400.0;
+
+const ERAS: &[&str] = &[
+    "auto",
+    "legacy",
+    "modern",
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+];
+
+const STRATEGIES: &[&str] = &["stateless", "stateful", "persistent", "singleton"];
+
+/// The keys of `[servers.NAME]`.
+pub const SERVER: &[Key] = &[
+    text(
+        "command",
+        "The program to start: a name that is looked up in `PATH`, or a path. There is no shell.",
+    ),
+    texts("args", "Its arguments, each as it is."),
+    text_table(
+        "env",
+        "Its variables, besides those that every server gets: `PATH`, `HOME`, `LANG`, `TZ`, `TERM`.",
+    ),
+    text(
+        "env_file",
+        "A file with lines `NAME=value`, for more of them; `env` wins.",
+    ),
+    texts(
+        "inherit",
+        "Names of variables that it gets from the gateway, if they are set.",
+    ),
+    text(
+        "cwd",
+        "Where it runs; a relative path starts at the folder of the config.",
+    ),
+    text("url", "The address of a server that is reached by HTTP."),
+    text_table("headers", "Headers that go with every request."),
+    text(
+        "builtin",
+        "The name of a server that is part of mcpact, such as `everything`.",
+    ),
+    flag("enabled", true, "Whether it is served."),
+    texts(
+        "tags",
+        "Words by which clients choose servers: `/tags/WORD/mcp`.",
+    ),
+    text(
+        "prefix",
+        "What the names of its tools start with, instead of the name of the server.",
+    ),
+    texts(
+        "tools",
+        "The only tools that are served; `*` stands for anything. Empty means all.",
+    ),
+    texts(
+        "hidden_tools",
+        "Tools that are not served; `*` stands for anything.",
+    ),
+    choice(
+        "era",
+        ERAS,
+        "auto",
+        "How it is spoken to: `auto` asks the server, `legacy` shakes hands, `modern` does not, a revision insists on it.",
+    ),
+    texts(
+        "require",
+        "Capabilities that it must have, such as `tools`.",
+    ),
+    choice(
+        "strategy",
+        STRATEGIES,
+        "stateless",
+        "Who shares an instance: everybody (`stateless`), one client each (`stateful`), everybody and it is kept running (`persistent`), everybody and there is only one (`singleton`).",
+    ),
+    seconds(
+        "idle_seconds",
+        [0.05, DAY],
+        300.0,
+        "How long an instance may be idle before it is stopped; its lists are served all the same.",
+    ),
+    count(
+        "max_concurrent",
+        [1, 10_000],
+        8,
+        "How many calls an instance may have at a time.",
+    ),
+    count(
+        "max_instances",
+        [1, 1_000],
+        4,
+        "How many instances may run at a time.",
+    ),
+    count(
+        "min_ready",
+        [0, 1_000],
+        0,
+        "How many instances are kept running even if nobody calls.",
+    ),
+    count(
+        "queue",
+        [0, 100_000],
+        64,
+        "How many calls may wait for an instance; one more is refused at once.",
+    ),
+    seconds(
+        "queue_seconds",
+        [0.05, 3600.0],
+        30.0,
+        "How long a call may wait for an instance.",
+    ),
+    seconds(
+        "start_seconds",
+        [0.05, 3600.0],
+        60.0,
+        "How long it may take to start and to agree on a revision.",
+    ),
+    seconds(
+        "call_seconds",
+        [0.05, DAY],
+        600.0,
+        "How long a call may take, questions to the client included.",
+    ),
+    seconds(
+        "drain_seconds",
+        [0.0, 3600.0],
+        10.0,
+        "How long running calls may take to end when an instance is stopped.",
+    ),
+    seconds(
+        "session_seconds",
+        [0.05, DAY],
+        1800.0,
+        "How long an instance waits for its client to come back; with `stateful` only.",
+    ),
+    text_or(
+        "health",
+        "auto",
+        "How an instance is asked whether it is well: `auto`, `off`, `ping`, `discover`, `tool:NAME` or `resource:URI`.",
+    ),
+    seconds(
+        "health_seconds",
+        [0.05, DAY],
+        30.0,
+        "How often it is asked.",
+    ),
+    count(
+        "health_failures",
+        [1, 100],
+        3,
+        "How many bad answers in a row make it failed.",
+    ),
+    seconds(
+        "backoff_seconds",
+        [0.01, 3600.0],
+        1.0,
+        "The pause before a failed server is started again; it doubles each time.",
+    ),
+    seconds(
+        "backoff_max_seconds",
+        [0.01, DAY],
+        60.0,
+        "The longest such pause.",
+    ),
+    count(
+        "failures",
+        [1, 1_000],
+        5,
+        "How many failures within `failure_seconds` suspend the server.",
+    ),
+    seconds(
+        "failure_seconds",
+        [0.05, DAY],
+        120.0,
+        "For how long a failure counts.",
+    ),
+    seconds(
+        "suspend_seconds",
+        [0.05, DAY],
+        60.0,
+        "How long a suspended server is left alone before it is tried once more.",
+    ),
+];

@@ -1,0 +1,139 @@
+//! From a launch to what is reached or started.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use mcpact_transport::error::DoorError;
+use mcpact_transport::http::client::HttpSettings;
+use mcpact_transport::stdio::child::ChildCommand;
+use sha2::{Digest as _, Sha256};
+
+use super::config::{CommandLaunch, Launch, ServerConfig, UrlLaunch};
+use super::name::ServerName;
+use crate::target::Target;
+
+impl Launch {
+    /// What is reached or started; `None` for a server that is part of the gateway.
+    ///
+    /// # Errors
+    /// A header cannot be sent, which reading the config has excluded.
+    pub fn target(&self, name: &ServerName) -> Result<Option<Target>, DoorError> {
+        match self {
+            Self::Command(command) => Ok(Some(Target::Command(command.child(name)))),
+            Self::Url(url) => url.target().map(Some),
+            Self::Builtin(_) => Ok(None),
+        }
+    }
+}
+
+impl CommandLaunch {
+    fn child(&self, name: &ServerName) -> ChildCommand {
+        let args = self.args.iter().map(|arg| OsString::from(arg.value()));
+        let mut child = ChildCommand::new(self.program.value()).with_args(args);
+        child.name = name.to_string();
+        child.cwd = self.cwd.as_ref().map(|cwd| PathBuf::from(cwd.value()));
+        for (name, value) in &self.env {
+            child = child.with_env(name, value.reveal());
+        }
+        child
+    }
+}
+
+impl UrlLaunch {
+    fn target(&self) -> Result<Target, DoorError> {
+        let mut settings = HttpSettings::default();
+        for (name, value) in &self.headers {
+            settings = settings.header(name, value.reveal())?;
+        }
+        Ok(Target::Url {
+            url: self.url.value().to_owned(),
+            settings: Box::new(settings),
+        })
+    }
+}
+
+impl ServerConfig {
+    /// A short text that differs whenever the server is started or reached in another way. Values of
+    /// variables and headers are not part of it, their names are.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |part: &str| {
+            // The length keeps two parts from becoming one.
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        };
+        match &self.launch {
+            Launch::Command(command) => {
+                add("command");
+                add(command.program.value());
+                add(command.cwd.as_ref().map_or("", |cwd| cwd.value()));
+                command.env.keys().for_each(|name| add(name));
+                add("args");
+                command.args.iter().for_each(|arg| add(arg.value()));
+            }
+            Launch::Url(url) => {
+                add("url");
+                add(url.url.value());
+                url.headers.keys().for_each(|name| add(name));
+            }
+            Launch::Builtin(name) => {
+                add("builtin");
+                add(name);
+            }
+        }
+        add(&format!("{:?}", self.era));
+        let digest = hash.finalize();
+        digest
+            .iter()
+            .take(16)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::read::tests::taken_from;
+
+    fn server(text: &str) -> ServerConfig {
+        let catalog = taken_from("mcpact.toml", &format!("[servers.a]\n{text}"));
+        catalog.servers["a"].clone()
+    }
+
+    /// K4: the environment of a child is what the config names, and its arguments are as they were written.
+    #[test]
+    fn a_command_becomes_an_argument_vector() {
+        let server = server(
+            "command = \"npx\"\nargs = [\"a b\", \"$HOME\"]\nenv = { A = \"${TOKEN}\" }\ncwd = \"x\"",
+        );
+        let target = server.launch.target(&ServerName::near("a")).unwrap();
+        let Some(Target::Command(child)) = target else {
+            panic!("no command");
+        };
+        assert_eq!(child.args, ["a b", "$HOME"]);
+        assert_eq!(child.env.len(), 1);
+        assert_eq!(child.env[&OsString::from("A")], "hunter2");
+        assert_eq!(child.cwd, Some(PathBuf::from("/work/shop/x")));
+    }
+
+    #[test]
+    fn fingerprints_tell_launches_apart_without_their_secrets() {
+        let print = |text: &str| server(text).fingerprint();
+        let one = print("command = \"a\"\nargs = [\"b\", \"c\"]\nenv = { K = \"1\" }");
+        assert_eq!(one.len(), 32);
+        assert_eq!(
+            one,
+            print("command = \"a\"\nargs = [\"b\", \"c\"]\nenv = { K = \"2\" }")
+        );
+        for other in [
+            "command = \"a\"\nargs = [\"bc\"]\nenv = { K = \"1\" }",
+            "command = \"a\"\nargs = [\"b\", \"c\"]\nenv = { L = \"1\" }",
+            "command = \"a\"\nargs = [\"b\", \"c\"]\nenv = { K = \"1\" }\nera = \"legacy\"",
+            "url = \"https://a.example/\"",
+        ] {
+            assert_ne!(one, print(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The machine that a config is read on: its variables, files and programs.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::surroundings::{ProgramFacts, Surroundings};
+
+/// No secret and no list of variables is longer.
+const MOST_BYTES: u64 = 64 << 10;
+
+/// This machine, seen from the folder of a config.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    folder: PathBuf,
+}
+
+impl Machine {
+    /// This machine, for the config in a file.
+    ///
+    /// # Errors
+    /// The current folder is gone.
+    pub fn around(config: &Path) -> io::Result<Self> {
+        let whole = std::path::absolute(config)?;
+        let mut folder = whole.parent().unwrap_or(&whole).to_owned();
+        let is_hidden = |name: &OsStr| name.to_string_lossy().starts_with('.');
+        if folder.file_name().is_some_and(is_hidden) {
+            folder.pop();
+        }
+        Ok(Self { folder })
+    }
+}
+
+impl Surroundings for Machine {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn folder(&self) -> String {
+        self.folder.to_string_lossy().into_owned()
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        let text = read_text(&self.folder.join(path), MOST_BYTES);
+        text.map_err(|error| error.to_string())
+    }
+
+    fn program(&self, program: &str) -> ProgramFacts {
+        let Some(path) = find(program, std::env::var_os("PATH").as_deref()) else {
+            return ProgramFacts::default();
+        };
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let ways = path.ancestors().chain(real.ancestors());
+        let open = ways.into_iter().find(|way| is_writable_by_all(way));
+        ProgramFacts {
+            writable_by_all: open.map(|way| way.to_string_lossy().into_owned()),
+            path: Some(real.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+/// The text of a file that is no longer than it may be.
+pub(super) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no plain file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it is longer than {most} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| io::Error::other("it is no UTF-8 text"))
+}
+
+/// The file of a program: the path itself, or the first of its name in the folders of `PATH`.
+fn find(program: &str, folders: Option<&OsStr>) -> Option<PathBuf> {
+    let is_there = |path: &PathBuf| path.metadata().is_ok_and(|file| is_executable(&file));
+    if program.contains('/') {
+        let path = std::path::absolute(program).ok()?;
+        return Some(path).filter(is_there);
+    }
+    let folders = std::env::split_paths(folders?);
+    folders.map(|folder| folder.join(program)).find(is_there)
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.is_file() && file.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Metadata) -> bool {
+    file.is_file()
+}
+
+/// Whether everybody may change a file, or put another one into a folder. In a folder with the sticky
+/// bit, such as `/tmp`, nobody can replace the files of others.
+#[cfg(unix)]
+pub(super) fn is_writable_by_all(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(path).is_ok_and(|found| {
+        let mode = found.permissions().mode();
+        mode & 0o002 != 0 && !(found.is_dir() && mode & 0o1000 != 0)
+    })
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_writable_by_all(_: &Path) -> bool {
+    false
+}

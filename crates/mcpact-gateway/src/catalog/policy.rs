@@ -1,0 +1,278 @@
+//! Which commands are refused, and which are looked at twice.
+//!
+//! There is no shell between the config and the program, so nothing in an argument can start anything
+//! by itself. What is judged here is what a config asks for in the open: a shell, other rights, programs
+//! that destroy or fetch, and programs that somebody else could have replaced.
+
+mod words;
+
+use super::config::{CommandRules, ShellRule};
+use super::fields::Text;
+use super::problem::Findings;
+use super::source::Span;
+use super::surroundings::ProgramFacts;
+use words::{Sort, sort};
+
+/// Programs may start one another so often before that is suspicious by itself.
+const MOST_WRAPPERS: usize = 4;
+
+/// Judges a command.
+pub(super) fn judge(
+    program: &Text<'_>,
+    args: &[Text<'_>],
+    rules: &CommandRules,
+    facts: &ProgramFacts,
+    findings: &mut Findings,
+) {
+    if facts.path.is_none() && !is_one_word(program.filled.value()) {
+        let message = format!(
+            "`{}` is no program: there is no shell that would take it apart",
+            program.filled
+        );
+        let problem = findings.error(program.span, message);
+        problem.remedy("put the first word into `command` and the others into `args`");
+        return;
+    }
+    place(program, rules, facts, findings);
+    let all: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
+    started(&all, rules, findings, 0);
+    args.iter().for_each(|arg| argument(arg, findings));
+    pairs(&all, findings);
+}
+
+/// A word of the command.
+#[derive(Clone, Copy)]
+struct Word<'t> {
+    value: &'t str,
+    /// How it is shown.
+    written: &'t str,
+    span: Span,
+}
+
+impl<'t> Word<'t> {
+    fn of(text: &Text<'t>) -> Self {
+        Self {
+            value: text.filled.value(),
+            written: text.filled.written(),
+            span: text.span,
+        }
+    }
+}
+
+fn is_one_word(program: &str) -> bool {
+    !program.contains(|c: char| c.is_whitespace() || "&|;<>$`\"'(){}*?".contains(c))
+}
+
+/// Where the program lies, and who could have changed it.
+fn place(program: &Text<'_>, rules: &CommandRules, facts: &ProgramFacts, findings: &mut Findings) {
+    let value = program.filled.value();
+    let shown = program.filled;
+    if !rules.allow.is_empty() && !is_allowed(value, rules, facts) {
+        let message = format!("`{shown}` is not among the programs that may be started");
+        let problem = findings.error(program.span, message);
+        problem.remedy("add it to `allow` in `[gateway.commands]`");
+    }
+    if let Some(path) = &facts.writable_by_all {
+        let message =
+            format!("everybody on this machine may change `{path}`, and so what `{shown}` does");
+        let problem = findings.error(program.span, message);
+        problem.remedy(format!("take that right away: `chmod o-w {path}`"));
+    }
+    if facts.path.is_none() {
+        let message = format!("`{shown}` is not found on this machine");
+        let problem = findings.warning(program.span, message);
+        problem.remedy("install it, or give its whole path");
+    } else if value.contains('/') && !value.starts_with('/') {
+        let message = format!("where `{shown}` lies depends on where the gateway is started");
+        findings
+            .warning(program.span, message)
+            .remedy("give its whole path");
+    }
+}
+
+fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool {
+    let path = facts.path.as_deref().unwrap_or_default();
+    rules.allow.iter().any(|allowed| {
+        if allowed.ends_with('/') {
+            path.starts_with(allowed.as_str())
+        } else {
+            allowed == program || allowed == path
+        }
+    })
+}
+
+/// The program that is started, and whatever that starts in turn.
+fn started(words: &[Word<'_>], rules: &CommandRules, findings: &mut Findings, depth: usize) {
+    let Some((program, args)) = words.split_first() else {
+        return;
+    };
+    if depth > MOST_WRAPPERS {
+        findings.error(program.span, "too many programs start one another here");
+        return;
+    }
+    let shown = program.written;
+    match sort(program.value) {
+        Sort::Raiser => {
+            let problem = findings.error(
+                program.span,
+                format!("`{shown}` takes the rights of another user"),
+            );
+            problem.remedy("run the server with your own rights");
+        }
+        Sort::Destroyer => {
+            findings.error(
+                program.span,
+                format!("`{shown}` destroys what is there, and is no server"),
+            );
+        }
+        Sort::Fetcher => {
+            findings.error(
+                program.span,
+                format!("`{shown}` moves files over the network, and is no server"),
+            );
+        }
+        Sort::Pipe => {
+            let message = format!("`{shown}` leads to another machine, which is trusted then");
+            findings.warning(program.span, message);
+        }
+        Sort::Shell => shell(program, args, rules, findings),
+        Sort::Wrapper => started(behind(args), rules, findings, depth + 1),
+        Sort::Runner(pin) => unpinned(shown, args, pin, findings),
+        Sort::Other => {}
+    }
+}
+
+/// The command behind the options and variables of a wrapper such as `env`.
+fn behind<'w, 't>(args: &'w [Word<'t>]) -> &'w [Word<'t>] {
+    let is_own = |word: &Word<'_>| {
+        let value = word.value;
+        value.starts_with('-') || value.contains('=') || value.parse::<f64>().is_ok()
+    };
+    let own = args.iter().take_while(|word| is_own(word)).count();
+    &args[own..]
+}
+
+fn shell(program: &Word<'_>, args: &[Word<'_>], rules: &CommandRules, findings: &mut Findings) {
+    let script = args.iter().position(|word| words::takes_script(word.value));
+    let Some(at) = script else {
+        let message = format!(
+            "`{}` is a shell: what it runs is not seen here",
+            program.written
+        );
+        findings
+            .warning(program.span, message)
+            .remedy("start the server itself");
+        return;
+    };
+    let rest = &args[at + 1..];
+    let text: Vec<&str> = rest.iter().map(|word| word.value).collect();
+    let text = text.join(" ");
+    let span = rest.first().map_or(program.span, |word| word.span);
+    let danger = words::danger_in(&text);
+    if let Some(danger) = danger {
+        let problem = findings.error(span, format!("this script {danger}"));
+        problem.remedy("start the server itself");
+        return;
+    }
+    let message = format!("`{}` is a shell and runs a script", program.written);
+    let remedy =
+        "start the server itself: put the program into `command` and its arguments into `args`";
+    match rules.shells {
+        ShellRule::Refuse => findings.error(program.span, message).remedy(format!(
+            "{remedy}; or say `shells = \"warn\"` in `[gateway.commands]`"
+        )),
+        ShellRule::Warn => findings.warning(program.span, message).remedy(remedy),
+    }
+}
+
+/// A package that is fetched when it is started, in whatever version is the newest.
+fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findings) {
+    let named = ["-p", "--package", "--from"];
+    let after = args
+        .iter()
+        .position(|word| named.contains(&word.value))
+        .map(|at| at + 1);
+    let package = match after {
+        Some(at) => args.get(at),
+        None => args
+            .iter()
+            .find(|word| !word.value.starts_with('-') && !is_verb(word.value)),
+    };
+    let Some(package) = package else {
+        return;
+    };
+    let name = package.value;
+    let is_pinned = pin
+        .iter()
+        .any(|pin| name.get(1..).is_some_and(|name| name.contains(pin)));
+    let is_local = name.starts_with(['.', '/']);
+    if !is_pinned && !is_local {
+        let message = format!(
+            "`{runner}` starts whatever version of `{}` is the newest",
+            package.written
+        );
+        let example = format!(
+            "name a version, such as `{}{}1.2.3`",
+            package.written, pin[0]
+        );
+        findings.note(package.span, message).remedy(example);
+    }
+}
+
+fn is_verb(word: &str) -> bool {
+    matches!(word, "dlx" | "exec" | "x" | "run" | "tool")
+}
+
+/// One argument, which reaches the program as it is.
+fn argument(arg: &Text<'_>, findings: &mut Findings) {
+    let value = arg.filled.value();
+    if words::OPERATORS.contains(&value) {
+        let message = format!(
+            "`{}` means something to a shell, and there is none",
+            arg.filled
+        );
+        let problem = findings.error(arg.span, message);
+        problem.remedy("leave it out, with what follows it");
+    } else if words::SUBSTITUTIONS.iter().any(|mark| value.contains(mark)) {
+        let message = format!(
+            "nothing is put in the place of what `{}` would mean to a shell",
+            arg.filled
+        );
+        findings
+            .warning(arg.span, message)
+            .remedy("write what is meant, or a `${VARIABLE}`");
+    } else if value.starts_with("~/") {
+        let message = format!(
+            "`{}` stays as it is: only a shell knows that `~` is your home",
+            arg.filled
+        );
+        findings
+            .warning(arg.span, message)
+            .remedy("write `${userHome}/…`");
+    } else if let Some(place) = words::SECRET_PLACES
+        .iter()
+        .find(|place| value.contains(*place))
+    {
+        let message = format!("the server is led to `{place}`, where secrets are kept");
+        findings.warning(arg.span, message);
+    }
+}
+
+/// Words that are harmless alone.
+fn pairs(words: &[Word<'_>], findings: &mut Findings) {
+    for pair in words.windows(2) {
+        if sort(pair[0].value) == Sort::Destroyer
+            && words::is_force(pair[1].value)
+            && pair[0].span != words[0].span
+        {
+            let message = format!(
+                "`{} {}` destroys what is there",
+                pair[0].written, pair[1].written
+            );
+            findings.error(pair[0].span, message).remedy("leave it out");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

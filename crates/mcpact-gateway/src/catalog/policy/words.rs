@@ -1,0 +1,149 @@
+//! The words that the policy knows.
+
+/// What kind of program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    /// Takes the rights of another user.
+    Raiser,
+    /// Destroys files.
+    Destroyer,
+    /// Moves files over the network.
+    Fetcher,
+    /// Leads to another machine.
+    Pipe,
+    Shell,
+    /// Starts the program that its arguments name.
+    Wrapper,
+    /// Fetches a package and starts it; with the marks behind which a version stands.
+    Runner(&'static [&'static str]),
+    Other,
+}
+
+const SORTS: &[(Sort, &[&str])] = &[
+    (
+        Sort::Raiser,
+        &["sudo", "doas", "su", "pkexec", "runas", "run0"],
+    ),
+    (
+        Sort::Destroyer,
+        &["rm", "rmdir", "shred", "dd", "mkfs", "del", "format"],
+    ),
+    (Sort::Fetcher, &["curl", "wget", "scp", "ftp"]),
+    (
+        Sort::Pipe,
+        &["nc", "ncat", "netcat", "socat", "ssh", "telnet"],
+    ),
+    (
+        Sort::Shell,
+        &[
+            "sh",
+            "bash",
+            "dash",
+            "ash",
+            "zsh",
+            "ksh",
+            "fish",
+            "csh",
+            "tcsh",
+            "cmd",
+            "powershell",
+            "pwsh",
+        ],
+    ),
+    (
+        Sort::Wrapper,
+        &[
+            "env", "nohup", "nice", "ionice", "timeout", "stdbuf", "time", "setsid", "xargs",
+            "exec", "busybox", "command",
+        ],
+    ),
+    (Sort::Runner(&["@"]), &["npx", "bunx", "pnpx"]),
+    (Sort::Runner(&["==", "@"]), &["uvx", "pipx"]),
+];
+
+/// What kind of program it is, by the last part of its path.
+pub(super) fn sort(program: &str) -> Sort {
+    let name = program
+        .rsplit(['/', '\\'])
+        .next()
+        .unwrap_or(program)
+        .to_ascii_lowercase();
+    let name = [".exe", ".cmd", ".bat"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(&name);
+    let row = SORTS.iter().find(|(_, names)| names.contains(&name));
+    row.map_or(Sort::Other, |(sort, _)| *sort)
+}
+
+/// Words that only a shell understands.
+pub(super) const OPERATORS: &[&str] = &[
+    "&&", "||", ";", "|", "&", ">", ">>", "<", "<<", "2>&1", "&>", "|&",
+];
+
+/// Marks that a shell would put something in the place of, or end a command at.
+pub(super) const SUBSTITUTIONS: &[&str] = &["$(", "`", "&&", "||", "; ", " | "];
+
+/// Where secrets are kept.
+pub(super) const SECRET_PLACES: &[&str] = &[
+    "/.ssh",
+    "/.aws",
+    "/.gnupg",
+    "/.netrc",
+    "/.kube",
+    "/.docker/config.json",
+    "/etc/shadow",
+    "id_rsa",
+    "id_ed25519",
+];
+
+/// Whether an option makes a shell run the text that follows.
+pub(super) fn takes_script(option: &str) -> bool {
+    let lower = option.to_ascii_lowercase();
+    let is_cluster = option.strip_prefix('-').is_some_and(|letters| {
+        letters.len() <= 4
+            && letters.contains('c')
+            && letters.chars().all(|c| c.is_ascii_alphabetic())
+    });
+    is_cluster
+        || matches!(
+            lower.as_str(),
+            "/c" | "/k" | "-command" | "-encodedcommand" | "-enc"
+        )
+}
+
+/// Whether an option makes `rm` take everything without a question.
+pub(super) fn is_force(option: &str) -> bool {
+    matches!(option, "--recursive" | "--force" | "--no-preserve-root")
+        || option.strip_prefix('-').is_some_and(|letters| {
+            letters.chars().all(|c| "rRfiIv".contains(c)) && letters.contains(['r', 'R', 'f'])
+        })
+}
+
+/// What a script does that no server does.
+pub(super) fn danger_in(script: &str) -> Option<&'static str> {
+    let spaced = script.replace(['|', ';', '&', '(', ')', '{', '}', '`', '\n'], " \u{1} ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let starts =
+        |at: usize| at == 0 || words[at - 1] == "\u{1}" || sort(words[at - 1]) == Sort::Wrapper;
+    let has = |wanted: Sort| {
+        words
+            .iter()
+            .enumerate()
+            .any(|(at, word)| starts(at) && sort(word) == wanted)
+    };
+    let forces = words
+        .windows(2)
+        .any(|pair| sort(pair[0]) == Sort::Destroyer && is_force(pair[1]));
+    if has(Sort::Raiser) {
+        Some("takes the rights of another user")
+    } else if forces {
+        Some("destroys what is there")
+    } else if has(Sort::Fetcher) && has(Sort::Shell) {
+        Some("runs what it fetches from the network")
+    } else if has(Sort::Fetcher) {
+        Some("moves files over the network")
+    } else {
+        None
+    }
+}

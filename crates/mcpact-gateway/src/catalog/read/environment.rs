@@ -1,0 +1,91 @@
+//! The variables of a server: from the gateway, from a file, and from the config, which wins.
+
+use std::collections::BTreeMap;
+
+use crate::catalog::fields::{Fields, Text};
+use crate::catalog::secret::Secret;
+use crate::catalog::surroundings::Surroundings;
+
+/// Variables by which other code gets into a program.
+const LOADERS: &[&str] = &[
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "BASH_ENV",
+];
+
+/// All of them; without a machine, those that the config itself names.
+pub(super) fn read(
+    machine: Option<&dyn Surroundings>,
+    fields: &mut Fields<'_, '_>,
+) -> BTreeMap<String, Secret> {
+    let mut env = BTreeMap::new();
+    let inherited = fields.texts("inherit");
+    let file = fields.text("env_file");
+    if let Some(machine) = machine {
+        for text in inherited {
+            let name = text.filled.value();
+            if let Some(value) = machine.variable(name) {
+                env.insert(name.to_owned(), Secret::new(value));
+            }
+        }
+        if let Some(text) = file {
+            from_file(machine, &text, fields, &mut env);
+        }
+    }
+    for (name, text) in fields.text_table("env") {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            let message = format!("`{name}` is no name of a variable");
+            fields.findings.error(text.span, message);
+        }
+        if LOADERS.contains(&name) {
+            let message = format!("`{name}` lets other code into the program");
+            let problem = fields.findings.warning(text.span, message);
+            problem.remedy("leave it out, unless you know that code");
+        }
+        env.insert(name.to_owned(), Secret::new(text.filled.value()));
+    }
+    env
+}
+
+fn from_file(
+    machine: &dyn Surroundings,
+    path: &Text<'_>,
+    fields: &mut Fields<'_, '_>,
+    env: &mut BTreeMap<String, Secret>,
+) {
+    let lines = match machine.file(path.filled.value()) {
+        Ok(text) => text,
+        Err(why) => {
+            let message = format!("`{}` cannot be read: {why}", path.filled);
+            let problem = fields.findings.error(path.span, message);
+            problem.remedy("a file with lines `NAME=value` is expected");
+            return;
+        }
+    };
+    for (line, number) in lines.lines().zip(1..) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let line = line.strip_prefix("export ").unwrap_or(line);
+        match line.split_once('=') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                env.insert(name.trim().to_owned(), Secret::new(unquoted(value.trim())));
+            }
+            Some(_) | None => {
+                let message = format!("line {number} of `{}` is no `NAME=value`", path.filled);
+                fields.findings.error(path.span, message);
+            }
+        }
+    }
+}
+
+fn unquoted(value: &str) -> &str {
+    ['"', '\'']
+        .into_iter()
+        .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote))
+        .unwrap_or(value)
+}

@@ -1,0 +1,29 @@
+//! What a config may ask of the machine that it is read on.
+
+/// What a config may ask of the machine that it is read on.
+pub trait Surroundings {
+    /// The value of a variable, if it is set.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// The folder that the config is about: where it lies, or the folder above if it lies in one such as
+    /// `.vscode`.
+    fn folder(&self) -> String;
+
+    /// The text of a small file.
+    ///
+    /// # Errors
+    /// It cannot be read; the text says why.
+    fn file(&self, path: &str) -> Result<String, String>;
+
+    /// What is known about a program.
+    fn program(&self, program: &str) -> ProgramFacts;
+}
+
+/// What is known about a program before it is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramFacts {
+    /// Where it lies; `None` if it was not found.
+    pub path: Option<String>,
+    /// The file, or a folder on the way to it, that everybody may write.
+    pub writable_by_all: Option<String>,
+}
