@@ -1,11 +1,13 @@
 //! One server for any client.
 
+mod acquaintance;
 mod audience;
 mod caller;
 mod crossing;
 mod ear;
 mod lane;
 mod listens;
+mod listing;
 mod parking;
 mod pool;
 mod port;
@@ -36,6 +38,13 @@ use mcpact_wire::model::implementation::Implementation;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use self::acquaintance::Acquaintance;
+pub(crate) use self::acquaintance::{Herald, Met};
+pub(crate) use self::caller::Caller;
+pub(crate) use self::crossing::wire_error;
+pub(crate) use self::ear::{Ear, FarEar, View};
+pub(crate) use self::listens::farewell;
+pub(crate) use self::listing::Listing;
 use self::parking::ParkingLot;
 use self::port::{Port, Shared};
 use self::seal::Sealer;
@@ -134,6 +143,7 @@ impl Bridge {
             verdicts: settings.verdicts.clone(),
             book: Arc::new(HeaderBook::default()),
             ports: Mutex::default(),
+            acquaintance: Acquaintance::default(),
         });
         shared.watch(settings.lane_idle);
         let lot = Arc::new(ParkingLot::new(settings.parks, clock));

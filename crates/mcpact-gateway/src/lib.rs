@@ -5,16 +5,19 @@
 //! moves messages, keeps connections and waits.
 //!
 //! Read [`Bridge`] first, then `bridge/pump.rs`: one request on its way up and its answer on its way
-//! back, from top to bottom.
+//! back, from top to bottom. [`Hub`] shows many servers as one.
 
+mod aggregate;
 mod bridge;
 pub mod catalog;
 mod error;
+mod hub;
 mod nearest;
 mod target;
 mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
 pub use error::UpstreamError;
+pub use hub::{Hub, HubSettings, Member};
 pub use nearest::nearest;
 pub use target::{Local, Target};

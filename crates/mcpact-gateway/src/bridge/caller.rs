@@ -12,7 +12,7 @@ use crate::error::UpstreamError;
 
 /// What is remembered about a client in its session.
 #[derive(Debug)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     /// The way to the server, on which lost connections are replaced.
     port: Arc<Port>,
     /// The connections that the clients of its kind share.
@@ -76,7 +76,7 @@ impl Caller {
     }
 
     /// The client tells something.
-    pub(super) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
+    pub(crate) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
         if method == Method::Initialized
             && let Some(wishing) = self.wishing()
         {

@@ -250,7 +250,7 @@ pub(super) fn stamped(
 }
 
 /// An error for a client of this revision.
-pub(super) fn wire_error(
+pub(crate) fn wire_error(
     code: i64,
     message: String,
     data: Option<String>,

@@ -1,5 +1,7 @@
 //! Who hears what the server says, and is asked what it asks.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::{Arc, Weak};
 
 use mcpact::server::backend::{Heard, Outbox, Session};
@@ -7,73 +9,109 @@ use mcpact_engine::outstanding::Patience;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Method, Revision};
 
+/// How a client sees one server among several.
+pub(crate) trait View: fmt::Debug + Send + Sync {
+    /// A notification as the client reads it; none if it is not meant to.
+    fn note<'a>(&self, method: Method, params: &'a str) -> Option<Cow<'a, str>>;
+
+    /// A question as the client reads it.
+    fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str>;
+}
+
 /// A client, for as long as somebody serves it.
 #[derive(Clone, Debug)]
-pub(super) struct Ear {
+pub(crate) struct Ear {
     session: Arc<Session>,
     outbox: Outbox,
+    view: Option<Arc<dyn View>>,
 }
 
 /// A client that may go away meanwhile.
 #[derive(Clone, Debug)]
-pub(super) struct FarEar {
+pub(crate) struct FarEar {
     session: Weak<Session>,
     outbox: Outbox,
+    view: Option<Arc<dyn View>>,
 }
 
 impl Ear {
     /// A client that sees this server and no other.
-    pub(super) const fn new(session: Arc<Session>, outbox: Outbox) -> Self {
-        Self { session, outbox }
+    pub(crate) const fn new(session: Arc<Session>, outbox: Outbox) -> Self {
+        Self {
+            session,
+            outbox,
+            view: None,
+        }
+    }
+
+    /// The same client, which sees several servers as one.
+    pub(crate) fn seeing(mut self, view: Arc<dyn View>) -> Self {
+        self.view = Some(view);
+        self
     }
 
     /// On whose behalf it speaks.
-    pub(super) fn principal(&self) -> &str {
+    pub(crate) fn principal(&self) -> &str {
         self.session.principal()
     }
 
     /// What a client speaks that has made a handshake.
-    pub(super) fn revision(&self) -> Revision {
+    pub(crate) fn revision(&self) -> Revision {
         let pact = self.session.pact();
         pact.map_or(Revision::LATEST_LEGACY, |pact| pact.revision())
     }
 
-    pub(super) fn downgrade(&self) -> FarEar {
+    pub(crate) fn downgrade(&self) -> FarEar {
         FarEar {
             session: Arc::downgrade(&self.session),
             outbox: self.outbox.clone(),
+            view: self.view.clone(),
         }
     }
 
+    fn message(&self, scope: Scope, method: Method, params: &str) -> Option<String> {
+        let seen = match &self.view {
+            Some(view) => view.note(method, params)?,
+            None => params.into(),
+        };
+        self.session.note(scope, method, &seen)
+    }
+
     /// Tells what belongs to a request, once there is room for it.
-    pub(super) async fn tell(&self, scope: Scope, method: Method, params: &str) {
-        if let Some(message) = self.session.note(scope, method, params) {
+    pub(crate) async fn tell(&self, scope: Scope, method: Method, params: &str) {
+        if let Some(message) = self.message(scope, method, params) {
             // A client that has gone away is noticed by whoever writes to it.
             let _ = self.outbox.send(message).await;
         }
     }
 
     /// Tells a hint, now or never: a client that does not read misses it, and the next one will do.
-    pub(super) fn hint(&self, scope: Scope, method: Method, params: &str) {
-        if let Some(message) = self.session.note(scope, method, params)
+    pub(crate) fn hint(&self, scope: Scope, method: Method, params: &str) {
+        if let Some(message) = self.message(scope, method, params)
             && !self.outbox.offer(message)
         {
             tracing::debug!(%method, "the client does not read fast enough");
         }
     }
 
-    pub(super) async fn ask(&self, method: Method, params: &str, patience: Patience) -> Heard {
-        let asked = self.session.ask(method, params, patience, &self.outbox);
-        asked.await
+    pub(crate) async fn ask(&self, method: Method, params: &str, patience: Patience) -> Heard {
+        let seen = match &self.view {
+            Some(view) => view.question(method, params),
+            None => params.into(),
+        };
+        self.session
+            .ask(method, &seen, patience, &self.outbox)
+            .await
     }
 }
 
 impl FarEar {
     /// The client, if it is still there.
-    pub(super) fn near(&self) -> Option<Ear> {
+    pub(crate) fn near(&self) -> Option<Ear> {
         Some(Ear {
             session: self.session.upgrade()?,
             outbox: self.outbox.clone(),
+            view: self.view.clone(),
         })
     }
 }

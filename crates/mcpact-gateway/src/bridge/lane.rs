@@ -1,6 +1,6 @@
 //! One connection to the server, and whoever is behind it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{Completions, Orphan};
@@ -10,6 +10,7 @@ use mcpact_spec::{ErrorCode, Method, Revision, Side};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
 
 use super::audience::Audience;
 use super::ear::Ear;
@@ -30,6 +31,16 @@ pub(super) struct Lane {
     pub(super) audience: Arc<Audience>,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
+    /// Whoever listens for changed lists.
+    pub(super) watching: OnceLock<AbortHandle>,
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        if let Some(watching) = self.watching.get() {
+            watching.abort();
+        }
+    }
 }
 
 impl Lane {
@@ -40,6 +51,7 @@ impl Lane {
             audience,
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
+            watching: OnceLock::new(),
         }
     }
 
@@ -117,6 +129,9 @@ impl Lane {
                     match stray {
                         Stray::Note(note) => {
                             lane.hear(&note);
+                            if let Some(port) = port.upgrade() {
+                                port.tell(note.method);
+                            }
                             lane.changed(&note).await;
                         }
                         Stray::Ask(ask) => lane.asked(ask),

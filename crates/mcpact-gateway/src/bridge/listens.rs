@@ -244,7 +244,7 @@ impl Lane {
 }
 
 /// The result that ends a stream.
-fn farewell(id: &str) -> String {
+pub(crate) fn farewell(id: &str) -> String {
     let tag = ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id).finish();
     ObjectWriter::new()
         .text("resultType", "complete")

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use mcpact::client::Verdicts;
 use mcpact_engine::client::EraMode;
+use mcpact_spec::Method;
 use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Instant;
 
+use super::acquaintance::Acquaintance;
 use super::audience::Audience;
 use super::lane::Lane;
 use super::restart::Restarts;
@@ -36,6 +38,7 @@ pub(super) struct Shared {
     pub(super) book: Arc<HeaderBook>,
     /// Every way that there is, for whoever ends idle connections.
     pub(super) ports: Mutex<Vec<Weak<Port>>>,
+    pub(super) acquaintance: Acquaintance,
 }
 
 /// Connects when somebody needs it, and again when the connection was lost.
@@ -121,6 +124,10 @@ impl Port {
         restarts.opened(Instant::now());
         lane.serve_strays(Arc::downgrade(self));
         *self.current() = Some(Arc::clone(&lane));
+        self.shared.acquaintance.meet(&lane);
+        if self.shared.acquaintance.has_herald() {
+            lane.watch(&self.shared);
+        }
         let moving = self.audience.move_to(&lane);
         if tokio::time::timeout(CATCH_UP, moving).await.is_err() {
             tracing::warn!("a new session takes long to get to where the lost one was");
@@ -143,6 +150,11 @@ impl Port {
                 Err(_) => return self.audience.listens.end(),
             }
         }
+    }
+
+    /// Tells whoever wants to know that something has changed.
+    pub(super) fn tell(&self, method: Method) {
+        self.shared.acquaintance.tell(method);
     }
 
     fn error(&self, kind: Trouble) -> UpstreamError {

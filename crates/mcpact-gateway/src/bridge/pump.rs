@@ -71,7 +71,7 @@ impl Backend for Bridge {
 
 impl Bridge {
     /// Serves one request of a client.
-    pub(super) async fn carry(
+    pub(crate) async fn carry(
         self: &Arc<Self>,
         job: Job,
         caller: Arc<Caller>,
@@ -105,7 +105,7 @@ impl Bridge {
     }
 
     /// A legacy client is there to stay, and hears what belongs to no request.
-    pub(super) fn settle(&self, caller: &Caller, ear: &Ear) {
+    pub(crate) fn settle(&self, caller: &Caller, ear: &Ear) {
         let Some(lane) = caller.open_lane() else {
             return;
         };

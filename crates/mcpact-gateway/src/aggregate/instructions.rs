@@ -1,0 +1,90 @@
+//! One text from the instructions of several servers.
+
+use std::fmt::Write;
+
+/// How many characters of one server's instructions are shown.
+const LONGEST: usize = 4096;
+
+/// What is known about a server when instructions are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    pub(crate) server: &'a str,
+    pub(crate) prefix: &'a str,
+    pub(crate) instructions: Option<&'a str>,
+    /// Why it is not there, if it is not.
+    pub(crate) failure: Option<&'a str>,
+}
+
+/// The instructions for a client: how names are made, who is missing, and what each server says.
+pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
+    let mut out = String::new();
+    let prefixed: Vec<&Part<'_>> = parts
+        .iter()
+        .filter(|part| !part.prefix.is_empty())
+        .collect();
+    if let Some(first) = prefixed.first() {
+        let _ = write!(
+            out,
+            "Tools and prompts of several servers: the name begins with the server, as in `{}{separator}…`.",
+            first.prefix
+        );
+    }
+    for part in parts {
+        if let Some(failure) = part.failure {
+            let _ = write!(out, "\n\n`{}` is missing: {failure}.", part.server);
+        }
+    }
+    for part in parts {
+        let text = part.instructions.map(str::trim).unwrap_or_default();
+        if !text.is_empty() {
+            let shown: String = text.chars().take(LONGEST).collect();
+            let _ = write!(out, "\n\n## {}\n{shown}", part.server);
+        }
+    }
+    let out = out.trim();
+    (!out.is_empty()).then(|| out.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G14: the instructions of all servers, in order, each under its name; a failure is visible.
+    #[test]
+    fn instructions_name_their_server_and_those_that_are_missing() {
+        let part = |server, instructions, failure| Part {
+            server,
+            prefix: server,
+            instructions,
+            failure,
+        };
+        let parts = [
+            part("a", Some(" Use it. "), None),
+            part("b", None, None),
+            part("c", Some(""), Some("it could not be started")),
+        ];
+        let text = merged(&parts, "__").unwrap();
+        assert!(
+            text.starts_with("Tools and prompts of several servers"),
+            "{text}"
+        );
+        assert!(
+            text.contains("`c` is missing: it could not be started."),
+            "{text}"
+        );
+        assert!(text.ends_with("## a\nUse it."), "{text}");
+        assert_eq!(merged(&[], "__"), None);
+    }
+
+    #[test]
+    fn nobody_fills_the_text_alone() {
+        let long = "x".repeat(2 * LONGEST);
+        let part = Part {
+            server: "a",
+            prefix: "",
+            instructions: Some(&long),
+            failure: None,
+        };
+        assert!(merged(&[part], "__").unwrap().len() < LONGEST + 100);
+    }
+}

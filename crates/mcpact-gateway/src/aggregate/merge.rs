@@ -1,0 +1,351 @@
+//! One list from the lists of several servers.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use mcpact_wire::raw::{Object, elements};
+use mcpact_wire::scan::push_quoted;
+use sha2::{Digest, Sha256};
+
+use super::kind::ListKind;
+use super::names::{NameStyle, Names};
+use super::rewrite::edit;
+use super::uris::Uris;
+
+/// The items of one server's list, and how long they hold.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    /// The position of the server.
+    pub(crate) server: usize,
+    /// Raw items in the client's words.
+    pub(crate) items: Vec<Box<str>>,
+    pub(crate) hint: CacheHint,
+}
+
+/// How long a page may be kept, and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CacheHint {
+    pub(crate) ttl_ms: u64,
+    pub(crate) is_public: bool,
+}
+
+impl Default for CacheHint {
+    /// Nobody said anything.
+    fn default() -> Self {
+        Self {
+            ttl_ms: 0,
+            is_public: false,
+        }
+    }
+}
+
+impl CacheHint {
+    /// What holds for both: AG-04.
+    fn and(self, other: Self) -> Self {
+        Self {
+            ttl_ms: self.ttl_ms.min(other.ttl_ms),
+            is_public: self.is_public && other.is_public,
+        }
+    }
+}
+
+/// A page of a server as it came.
+#[derive(Debug)]
+pub(crate) struct Page<'a> {
+    pub(crate) items: Vec<&'a str>,
+    pub(crate) next: Option<String>,
+    pub(crate) hint: CacheHint,
+}
+
+impl<'a> Page<'a> {
+    /// Reads the page of a list; none if it is no such thing.
+    pub(crate) fn parse(kind: ListKind, raw: &'a str) -> Option<Self> {
+        let result = Object::parse(raw).ok()?;
+        let ttl = result.get("ttlMs").and_then(|raw| raw.parse().ok());
+        Some(Self {
+            items: elements(result.get(kind.member())?).ok()?,
+            next: result
+                .get_str("nextCursor")
+                .map(std::borrow::Cow::into_owned),
+            hint: CacheHint {
+                ttl_ms: ttl.unwrap_or_default(),
+                is_public: result.get_str("cacheScope").as_deref() == Some("public"),
+            },
+        })
+    }
+}
+
+/// The merged list of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Merged {
+    items: Vec<Box<str>>,
+    pub(crate) hint: CacheHint,
+    /// Tells one state of the list from another.
+    pub(crate) digest: [u8; 8],
+}
+
+/// The name of each server before the names of its things.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prefixes<'a>(pub(crate) &'a [Box<str>]);
+
+impl Prefixes<'_> {
+    fn of(&self, server: usize) -> &str {
+        self.0.get(server).map_or("", |prefix| prefix)
+    }
+}
+
+/// Names the things in these lists.
+pub(crate) fn names(parts: &[Part], prefixes: Prefixes<'_>, style: &NameStyle) -> Names {
+    let things: Vec<(usize, String)> = parts
+        .iter()
+        .flat_map(|part| part.items.iter().map(|item| (part.server, item)))
+        .filter_map(|(server, item)| {
+            let item = Object::parse(item).ok()?;
+            Some((server, item.get_str("name")?.into_owned()))
+        })
+        .collect();
+    let things = things
+        .iter()
+        .map(|(server, name)| (*server, prefixes.of(*server), name.as_str()));
+    Names::assign(style, things)
+}
+
+/// Notes who has which address.
+pub(crate) fn note_uris(kind: ListKind, parts: &[Part], uris: &mut Uris) {
+    for part in parts {
+        for item in &part.items {
+            let item = Object::parse(item).unwrap_or_default();
+            let Some(uri) = item.get_str(kind.key()) else {
+                continue;
+            };
+            match kind {
+                ListKind::Resources => uris.add_resource(part.server, &uri),
+                ListKind::Templates => uris.add_template(part.server, &uri),
+                ListKind::Tools | ListKind::Prompts => {}
+            }
+        }
+    }
+}
+
+/// The list as a client sees it: servers in their order, items in each server's order.
+pub(crate) fn merged(kind: ListKind, parts: &[Part], names: &Names, uris: &Uris) -> Merged {
+    let mut items = Vec::new();
+    let mut known = HashSet::new();
+    let mut digest = Sha256::new();
+    for part in parts {
+        for item in &part.items {
+            let Some((key, shown)) = show(kind, part.server, item, names, uris) else {
+                continue;
+            };
+            // A server that lists a thing twice has it once.
+            if known.insert(key) {
+                digest.update(&*shown);
+                items.push(shown);
+            }
+        }
+    }
+    let hints = parts.iter().map(|part| part.hint);
+    Merged {
+        items,
+        hint: hints.reduce(CacheHint::and).unwrap_or_default(),
+        digest: first_eight(&digest.finalize()),
+    }
+}
+
+fn first_eight(digest: &[u8]) -> [u8; 8] {
+    let mut out = [0; 8];
+    for (to, from) in out.iter_mut().zip(digest) {
+        *to = *from;
+    }
+    out
+}
+
+/// An item under the name or address that clients use.
+fn show(
+    kind: ListKind,
+    server: usize,
+    item: &str,
+    names: &Names,
+    uris: &Uris,
+) -> Option<(String, Box<str>)> {
+    let key = Object::parse(item).ok()?.get_str(kind.key())?.into_owned();
+    let shown = match kind {
+        ListKind::Tools | ListKind::Prompts => names.shown(server, &key)?.to_owned(),
+        ListKind::Resources | ListKind::Templates => uris.shown(server, &key).into_owned(),
+    };
+    let mut item = if shown == key {
+        item.to_owned()
+    } else {
+        edit(item, kind.key(), |_| Some(quoted(&shown)))?
+    };
+    if kind == ListKind::Tools {
+        item = with_shown_view(&item, server, uris).unwrap_or(item);
+    }
+    Some((shown, item.into_boxed_str()))
+}
+
+/// A tool that has a view names the view's address, which is shown like any other.
+fn with_shown_view(tool: &str, server: usize, uris: &Uris) -> Option<String> {
+    let show = |raw: &str| {
+        let uri = mcpact_wire::scan::text(raw)?;
+        let shown = uris.shown(server, &uri);
+        (shown != uri).then(|| quoted(&shown))
+    };
+    edit(tool, "_meta", |meta| {
+        edit(meta, "ui", |ui| edit(ui, "resourceUri", show))
+    })
+}
+
+fn quoted(value: &str) -> String {
+    let mut out = String::new();
+    push_quoted(&mut out, value);
+    out
+}
+
+/// A cursor that is not ours, or of a list that has changed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownCursor;
+
+impl Merged {
+    /// One page, as the members of a result without its braces.
+    pub(crate) fn page(
+        &self,
+        kind: ListKind,
+        cursor: Option<&str>,
+        size: usize,
+    ) -> Result<String, UnknownCursor> {
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => self.position(cursor).ok_or(UnknownCursor)?,
+        };
+        let items = self.items.get(start..).unwrap_or_default();
+        let page = &items[..items.len().min(size.max(1))];
+        let bytes: usize = page.iter().map(|item| item.len() + 1).sum();
+        let mut out = String::with_capacity(bytes + 128);
+        let _ = write!(out, "\"{}\":[", kind.member());
+        for (at, item) in page.iter().enumerate() {
+            if at > 0 {
+                out.push(',');
+            }
+            out.push_str(item);
+        }
+        out.push(']');
+        let end = start + page.len();
+        if end < self.items.len() {
+            let _ = write!(out, ",\"nextCursor\":\"{}-{end}\"", self.mark());
+        }
+        Ok(out)
+    }
+
+    fn mark(&self) -> String {
+        self.digest
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+
+    fn position(&self, cursor: &str) -> Option<usize> {
+        let (mark, position) = cursor.rsplit_once('-')?;
+        let position: usize = position.parse().ok()?;
+        (mark == self.mark() && position < self.items.len()).then_some(position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(server: usize, items: &[&str]) -> Part {
+        Part {
+            server,
+            items: items.iter().map(|item| Box::from(*item)).collect(),
+            hint: CacheHint::default(),
+        }
+    }
+
+    fn tools(parts: &[Part]) -> Merged {
+        let prefixes = [Box::from("a"), Box::from("b")];
+        let names = names(parts, Prefixes(&prefixes), &NameStyle::default());
+        merged(ListKind::Tools, parts, &names, &Uris::new(["a", "b"]))
+    }
+
+    /// G14, AG-01: in order, under unique names, everything else untouched.
+    #[test]
+    fn lists_are_joined_in_order() {
+        let parts = [
+            part(0, &[r#"{"name":"x","inputSchema":{ "type":"object"}}"#]),
+            part(
+                1,
+                &[r#"{"name":"x"}"#, r#"{"name":"w"}"#, r#"{"name":"w"}"#],
+            ),
+        ];
+        let merged = tools(&parts);
+        assert_eq!(
+            merged.page(ListKind::Tools, None, 10).unwrap(),
+            r#""tools":[{"name":"a__x","inputSchema":{ "type":"object"}},{"name":"b__x"},{"name":"b__w"}]"#
+        );
+    }
+
+    /// G14, AG-03: every page leads to the next; a cursor of another list is refused.
+    #[test]
+    fn pages_cover_the_list_once() {
+        let items: Vec<String> = (0..25).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();
+        let items: Vec<&str> = items.iter().map(String::as_str).collect();
+        let merged = tools(&[part(0, &items)]);
+        let (mut cursor, mut seen) = (None::<String>, 0);
+        loop {
+            let page = merged.page(ListKind::Tools, cursor.as_deref(), 10).unwrap();
+            let page = format!("{{{page}}}");
+            let page = Page::parse(ListKind::Tools, &page).unwrap();
+            seen += page.items.len();
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => break,
+            }
+        }
+        assert_eq!(seen, 25);
+        let other = tools(&[part(0, &items[..20])]);
+        let foreign = cursor.unwrap();
+        for cursor in [foreign.as_str(), "", "x", "-", "ffffffffffffffff-10"] {
+            let page = other.page(ListKind::Tools, Some(cursor), 10);
+            assert_eq!(page, Err(UnknownCursor), "{cursor}");
+        }
+    }
+
+    /// AG-04: the shortest time, and private as soon as one is.
+    #[test]
+    fn the_strictest_hint_holds() {
+        let mut parts = [part(0, &[]), part(1, &[])];
+        parts[0].hint = CacheHint {
+            ttl_ms: 5000,
+            is_public: true,
+        };
+        parts[1].hint = CacheHint {
+            ttl_ms: 1000,
+            is_public: false,
+        };
+        assert_eq!(tools(&parts).hint, parts[1].hint);
+    }
+
+    /// AG-08: the same address at two servers is two addresses; views of tools go along.
+    #[test]
+    fn addresses_of_views_are_shown() {
+        let resources = [
+            part(0, &[r#"{"uri":"ui://v"}"#]),
+            part(1, &[r#"{"uri":"ui://v"}"#]),
+        ];
+        let mut uris = Uris::new(["a", "b"]);
+        note_uris(ListKind::Resources, &resources, &mut uris);
+        let parts = [part(
+            1,
+            &[r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"}}}"#],
+        )];
+        let prefixes = [Box::from("a"), Box::from("b")];
+        let names = names(&parts, Prefixes(&prefixes), &NameStyle::default());
+        let merged = merged(ListKind::Tools, &parts, &names, &uris);
+        assert_eq!(
+            merged.page(ListKind::Tools, None, 10).unwrap(),
+            r#""tools":[{"name":"b__x","_meta":{"ui":{"resourceUri":"mcpact://b/ui://v"}}}]"#
+        );
+    }
+}

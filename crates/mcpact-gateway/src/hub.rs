@@ -1,0 +1,149 @@
+//! Many servers behind one address, seen as one.
+//!
+//! Every server has a [`Bridge`] of its own, which speaks its revision and knows its connections. A hub
+//! decides which server a request is for, under which name the server knows the thing, and what a client
+//! sees of all of them together. Read `hub/pump.rs` first: the order in which things happen.
+
+mod changes;
+mod guest;
+mod listen;
+mod lists;
+mod member;
+mod pump;
+mod route;
+mod view;
+mod welcome;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcpact::server::Settings;
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::Side;
+use mcpact_wire::model::implementation::Implementation;
+
+use self::changes::Changes;
+use self::guest::Visitors;
+use self::lists::Boards;
+pub use self::member::Member;
+use self::welcome::TermsBook;
+use crate::aggregate::names::NameStyle;
+use crate::aggregate::uris::Seen;
+
+/// What can be set about a hub.
+#[derive(Clone, Debug)]
+pub struct HubSettings {
+    /// How its fronts are set.
+    pub front: Settings,
+    /// What stands between a server and the name of its thing.
+    pub separator: String,
+    /// How long a name may be.
+    pub longest_name: usize,
+    /// How long a client that comes waits for servers of which nothing is known.
+    pub introduction_wait: Duration,
+    /// How long a list waits for a server; it is told of those that come later.
+    pub list_wait: Duration,
+    /// How old the list of a server may be that does not tell of changes.
+    pub list_age: Duration,
+}
+
+impl Default for HubSettings {
+    fn default() -> Self {
+        let style = NameStyle::default();
+        Self {
+            front: Settings::default(),
+            separator: String::from(style.separator),
+            longest_name: style.longest,
+            introduction_wait: Duration::from_secs(5),
+            list_wait: Duration::from_secs(20),
+            list_age: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The servers of one moment, in the order of the configuration.
+#[derive(Debug)]
+pub(crate) struct Roster {
+    pub(crate) members: Vec<Arc<Member>>,
+    version: u64,
+}
+
+/// Many servers, seen as one.
+#[derive(Debug)]
+pub struct Hub {
+    settings: HubSettings,
+    style: NameStyle,
+    /// The terms for whoever has not said anything yet.
+    bare: Arc<ServerTerms>,
+    roster: Mutex<Arc<Roster>>,
+    versions: AtomicU64,
+    terms: TermsBook,
+    visitors: Mutex<Visitors>,
+    boards: Boards,
+    seen: Mutex<Seen>,
+    changes: Changes,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    /// These servers, seen as one.
+    #[must_use]
+    pub fn new(members: Vec<Arc<Member>>, settings: HubSettings) -> Arc<Self> {
+        let nothing = CapabilitySet::empty(Side::Server);
+        let policy = settings.front.policy.clone();
+        let bare = ServerTerms::new(identity(), nothing, policy);
+        let hub = Arc::new(Self {
+            style: NameStyle {
+                separator: Box::from(settings.separator.as_str()),
+                longest: settings.longest_name,
+            },
+            bare: Arc::new(bare),
+            roster: Mutex::new(Arc::new(Roster {
+                members: Vec::new(),
+                version: 0,
+            })),
+            versions: AtomicU64::new(0),
+            terms: TermsBook::default(),
+            visitors: Mutex::default(),
+            boards: Boards::default(),
+            seen: Mutex::default(),
+            changes: Changes::default(),
+            settings,
+        });
+        hub.replace(members);
+        hub
+    }
+
+    /// From here on these are the servers; clients are told that everything may have changed.
+    pub fn replace(self: &Arc<Self>, members: Vec<Arc<Member>>) {
+        for member in &members {
+            member.belong_to(self);
+        }
+        let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
+        *lock(&self.roster) = Arc::new(Roster { members, version });
+        self.forget();
+        if version > 1 {
+            self.announce_all();
+        }
+    }
+
+    /// Where servers stood has another meaning now.
+    fn forget(&self) {
+        self.boards.clear();
+        *lock(&self.seen) = Seen::default();
+    }
+
+    fn roster(&self) -> Arc<Roster> {
+        Arc::clone(&lock(&self.roster))
+    }
+}
+
+/// Who a hub is.
+fn identity() -> Implementation {
+    Implementation::new("mcpact", env!("CARGO_PKG_VERSION"))
+}

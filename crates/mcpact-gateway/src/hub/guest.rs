@@ -1,0 +1,218 @@
+//! A client of a hub, and the callers that stand for it at the servers.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use mcpact::server::backend::{Job, Opening};
+use mcpact_bridge::lifecycle::Fingerprint;
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::policy::Reading;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Method, Revision, Side};
+use mcpact_wire::envelope::{Meta, Params};
+use mcpact_wire::model::initialize::InitializeParams;
+use tokio::sync::OnceCell;
+
+use super::member::Member;
+use super::view::PartView;
+use super::{Hub, lock};
+use crate::bridge::{Caller, FarEar};
+
+/// How many kinds of modern clients are known at a time; the oldest make room.
+const KINDS: usize = 64;
+
+/// What is remembered about a client in its session; modern clients that declare the same share it.
+#[derive(Debug)]
+pub(super) struct Guest {
+    pub(super) principal: Box<str>,
+    pub(super) fingerprint: Fingerprint,
+    pub(super) opening: Kept,
+    parts: Mutex<HashMap<u64, Arc<OnceCell<Arc<Caller>>>>>,
+    /// A legacy client, which stays.
+    ear: OnceLock<FarEar>,
+    is_ready: AtomicBool,
+    /// Which log messages a legacy client wants, as it said it.
+    level: Mutex<Option<Job>>,
+}
+
+/// How it began, for servers that it meets later.
+#[derive(Debug)]
+pub(super) enum Kept {
+    Handshake {
+        params: Box<str>,
+    },
+    Request {
+        capabilities: Box<str>,
+        info: Option<Box<str>>,
+    },
+}
+
+/// The modern clients, by what they declare.
+#[derive(Debug, Default)]
+pub(super) struct Visitors {
+    kinds: VecDeque<Arc<Guest>>,
+}
+
+impl Visitors {
+    pub(super) fn guest(&mut self, meta: &Meta<'_>, principal: &str) -> Arc<Guest> {
+        let declared = meta.client_capabilities.unwrap_or("{}");
+        let known = self.kinds.iter().find(|guest| {
+            let Kept::Request { capabilities, .. } = &guest.opening else {
+                return false;
+            };
+            **capabilities == *declared && *guest.principal == *principal
+        });
+        if let Some(guest) = known {
+            return Arc::clone(guest);
+        }
+        let opening = Kept::Request {
+            capabilities: Box::from(declared),
+            info: meta.client_info.map(Box::from),
+        };
+        let guest = Arc::new(Guest::new(opening, declared, principal));
+        self.kinds.truncate(KINDS - 1);
+        self.kinds.push_front(Arc::clone(&guest));
+        guest
+    }
+}
+
+impl Guest {
+    /// A client that made a handshake with these parameters.
+    pub(super) fn of_handshake(params: &str, principal: &str) -> Self {
+        let parsed = InitializeParams::parse(Some(params));
+        let declared = parsed.ok().and_then(|params| params.capabilities);
+        let opening = Kept::Handshake {
+            params: Box::from(params),
+        };
+        Self::new(opening, declared.unwrap_or("{}"), principal)
+    }
+
+    fn new(opening: Kept, declared: &str, principal: &str) -> Self {
+        let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
+            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
+        Self {
+            principal: Box::from(principal),
+            fingerprint: Fingerprint::of(&declared),
+            opening,
+            parts: Mutex::default(),
+            ear: OnceLock::new(),
+            is_ready: AtomicBool::new(false),
+            level: Mutex::default(),
+        }
+    }
+
+    /// Who stands for it at a server, which is reached if it has to be.
+    pub(super) async fn part(
+        &self,
+        hub: &Arc<Hub>,
+        member: &Arc<Member>,
+    ) -> Result<Arc<Caller>, WireError> {
+        let received = match &self.opening {
+            Kept::Request { capabilities, info } => {
+                let params = Params {
+                    raw: Some("{}"),
+                    meta: Meta {
+                        protocol_version: Some(Revision::LATEST.as_str()),
+                        client_capabilities: Some(capabilities),
+                        client_info: info.as_deref(),
+                        ..Meta::default()
+                    },
+                    name: None,
+                    uri: None,
+                    task_id: None,
+                };
+                let opening = Opening::Request(&params);
+                member.bridge.receive(opening, &self.principal).await
+            }
+            Kept::Handshake { params } => {
+                let cell = Arc::clone(lock(&self.parts).entry(member.number).or_default());
+                let made = cell.get_or_try_init(|| self.introduce(hub, member, params));
+                made.await.cloned()
+            }
+        };
+        member.judge(received.as_ref().err().map(|error| error.message.as_str()));
+        received
+    }
+
+    /// A legacy client makes a handshake with a server when it first needs it.
+    async fn introduce(
+        &self,
+        hub: &Arc<Hub>,
+        member: &Arc<Member>,
+        params: &str,
+    ) -> Result<Arc<Caller>, WireError> {
+        let params = Params {
+            raw: Some(params),
+            meta: Meta::default(),
+            name: None,
+            uri: None,
+            task_id: None,
+        };
+        let opening = Opening::Handshake(&params);
+        let caller = member.bridge.receive(opening, &self.principal).await?;
+        if let Some(ear) = self.ear.get().and_then(FarEar::near) {
+            let view = PartView::new(hub, member);
+            member.bridge.settle(&caller, &ear.seeing(Arc::new(view)));
+        }
+        if self.is_ready.load(Ordering::Acquire) {
+            caller.observe(Method::Initialized, None);
+        }
+        let level = lock(&self.level).as_ref().map(again);
+        if let (Some(level), Some(ear)) = (level, self.ear.get().and_then(FarEar::near)) {
+            // A server that keeps no log has nothing to leave out.
+            let _ = member.bridge.carry(level, Arc::clone(&caller), ear).await;
+        }
+        Ok(caller)
+    }
+
+    /// It is there to stay.
+    pub(super) fn settle(&self, ear: FarEar) {
+        // A session opens once.
+        let _ = self.ear.set(ear);
+    }
+
+    /// It tells something; whoever it has met is told.
+    pub(super) fn observe(&self, method: Method, params: Option<&str>) {
+        if method == Method::Initialized {
+            self.is_ready.store(true, Ordering::Release);
+        }
+        for caller in self.callers() {
+            caller.observe(method, params);
+        }
+    }
+
+    /// Those who stand for it already.
+    fn callers(&self) -> Vec<Arc<Caller>> {
+        let parts = lock(&self.parts);
+        parts
+            .values()
+            .filter_map(|part| part.get().cloned())
+            .collect()
+    }
+
+    /// At which servers it is known, by number.
+    pub(super) fn met(&self) -> Vec<u64> {
+        let parts = lock(&self.parts);
+        let met = parts.iter().filter(|(_, part)| part.get().is_some());
+        met.map(|(number, _)| *number).collect()
+    }
+
+    /// Which log messages it wants, for servers that it meets later.
+    pub(super) fn want_logs(&self, request: Job) {
+        *lock(&self.level) = Some(request);
+    }
+}
+
+/// The same request once more.
+pub(super) fn again(job: &Job) -> Job {
+    Job {
+        id: job.id.clone(),
+        method: job.method,
+        name: job.name.clone(),
+        params: job.params.clone(),
+        progress_token: None,
+        log_level: job.log_level,
+        pact: Arc::clone(&job.pact),
+    }
+}

@@ -1,0 +1,172 @@
+//! The order in which things happen to a request.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use mcpact::server::Settings;
+use mcpact::server::backend::{
+    Backend, HttpFront, Job, Opening, Outbox, Session, Welcome, serve_link,
+};
+use mcpact_engine::classify::param_headers::Annotation;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::ServerTerms;
+use mcpact_spec::{ErrorCode, LogLevel, Method};
+use mcpact_transport::link::Link;
+use mcpact_wire::raw::Object;
+
+use super::Hub;
+use super::guest::{Guest, again};
+use super::view::PartView;
+use crate::aggregate::kind::ListKind;
+use crate::bridge::{Ear, wire_error};
+use crate::upstream::text;
+
+impl Backend for Hub {
+    fn settings(&self) -> &Settings {
+        &self.settings.front
+    }
+
+    fn terms(&self) -> &Arc<ServerTerms> {
+        &self.bare
+    }
+
+    async fn welcome(&self, opening: Opening<'_>, principal: &str) -> Result<Welcome, WireError> {
+        Ok(self.admit(opening, principal).await)
+    }
+
+    /// Everything that was admitted passes here.
+    async fn serve(
+        self: Arc<Self>,
+        job: Job,
+        session: Arc<Session>,
+        outbox: Outbox,
+    ) -> Result<String, WireError> {
+        let client = job.pact.revision();
+        // Who asks: the front has put it into the session when it was welcomed.
+        let (Some(guest), Some(method)) = (session.state::<Guest>(), job.method) else {
+            let why = format!("no server here has `{}`", job.name);
+            return Err(wire_error(
+                ErrorCode::MethodNotFound.code(),
+                why,
+                None,
+                client,
+            ));
+        };
+        // What all servers have in common is answered here.
+        if let Some(kind) = ListKind::of(method) {
+            return self.page(&guest, kind, text(&job.params), client).await;
+        }
+        let ear = Ear::new(session, outbox);
+        match method {
+            Method::Ping => Ok(String::from("{}")),
+            Method::LoggingSetLevel => self.set_level(&job, &guest, &ear).await,
+            Method::SubscriptionsListen => self.listen(job, &guest, ear).await,
+            // Everything else is about something that one server has.
+            _ => self.forward(job, method, &guest, ear).await,
+        }
+    }
+
+    fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
+        if let Some(guest) = session.state::<Guest>() {
+            let ear = Ear::new(Arc::clone(session), outbox).downgrade();
+            guest.settle(ear.clone());
+            self.changes.settle(ear);
+        }
+    }
+
+    fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
+        if let Some(guest) = session.state::<Guest>() {
+            guest.observe(method, params);
+        }
+    }
+
+    fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
+        let (member, name) = self.listed(ListKind::Tools, tool)?;
+        member.bridge.mirrored(&name)
+    }
+
+    fn stop(&self) {
+        self.changes.end();
+        for member in &self.roster().members {
+            member.bridge.stop();
+        }
+    }
+}
+
+impl Hub {
+    /// Serves one client on a carrier of lines, until it goes away.
+    ///
+    /// # Errors
+    /// The carrier fails.
+    pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
+        serve_link(self, link).await
+    }
+
+    /// Listens on HTTP; the hub runs once [`HttpFront::run`] is awaited.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub async fn listen_at(
+        self: Arc<Self>,
+        address: SocketAddr,
+    ) -> Result<HttpFront<Self>, mcpact::error::Error> {
+        HttpFront::bind(self, address).await
+    }
+
+    /// A request that one server answers.
+    async fn forward(
+        self: &Arc<Self>,
+        mut job: Job,
+        method: Method,
+        guest: &Arc<Guest>,
+        ear: Ear,
+    ) -> Result<String, WireError> {
+        let client = job.pact.revision();
+        // Which server, and what it calls the thing.
+        let routed = self.route(guest, method, text(&job.params), client).await?;
+        let member = routed.member;
+        if let Some(params) = routed.params {
+            job.params = params.into();
+        }
+        // Who stands for the client there: a server that sleeps is woken here.
+        let caller = guest.part(self, &member).await.map_err(|mut error| {
+            error.message = format!("`{}`: {}", member.name, error.message);
+            error
+        })?;
+        // The bridge translates; the view shows its addresses as clients know them.
+        let view = PartView::new(self, &member);
+        let ear = ear.seeing(Arc::new(view.clone()));
+        match member.bridge.carry(job, caller, ear).await {
+            Ok(raw) => Ok(view.result(Some(method), raw)),
+            Err(error) => Err(view.error(error)),
+        }
+    }
+
+    /// A legacy client says which log messages it wants; those servers are told that it has met, and
+    /// the others when it meets them.
+    async fn set_level(
+        self: &Arc<Self>,
+        job: &Job,
+        guest: &Arc<Guest>,
+        ear: &Ear,
+    ) -> Result<String, WireError> {
+        let params = Object::parse(text(&job.params)).unwrap_or_default();
+        let level = params.get_str("level").unwrap_or_default();
+        if LogLevel::parse(&level).is_none() {
+            let why = format!("`{level}` is not a log level");
+            let code = ErrorCode::InvalidParams.code();
+            return Err(wire_error(code, why, None, job.pact.revision()));
+        }
+        guest.want_logs(again(job));
+        let met = guest.met();
+        for member in &self.roster().members {
+            if met.contains(&member.number)
+                && let Ok(caller) = guest.part(self, member).await
+            {
+                // A server that keeps no log has nothing to leave out.
+                let _ = member.bridge.carry(again(job), caller, ear.clone()).await;
+            }
+        }
+        Ok(String::from("{}"))
+    }
+}

@@ -1,0 +1,199 @@
+//! Which server a request is for.
+
+use std::sync::Arc;
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Method, Revision};
+
+use super::guest::Guest;
+use super::member::Member;
+use super::{Hub, lock};
+use crate::aggregate::kind::ListKind;
+use crate::aggregate::rewrite::{Subject, subject, with_subject};
+use crate::bridge::wire_error;
+
+/// How many names an error lists.
+const NAMED: usize = 24;
+
+/// A server, and the parameters as it understands them.
+#[derive(Debug)]
+pub(super) struct Routed {
+    pub(super) member: Arc<Member>,
+    /// None if nothing had to change.
+    pub(super) params: Option<String>,
+}
+
+impl Hub {
+    /// The server that a request is for.
+    pub(super) async fn route(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        method: Method,
+        params: &str,
+        client: Revision,
+    ) -> Result<Routed, WireError> {
+        let (member, inner) = match subject(method, params) {
+            Subject::Tool(name) => self.by_name(guest, ListKind::Tools, &name, client).await?,
+            Subject::Prompt(name) => {
+                self.by_name(guest, ListKind::Prompts, &name, client)
+                    .await?
+            }
+            Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
+            Subject::Nothing => return self.only_one(method, client),
+        };
+        Ok(Routed {
+            params: with_subject(method, params, &inner),
+            member,
+        })
+    }
+
+    /// A request that names nothing can go to a server that is alone.
+    fn only_one(&self, method: Method, client: Revision) -> Result<Routed, WireError> {
+        match self.roster().members.as_slice() {
+            [member] => Ok(Routed {
+                member: Arc::clone(member),
+                params: None,
+            }),
+            [] | [_, ..] => {
+                let why = format!(
+                    "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {}",
+                    self.server_names()
+                );
+                Err(wire_error(
+                    ErrorCode::InvalidParams.code(),
+                    why,
+                    None,
+                    client,
+                ))
+            }
+        }
+    }
+
+    async fn by_name(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+        name: &str,
+        client: Revision,
+    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        if let Some(found) = self.listed(kind, name) {
+            return Ok(found);
+        }
+        // Nobody has asked for the list yet, or it was another one: the prefix tells, and its server
+        // will say whether it knows the thing.
+        let roster = self.roster();
+        let prefixes = roster.members.iter().enumerate();
+        let prefixes = prefixes.map(|(at, member)| (at, &*member.prefix));
+        let has_lists = self.boards.named(kind).is_some();
+        if !has_lists
+            && let [only] = self.style.guess(name, prefixes).as_slice()
+            && let Some(member) = roster.members.get(only.server)
+        {
+            return Ok((Arc::clone(member), only.name.clone()));
+        }
+        let _ = self.board(guest, kind, client).await;
+        self.listed(kind, name)
+            .ok_or_else(|| self.unknown(kind, name, client))
+    }
+
+    pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
+        let named = self.boards.named(kind)?;
+        let route = named.names.route(name)?;
+        let member = named.roster.members.get(route.server)?;
+        Some((Arc::clone(member), route.name.clone()))
+    }
+
+    fn unknown(&self, kind: ListKind, name: &str, client: Revision) -> WireError {
+        let what = match kind {
+            ListKind::Prompts => "prompt",
+            ListKind::Tools | ListKind::Resources | ListKind::Templates => "tool",
+        };
+        let named = self.boards.named(kind);
+        let all = named
+            .as_ref()
+            .map_or_else(Vec::new, |named| named.names.all());
+        let mut why = format!("Unknown {what}: `{name}`. ");
+        why.push_str(&match all.as_slice() {
+            [] => format!("There is no {what} at all"),
+            all => format!("There are: {}", some(all)),
+        });
+        why.push_str(&self.missing());
+        wire_error(ErrorCode::InvalidParams.code(), why, None, client)
+    }
+
+    pub(super) async fn by_uri(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        uri: &str,
+        client: Revision,
+    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        if let Some(found) = self.addressed(uri) {
+            return Ok(found);
+        }
+        let _ = self.board(guest, ListKind::Resources, client).await;
+        if let Some(found) = self.addressed(uri) {
+            return Ok(found);
+        }
+        let roster = self.roster();
+        let mut having = roster
+            .members
+            .iter()
+            .filter(|member| member.may_have(mcpact_spec::Capability::Resources));
+        if let (Some(only), None) = (having.next(), having.next()) {
+            return Ok((Arc::clone(only), Box::from(uri)));
+        }
+        let why = format!(
+            "Unknown resource: `{uri}`. No server lists it; `mcpact://SERVER/{uri}` asks one of: {}{}",
+            self.server_names(),
+            self.missing()
+        );
+        Err(wire_error(
+            ErrorCode::InvalidParams.code(),
+            why,
+            None,
+            client,
+        ))
+    }
+
+    fn addressed(&self, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
+        let known = self.boards.addressed()?;
+        let owner = lock(&self.seen).owner(uri);
+        let seen = owner.and_then(|number| {
+            let mut members = known.roster.members.iter();
+            members.position(|member| member.number == number)
+        });
+        let route = known.uris.route(uri, seen)?;
+        let member = known.roster.members.get(route.server)?;
+        Some((Arc::clone(member), Box::from(route.uri)))
+    }
+
+    fn server_names(&self) -> String {
+        let roster = self.roster();
+        let names: Vec<&str> = roster.members.iter().map(|member| &*member.name).collect();
+        some(&names)
+    }
+
+    /// Which servers are missing, and why: what is not found may be theirs.
+    fn missing(&self) -> String {
+        let roster = self.roster();
+        let missing: Vec<String> = roster
+            .members
+            .iter()
+            .filter_map(|member| Some(format!("`{}` ({})", member.name, member.failure()?)))
+            .collect();
+        match missing.as_slice() {
+            [] => String::new(),
+            some => format!("; missing servers: {}", some.join(", ")),
+        }
+    }
+}
+
+/// The first of these.
+fn some(all: &[&str]) -> String {
+    let shown = &all[..all.len().min(NAMED)];
+    let quoted: Vec<String> = shown.iter().map(|name| format!("`{name}`")).collect();
+    match all.len() - shown.len() {
+        0 => quoted.join(", "),
+        more => format!("{} and {more} more", quoted.join(", ")),
+    }
+}

@@ -1,0 +1,113 @@
+//! What a client sees of one server among several.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Weak};
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::Method;
+use mcpact_wire::scan::{push_quoted, text};
+
+use super::member::Member;
+use super::{Hub, lock};
+use crate::aggregate::kind::ListKind;
+use crate::aggregate::rewrite::{UriMap, edit, edit_questions};
+use crate::bridge::View;
+
+/// One server, as part of a hub.
+#[derive(Clone, Debug)]
+pub(super) struct PartView {
+    hub: Weak<Hub>,
+    member: Arc<Member>,
+}
+
+impl PartView {
+    pub(super) fn new(hub: &Arc<Hub>, member: &Arc<Member>) -> Self {
+        Self {
+            hub: Arc::downgrade(hub),
+            member: Arc::clone(member),
+        }
+    }
+
+    /// A result with the addresses that clients use.
+    pub(super) fn result(&self, method: Option<Method>, raw: String) -> String {
+        let Some(method) = method else {
+            return raw;
+        };
+        let asks = |method: Method, params: &str| self.asked(method, params);
+        if let Some(asking) = edit_questions(&raw, asks) {
+            return asking;
+        }
+        match UriMap(|uri: &str| self.shown(uri)).result(method, &raw) {
+            Cow::Owned(shown) => shown,
+            Cow::Borrowed(_) => raw,
+        }
+    }
+
+    /// An error with the addresses that clients use.
+    pub(super) fn error(&self, mut error: WireError) -> WireError {
+        if let Some(data) = &error.data
+            && let Some(shown) = UriMap(|uri: &str| self.shown(uri)).member(data)
+        {
+            error.data = Some(shown);
+        }
+        error
+    }
+
+    /// An address as clients see it, if that is another one. Whose it is, is remembered: it need not
+    /// be listed.
+    fn shown(&self, uri: &str) -> Option<String> {
+        let hub = self.hub.upgrade()?;
+        lock(&hub.seen).note(self.member.number, uri);
+        let known = hub.boards.addressed()?;
+        let mut members = known.roster.members.iter();
+        let server = members.position(|member| member.number == self.member.number)?;
+        match known.uris.shown(server, uri) {
+            Cow::Owned(shown) => Some(shown),
+            Cow::Borrowed(_) => None,
+        }
+    }
+
+    /// Users are told which server asks; they see only the hub.
+    fn asked(&self, method: Method, params: &str) -> Option<String> {
+        match method {
+            Method::ElicitationCreate => edit(params, "message", |raw| self.signed(raw)),
+            _ => None,
+        }
+    }
+
+    /// The same text with the server's name before it.
+    fn signed(&self, raw: &str) -> Option<String> {
+        let mut out = String::new();
+        push_quoted(&mut out, &format!("[{}] {}", self.member.name, text(raw)?));
+        Some(out)
+    }
+
+    /// The name of a log, with the server's name before it.
+    fn logger(&self, params: &str) -> Option<String> {
+        edit(params, "logger", |raw| {
+            let mut out = String::new();
+            push_quoted(&mut out, &format!("{}/{}", self.member.name, text(raw)?));
+            Some(out)
+        })
+    }
+}
+
+impl View for PartView {
+    fn note<'a>(&self, method: Method, params: &'a str) -> Option<Cow<'a, str>> {
+        // The hub tells of lists itself, once for all servers.
+        if ListKind::changed_by(method).is_some() {
+            return None;
+        }
+        let changed = match method {
+            Method::ResourcesUpdated => UriMap(|uri: &str| self.shown(uri)).member(params),
+            Method::LoggingMessage => self.logger(params),
+            _ => None,
+        };
+        Some(changed.map_or(Cow::Borrowed(params), Cow::Owned))
+    }
+
+    fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {
+        let asked = self.asked(method, params);
+        asked.map_or(Cow::Borrowed(params), Cow::Owned)
+    }
+}

@@ -1,0 +1,134 @@
+//! On which terms a hub serves.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use mcpact::server::backend::{Opening, Welcome};
+use mcpact_bridge::lifecycle::{Emulation, server_capabilities};
+use mcpact_engine::server::{Listening, ServerTerms};
+use mcpact_spec::{Era, Revision};
+use mcpact_wire::model::initialize::InitializeParams;
+
+use super::guest::Guest;
+use super::member::Member;
+use super::{Hub, Roster, identity, lock};
+use crate::aggregate::{capabilities, instructions};
+
+/// The terms for clients of each revision, as long as nothing changes.
+#[derive(Debug, Default)]
+pub(super) struct TermsBook {
+    kept: Mutex<HashMap<Revision, (Basis, Arc<ServerTerms>)>>,
+}
+
+/// What terms rest on.
+#[derive(Debug, PartialEq, Eq)]
+struct Basis {
+    roster: u64,
+    known: Vec<(usize, bool)>,
+}
+
+impl Hub {
+    pub(super) async fn admit(&self, opening: Opening<'_>, principal: &str) -> Welcome {
+        self.meet_all().await;
+        match opening {
+            Opening::Handshake(params) => {
+                let raw = params.raw.unwrap_or("{}");
+                let asked = InitializeParams::parse(Some(raw)).ok();
+                let version = asked.as_ref().and_then(|p| p.protocol_version.as_deref());
+                let revision = version
+                    .and_then(Revision::parse)
+                    .filter(|revision| revision.era() == Era::Legacy)
+                    .unwrap_or(Revision::LATEST_LEGACY);
+                Welcome {
+                    terms: self.terms_for(revision),
+                    state: Some(Arc::new(Guest::of_handshake(raw, principal))),
+                }
+            }
+            Opening::Request(params) => Welcome {
+                terms: self.terms_for(Revision::LATEST),
+                state: Some(lock(&self.visitors).guest(&params.meta, principal)),
+            },
+        }
+    }
+
+    /// Waits a while for servers of which nothing is known; they may have failed, too.
+    async fn meet_all(&self) {
+        let roster = self.roster();
+        let strangers: Vec<Arc<Member>> = roster
+            .members
+            .iter()
+            .filter(|member| member.known().is_none() && member.failure().is_none())
+            .cloned()
+            .collect();
+        if strangers.is_empty() {
+            return;
+        }
+        let meeting = strangers.into_iter().map(|member| {
+            // Whoever does not want to wait any longer does not stop the others.
+            tokio::spawn(async move { member.meet().await })
+        });
+        let all = futures_util::future::join_all(meeting);
+        if tokio::time::timeout(self.settings.introduction_wait, all)
+            .await
+            .is_err()
+        {
+            tracing::warn!("not every server has introduced itself in time");
+        }
+    }
+
+    fn terms_for(&self, revision: Revision) -> Arc<ServerTerms> {
+        let roster = self.roster();
+        let basis = Basis {
+            roster: roster.version,
+            known: roster.members.iter().map(|member| state(member)).collect(),
+        };
+        let mut kept = lock(&self.terms.kept);
+        if let Some((of, terms)) = kept.get(&revision)
+            && *of == basis
+        {
+            return Arc::clone(terms);
+        }
+        let terms = Arc::new(self.terms_of(&roster, revision));
+        kept.insert(revision, (basis, Arc::clone(&terms)));
+        terms
+    }
+
+    fn terms_of(&self, roster: &Roster, revision: Revision) -> ServerTerms {
+        let met: Vec<_> = roster.members.iter().map(|m| (m, m.known())).collect();
+        let shown: Vec<_> = met
+            .iter()
+            .filter_map(|(_, met)| met.as_ref())
+            .map(|met| {
+                let declared = &met.introduction.capabilities;
+                server_capabilities(declared, met.revision, revision, Emulation::default())
+            })
+            .collect();
+        let has_unknown = met.iter().any(|(_, met)| met.is_none());
+        let declared = capabilities::union(&shown, has_unknown);
+        let failures: Vec<_> = met.iter().map(|(member, _)| member.failure()).collect();
+        let parts: Vec<_> = met
+            .iter()
+            .zip(&failures)
+            .map(|((member, met), failure)| instructions::Part {
+                server: &member.name,
+                prefix: &member.prefix,
+                instructions: met
+                    .as_ref()
+                    .and_then(|met| met.introduction.instructions.as_deref()),
+                failure: failure.as_deref(),
+            })
+            .collect();
+        let policy = self.settings.front.policy.clone();
+        let mut terms = ServerTerms::new(identity(), declared, policy);
+        terms.listening = Listening::Asked;
+        terms.instructions = instructions::merged(&parts, &self.style.separator);
+        terms
+    }
+}
+
+/// Which words of a server count, and whether it is there.
+fn state(member: &Member) -> (usize, bool) {
+    let known = member.known();
+    let words = known.map_or(0, |met| Arc::as_ptr(&met) as usize);
+    (words, member.failure().is_some())
+}

@@ -1,0 +1,90 @@
+//! Requests reach the server that they are for.
+
+use mcpact::client::Client;
+use mcpact_spec::{Capability, Revision};
+use serde_json::{Map, Value, json};
+
+use crate::house::{broken, by_http, client, everything, hub, on_lines};
+
+const SERVERS: [(&str, Revision); 3] = [
+    ("old", Revision::V2024_11_05),
+    ("later", Revision::V2025_11_25),
+    ("new", Revision::V2026_07_28),
+];
+
+async fn walk(connected: &Client, revision: Revision) {
+    let tools = connected.list_tools().await.unwrap();
+    let resources = connected.list_resources().await.unwrap();
+    for (server, speaks) in SERVERS {
+        let what = format!("{revision} at {server}");
+        let own = tools.iter().filter(|tool| tool.name.starts_with(server));
+        assert!(own.count() > 30, "{what}");
+        let echoed = connected
+            .call_tool(&format!("{server}__echo"), json!({"text": server}))
+            .await
+            .unwrap();
+        assert_eq!(echoed.all_text(), server, "{what}");
+        // All three have it, so each has an address of its own.
+        let uri = format!("mcpact://{server}/test://static-text");
+        assert!(
+            resources.iter().any(|resource| resource.uri == uri),
+            "{what}"
+        );
+        let read = connected.read_resource(&uri).await.unwrap();
+        assert_eq!(read.contents.len(), 1, "{what}");
+        let contents = serde_json::to_value(&read.contents[0]).unwrap();
+        assert_eq!(contents["uri"], uri, "{what}");
+        let arguments = [("arg1", "x"), ("arg2", "y")];
+        let arguments: Map<String, Value> = arguments
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), json!(value)))
+            .collect();
+        let name = format!("{server}__test_prompt_with_arguments");
+        let prompt = connected.get_prompt(&name, arguments).await.unwrap();
+        assert_eq!(prompt.messages.len(), 1, "{what}");
+        questions(connected, revision, server, speaks).await;
+    }
+    let unknown = connected.call_tool("nobody__echo", json!({})).await;
+    let message = unknown.unwrap_err().to_string();
+    assert!(
+        message.contains("Unknown tool") && message.contains("later__echo"),
+        "{message}"
+    );
+    assert!(message.contains("`broken`"), "{message}");
+}
+
+/// Questions during a call reach whoever made it, and nobody is asked what it cannot answer.
+async fn questions(connected: &Client, client: Revision, server: &str, speaks: Revision) {
+    let what = format!("{client} at {server}");
+    let may_elicit = |revision: Revision| Capability::Elicitation.presence(revision).counts();
+    let name = format!("{server}__test_input_required_result_elicitation");
+    let greeted = connected.call_tool(&name, json!({})).await;
+    if may_elicit(client) && may_elicit(speaks) {
+        assert_eq!(greeted.unwrap().all_text(), "Hello, Ann!", "{what}");
+    } else {
+        assert!(greeted.map_or(true, |result| result.failed()), "{what}");
+    }
+    let name = format!("{server}__test_input_required_result_sampling");
+    let sampled = connected.call_tool(&name, json!({})).await.unwrap();
+    assert!(sampled.all_text().contains("Paris"), "{what}: {sampled:?}");
+}
+
+/// G1, G4, G7, G8, G14: a client of any revision uses servers of all eras through one connection, and a
+/// server that cannot be started is named where it is missed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_client_uses_all_servers() {
+    for revision in Revision::ALL {
+        let members = SERVERS.map(|(name, speaks)| everything(name, speaks));
+        let mut members = members.to_vec();
+        members.push(broken("broken"));
+        let hub = hub(members);
+        let connected = on_lines(&hub, client(revision)).await;
+        assert_eq!(connected.pact().revision(), revision);
+        assert_eq!(connected.server_info().unwrap().name(), "mcpact");
+        walk(&connected, revision).await;
+        connected.close().await;
+        let connected = by_http(&hub, client(revision)).await;
+        walk(&connected, revision).await;
+        connected.close().await;
+    }
+}

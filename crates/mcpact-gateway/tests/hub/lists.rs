@@ -1,0 +1,78 @@
+//! What clients see of all servers together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mcpact::client::Watch;
+use mcpact::model::ToolResult;
+use mcpact::server::{NoArgs, Server};
+use mcpact_spec::{Capability, Revision};
+
+use crate::house::{broken, client, everything, hub, member, on_lines};
+
+/// A server with one tool that adds another for everybody who comes later.
+fn growing(revision: Revision, has_grown: &Arc<AtomicBool>) -> Server {
+    let grows = Arc::clone(has_grown);
+    let server = Server::new("growing", "1").revisions(&[revision]).tool(
+        "grow",
+        "Adds a tool",
+        move |_: NoArgs, context: mcpact::server::Context| {
+            grows.store(true, Ordering::SeqCst);
+            context.tools_changed();
+            async { Ok(ToolResult::text("grown")) }
+        },
+    );
+    if has_grown.load(Ordering::SeqCst) {
+        server.tool("grown", "Was added", |_: NoArgs, _| async {
+            Ok(ToolResult::text("here"))
+        })
+    } else {
+        server
+    }
+}
+
+/// G15: a changed list of one server is told to clients of the hub, of both eras.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_one_server_are_told() {
+    for server in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        for visitor in [Revision::V2025_06_18, Revision::V2026_07_28] {
+            let has_grown = Arc::new(AtomicBool::new(false));
+            let flag = Arc::clone(&has_grown);
+            let hub = hub(vec![
+                everything("other", Revision::V2025_11_25),
+                member("growing", move || growing(server, &flag)),
+            ]);
+            let connected = on_lines(&hub, client(visitor)).await;
+            let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+            connected.list_tools().await.unwrap();
+            let grow = connected.call_tool("growing__grow", serde_json::json!({}));
+            assert_eq!(grow.await.unwrap().all_text(), "grown");
+            let change = tokio::time::timeout(Duration::from_secs(20), changes.next());
+            let change = change.await;
+            assert!(change.is_ok(), "{visitor} hears of {server}");
+        }
+    }
+}
+
+/// G5: nothing is declared that no server has, and a broken server does not empty the list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_declared_is_what_there_is() {
+    let only_tools = || {
+        let tool = |_: NoArgs, _| async { Ok(ToolResult::text("x")) };
+        Server::new("small", "1").tool("x", "An x", tool)
+    };
+    let hub = hub(vec![member("small", only_tools), broken("broken")]);
+    for revision in Revision::ALL {
+        let connected = on_lines(&hub, client(revision)).await;
+        let tools = connected.list_tools().await.unwrap();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["small__x"]);
+        assert!(connected.pact().declares(Capability::ToolsListChanged));
+        let instructions = connected.instructions().unwrap_or_default().to_owned();
+        assert!(
+            instructions.contains("`broken` is missing"),
+            "{instructions}"
+        );
+    }
+}

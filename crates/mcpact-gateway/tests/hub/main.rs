@@ -1,0 +1,6 @@
+//! Servers of every era behind one hub, and clients of every revision in front of it.
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+
+mod calls;
+mod house;
+mod lists;
