@@ -15,7 +15,6 @@ mod pump;
 mod questions;
 mod restart;
 mod rounds;
-mod seal;
 mod welcome;
 mod wishes;
 
@@ -25,8 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
-use mcpact::server::Settings;
-use mcpact::server::backend::{HttpFront, serve_link};
+use mcpact::server::backend::{HttpFront, Sealer, serve_link};
+use mcpact::server::{SealKeys, Settings};
 use mcpact_bridge::input::{ParkLimits, RoundLimits};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
@@ -47,7 +46,6 @@ pub(crate) use self::listens::farewell;
 pub(crate) use self::listing::Listing;
 use self::parking::ParkingLot;
 use self::port::{Port, Shared};
-use self::seal::Sealer;
 use self::welcome::Guests;
 use crate::target::Target;
 use crate::upstream::HeaderBook;
@@ -146,6 +144,10 @@ impl Bridge {
             acquaintance: Acquaintance::default(),
         });
         shared.watch(settings.lane_idle);
+        let keys = match &settings.front.seal_keys {
+            Some(keys) => keys.clone(),
+            None => SealKeys::random()?,
+        };
         let lot = Arc::new(ParkingLot::new(settings.parks, clock));
         lot.watch();
         Ok(Arc::new(Self {
@@ -154,7 +156,7 @@ impl Bridge {
             modern: OnceLock::new(),
             guests: Mutex::default(),
             lot,
-            sealer: Sealer::random().map_err(|_| mcpact::error::Error::Randomness)?,
+            sealer: Sealer::new(&keys),
             settings,
             clock,
             gone: Mutex::new(Some(gone)),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact::server::backend::Job;
+use mcpact::server::backend::{Job, Reach};
 use mcpact_bridge::plan::{params_up, with_progress_token, with_reported_token};
 use mcpact_bridge::progress::Progress;
 use mcpact_bridge::shape::{ShapeError, lower_error, lower_result, raise_error, raise_result};
@@ -110,7 +110,7 @@ impl Crossing {
             let ours = with_progress_token(&params, &number.to_string());
             params = ours.map_err(|fault| self.malformed(&fault))?.into();
         }
-        let stamped = stamped(&self.caller, self.upstream(), &params);
+        let stamped = stamped(&self.caller, job.reach, self.upstream(), &params);
         if let Some(stamped) = stamped.map_err(|fault| self.malformed(&fault.into()))? {
             params = stamped.into();
         }
@@ -234,15 +234,21 @@ impl Crossing {
 /// says it itself.
 pub(super) fn stamped(
     caller: &Caller,
+    reach: Reach,
     upstream: Revision,
     params: &str,
 ) -> Result<Option<String>, ScanError> {
     let Some(stamp) = &caller.stamp else {
         return Ok(None);
     };
+    let capabilities = match reach {
+        Reach::Stream => &stamp.capabilities,
+        // Whatever the client could be asked, there is no way to ask it.
+        Reach::Answer => "{}",
+    };
     let stamp = Stamp {
         version: upstream.as_str(),
-        capabilities: &stamp.capabilities,
+        capabilities,
         client_info: Some(&stamp.info),
         log_level: caller.level().map(LogLevel::as_str),
     };

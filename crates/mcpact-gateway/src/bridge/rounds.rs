@@ -106,12 +106,14 @@ impl Bridge {
     /// Reads the server's tool list again, for the headers that its calls need.
     async fn refresh_tools(&self, crossing: &Crossing) {
         let lane = &crossing.lane;
+        let reach = crossing.waiter.job.reach;
         let mut page = Some(String::from("{}"));
         for _ in 0..PAGES {
             let Some(params) = page else {
                 return;
             };
-            let Ok(Some(params)) = stamped(&crossing.caller, lane.revision(), &params) else {
+            let Ok(Some(params)) = stamped(&crossing.caller, reach, lane.revision(), &params)
+            else {
                 return;
             };
             let Ok(Reply::Result(raw)) = lane.request(Method::ToolsList, &params).await else {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use mcpact::server::backend::Reach;
 use mcpact_bridge::input::Backoff;
 use mcpact_bridge::listen::Wishes;
 use mcpact_bridge::listen::wishes::{Act, WishLimits};
@@ -158,7 +159,7 @@ async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filt
     let params = ObjectWriter::new()
         .raw("notifications", &filter.encode())
         .finish();
-    let Ok(Some(params)) = stamped(caller, lane.revision(), &params) else {
+    let Ok(Some(params)) = stamped(caller, Reach::Stream, lane.revision(), &params) else {
         return;
     };
     let order = Ordered {

@@ -6,7 +6,11 @@
 )]
 
 mod forgetful;
+mod headers;
+mod idle;
 mod loss;
 mod matrix;
 mod middle;
 mod raw;
+mod resuming;
+mod scripted;

@@ -9,6 +9,8 @@ use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,15 +18,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Raw {
     link: Link,
     unread: VecDeque<Value>,
-}
-
-/// The reserved members of a modern request.
-fn meta(capabilities: Value) -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": capabilities,
-        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-    })
 }
 
 impl Raw {
@@ -62,10 +55,19 @@ impl Raw {
         self.send(request).await;
     }
 
-    /// A request of a client that declares nothing, of the modern era.
+    /// The parameters of a modern request of a client that declares this.
+    pub(crate) fn modern(&self, mut params: Value, capabilities: &Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        });
+        params
+    }
+
+    /// A modern request of a client that declares nothing.
     pub(crate) async fn post_modern(&mut self, id: i64, method: &str, params: Value) {
-        let mut params = params;
-        params["_meta"] = meta(json!({}));
+        let params = self.modern(params, &json!({}));
         self.post(id, method, params).await;
     }
 
@@ -113,4 +115,38 @@ impl Raw {
             assert!(is_open.unwrap(), "the bridge hung up: {:?}", self.unread);
         }
     }
+}
+
+/// The first message of a legacy client on HTTP.
+pub(crate) fn initialize(capabilities: &Value) -> Value {
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": capabilities,
+        "clientInfo": {"name": "raw", "version": "1"},
+    });
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+}
+
+/// The header that names the session which an answer has opened.
+pub(crate) fn session_in(reply: &str) -> &str {
+    let mut lines = reply.lines();
+    lines
+        .find(|line| line.starts_with("mcp-session-id: "))
+        .unwrap()
+}
+
+/// Sends a POST with these headers and gives everything that comes back.
+pub(crate) async fn post(address: &str, headers: &str, message: &Value) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let body = message.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\n\
+         content-length: {}\r\n{headers}\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(body.as_bytes()).await.unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).await.unwrap();
+    reply
 }

@@ -25,7 +25,8 @@ use super::principal::nobody;
 use crate::error::Error;
 
 pub use super::context::{Gone, Outbox};
-pub use super::session::{Heard, Job, Session};
+pub use super::seal::Sealer;
+pub use super::session::{Heard, Job, Reach, Session};
 
 /// Whatever serves the requests that a front has admitted.
 pub trait Backend: Debug + Send + Sync + 'static {
@@ -170,6 +171,7 @@ impl<B: Backend> HttpFront<B> {
     /// # Errors
     /// Accepting connections failed for good.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        self.endpoint.watch();
         let endpoint = Arc::clone(&self.endpoint);
         let stop = async move {
             stop.await;

@@ -57,7 +57,7 @@ pub struct Settings {
     pub task_demand: Demand,
     /// How many legacy HTTP sessions may live at a time.
     pub session_limit: usize,
-    /// After how long without any request a legacy HTTP session ends.
+    /// After how long without any request or open stream a legacy HTTP session ends.
     pub session_idle: Duration,
     /// Where HTTP clients find the server.
     pub path: String,
@@ -285,7 +285,7 @@ impl Server {
         }
         let keys = match &self.settings.seal_keys {
             Some(keys) => keys.clone(),
-            None => SealKeys::random().map_err(|_| Error::Randomness)?,
+            None => SealKeys::random()?,
         };
         let capabilities = self.registry.capabilities();
         let mut terms = ServerTerms::new(self.info, capabilities, self.settings.policy.clone());

@@ -94,6 +94,13 @@ impl EventLog {
         Some(receiver)
     }
 
+    /// Whether a client is connected to any of the streams.
+    pub(super) fn is_heard(&self) -> bool {
+        let inner = self.inner();
+        let mut live = inner.streams.values().filter_map(|of| of.live.as_ref());
+        live.any(|live| !live.is_closed())
+    }
+
     /// Writes an event; `data` empty primes a stream.
     pub(super) fn publish(&self, stream: u64, data: &str, retry: Option<Duration>) {
         let mut inner = self.inner();

@@ -7,7 +7,7 @@ mod sse_transport;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::AbortHandle;
@@ -33,6 +33,7 @@ use super::event_log::{EventLog, STANDALONE};
 use super::session::Session;
 use crate::conformity::Validation;
 use crate::log::{self, Witness};
+use legacy::reach;
 use sockets::Sockets;
 use sse_transport::SseSessions;
 
@@ -58,6 +59,12 @@ impl HttpSession {
 
     fn touch(&self) {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Whether its client has let nothing be heard of it for so long, and hears nothing either.
+    fn is_idle_for(&self, idle: Duration) -> bool {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.elapsed() >= idle && self.running().is_empty() && !self.log.is_heard()
     }
 }
 
@@ -197,11 +204,17 @@ impl<B: Backend> HttpEndpoint<B> {
             Route::Modern => self.modern(&arrival, &body, frame, facts).await,
             Route::LegacyOpen => match session {
                 // In a session that lives it is a second one, which the machine refuses.
-                Some(session) => self.legacy(&session, &body, frame, facts).await,
+                Some(session) => {
+                    self.legacy(&session, &body, frame, facts, reach(&arrival))
+                        .await
+                }
                 None => self.open(&arrival, &body, frame, facts).await,
             },
             Route::Legacy(_) | Route::Batch(_) => match session {
-                Some(session) => self.legacy(&session, &body, frame, facts).await,
+                Some(session) => {
+                    self.legacy(&session, &body, frame, facts, reach(&arrival))
+                        .await
+                }
                 None => self.refuse(
                     &frame,
                     &Misbehaviour::MissingSession.into(),
@@ -355,23 +368,6 @@ impl<B: Backend> HttpEndpoint<B> {
     fn keep(&self, id: String, session: Arc<Session>, revision: Revision) -> bool {
         let log = Arc::new(EventLog::default());
         let mut sessions = self.sessions();
-        let idle = self.backend.settings().session_idle;
-        if sessions.len() >= self.backend.settings().session_limit {
-            let before = sessions.len();
-            sessions.retain(|_, kept| {
-                kept.used
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .elapsed()
-                    < idle
-            });
-            let ended = before - sessions.len();
-            tracing::info!(
-                event = log::event::IDLE_REAP,
-                ended,
-                "idle sessions were ended"
-            );
-        }
         if sessions.len() >= self.backend.settings().session_limit {
             return false;
         }
@@ -389,6 +385,35 @@ impl<B: Backend> HttpEndpoint<B> {
             }),
         );
         true
+    }
+
+    /// Ends the sessions of clients that went away without a word, as long as anybody is served.
+    pub(super) fn watch(self: &Arc<Self>) {
+        const SHORTEST: Duration = Duration::from_millis(10);
+        const LONGEST: Duration = Duration::from_secs(60);
+        let endpoint = Arc::downgrade(self);
+        let idle = self.backend.settings().session_idle;
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep((idle / 4).clamp(SHORTEST, LONGEST)).await;
+                let Some(endpoint) = endpoint.upgrade() else {
+                    return;
+                };
+                endpoint.end_idle(idle);
+            }
+        });
+    }
+
+    fn end_idle(&self, idle: Duration) {
+        let is_idle = |_: &String, session: &mut Arc<HttpSession>| session.is_idle_for(idle);
+        let ended: Vec<_> = self.sessions().extract_if(is_idle).collect();
+        if !ended.is_empty() {
+            tracing::info!(
+                event = log::event::IDLE_REAP,
+                ended = ended.len(),
+                "idle sessions were ended"
+            );
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::error::Error;
+
 const NONCE: usize = 24;
 
 /// The keys with which a server seals what its clients carry for it. The first one seals; each of them
@@ -38,9 +40,12 @@ impl SealKeys {
     }
 
     /// A key from the operating system's randomness.
-    pub(super) fn random() -> Result<Self, getrandom::Error> {
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn random() -> Result<Self, Error> {
         let mut key = [0; 32];
-        getrandom::fill(&mut key)?;
+        getrandom::fill(&mut key).map_err(|_| Error::Randomness)?;
         Ok(Self::new(key))
     }
 }
@@ -53,7 +58,7 @@ impl std::fmt::Debug for SealKeys {
 
 /// Seals with one key and opens with it or those before it.
 #[derive(Clone)]
-pub(super) struct Sealer {
+pub struct Sealer {
     first: XChaCha20Poly1305,
     before: Vec<XChaCha20Poly1305>,
 }
@@ -95,7 +100,9 @@ pub(super) struct Opened {
 pub(super) struct Unsealable;
 
 impl Sealer {
-    pub(super) fn new(keys: &SealKeys) -> Self {
+    /// With these keys.
+    #[must_use]
+    pub fn new(keys: &SealKeys) -> Self {
         let cipher = |key: &[u8; 32]| XChaCha20Poly1305::new(&(*key).into());
         Self {
             first: cipher(&keys.first),
@@ -103,7 +110,31 @@ impl Sealer {
         }
     }
 
-    pub(super) fn seal(
+    /// A text that nobody else can read or change; none without randomness. It does not say what it is
+    /// good for: that is for what is in it.
+    #[must_use]
+    pub fn seal(&self, plain: &[u8]) -> Option<String> {
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).ok()?;
+        let sealed = self.first.encrypt(&XNonce::from(nonce), plain).ok()?;
+        let mut bytes = nonce.to_vec();
+        bytes.extend_from_slice(&sealed);
+        Some(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// What was sealed; none if it was not sealed by one of the keys, or was changed.
+    #[must_use]
+    pub fn open(&self, text: &str) -> Option<Vec<u8>> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>()?;
+        let nonce = XNonce::from(*nonce);
+        std::iter::once(&self.first)
+            .chain(&self.before)
+            .find_map(|key| key.decrypt(&nonce, sealed).ok())
+    }
+
+    /// The state of a call, good for this binding until `expires`.
+    pub(super) fn seal_state(
         &self,
         binding: Binding<'_>,
         round: u32,
@@ -118,31 +149,16 @@ impl Sealer {
             round,
             answers,
         };
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce).ok()?;
-        let plain = serde_json::to_vec(&claims).ok()?;
-        let sealed = self
-            .first
-            .encrypt(&XNonce::from(nonce), plain.as_slice())
-            .ok()?;
-        let mut bytes = nonce.to_vec();
-        bytes.extend_from_slice(&sealed);
-        Some(URL_SAFE_NO_PAD.encode(bytes))
+        self.seal(&serde_json::to_vec(&claims).ok()?)
     }
 
-    pub(super) fn open(
+    pub(super) fn open_state(
         &self,
         text: &str,
         binding: Binding<'_>,
         now: u64,
     ) -> Result<Opened, Unsealable> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Unsealable)?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE>().ok_or(Unsealable)?;
-        let nonce = XNonce::from(*nonce);
-        let plain = std::iter::once(&self.first)
-            .chain(&self.before)
-            .find_map(|key| key.decrypt(&nonce, sealed).ok())
-            .ok_or(Unsealable)?;
+        let plain = self.open(text).ok_or(Unsealable)?;
         let claims: Claims = serde_json::from_slice(&plain).map_err(|_| Unsealable)?;
         let fits = claims.principal == binding.principal
             && claims.method == binding.method
@@ -195,42 +211,54 @@ mod tests {
     fn a_state_is_good_only_for_what_it_was_made() {
         let sealer = Sealer::new(&SealKeys::random().unwrap());
         let answers = Map::from_iter([("k".to_owned(), Value::from(1))]);
-        let sealed = sealer.seal(binding("a"), 2, answers, 100).unwrap();
-        let opened = sealer.open(&sealed, binding("a"), 99).unwrap();
+        let sealed = sealer.seal_state(binding("a"), 2, answers, 100).unwrap();
+        let opened = sealer.open_state(&sealed, binding("a"), 99).unwrap();
         assert_eq!((opened.round, opened.answers["k"].as_i64()), (2, Some(1)));
         assert!(
-            sealer.open(&sealed, binding("b"), 99).is_err(),
+            sealer.open_state(&sealed, binding("b"), 99).is_err(),
             "another caller"
         );
-        assert!(sealer.open(&sealed, binding("a"), 100).is_err(), "too late");
+        assert!(
+            sealer.open_state(&sealed, binding("a"), 100).is_err(),
+            "too late"
+        );
         let other = Binding {
             method: "prompts/get",
             ..binding("a")
         };
-        assert!(sealer.open(&sealed, other, 99).is_err(), "another method");
+        assert!(
+            sealer.open_state(&sealed, other, 99).is_err(),
+            "another method"
+        );
         let other = Binding {
             digest: [8; 32],
             ..binding("a")
         };
-        assert!(sealer.open(&sealed, other, 99).is_err(), "other parameters");
+        assert!(
+            sealer.open_state(&sealed, other, 99).is_err(),
+            "other parameters"
+        );
         for broken in [
             format!("{sealed}-TAMPERED"),
             sealed[1..].to_owned(),
             String::new(),
             "é".into(),
         ] {
-            assert!(sealer.open(&broken, binding("a"), 99).is_err(), "{broken}");
+            assert!(
+                sealer.open_state(&broken, binding("a"), 99).is_err(),
+                "{broken}"
+            );
         }
         assert!(
             Sealer::new(&SealKeys::random().unwrap())
-                .open(&sealed, binding("a"), 99)
+                .open_state(&sealed, binding("a"), 99)
                 .is_err(),
             "another key"
         );
-        let again = sealer.seal(binding("a"), 2, Map::new(), 100).unwrap();
+        let again = sealer.seal_state(binding("a"), 2, Map::new(), 100).unwrap();
         assert_ne!(
             again,
-            sealer.seal(binding("a"), 2, Map::new(), 100).unwrap(),
+            sealer.seal_state(binding("a"), 2, Map::new(), 100).unwrap(),
             "never the same twice"
         );
     }
@@ -241,12 +269,12 @@ mod tests {
         let (old, new, unknown) = (SealKeys::new([1; 32]), [2; 32], SealKeys::new([3; 32]));
         let seal = |keys: &SealKeys| {
             let sealer = Sealer::new(keys);
-            sealer.seal(binding("a"), 1, Map::new(), 100).unwrap()
+            sealer.seal_state(binding("a"), 1, Map::new(), 100).unwrap()
         };
         let turned = SealKeys::new(new).before([1; 32]);
         let opens = |keys: &SealKeys, sealed: &str| {
             let sealer = Sealer::new(keys);
-            sealer.open(sealed, binding("a"), 99).is_ok()
+            sealer.open_state(sealed, binding("a"), 99).is_ok()
         };
         assert!(opens(&turned, &seal(&old)), "the old key opens");
         assert!(opens(&SealKeys::new(new), &seal(&turned)), "the new seals");

@@ -61,6 +61,18 @@ pub struct Job {
     pub log_level: Option<LogLevel>,
     /// What holds for it.
     pub pact: Arc<Pact>,
+    /// What can be said to the client before the answer.
+    pub reach: Reach,
+}
+
+/// What can be said to a client that waits for an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Messages and questions, and then the answer.
+    #[default]
+    Stream,
+    /// The answer and nothing else: its `Accept` takes no stream.
+    Answer,
 }
 
 /// How one of our requests to the client ended.
@@ -330,6 +342,7 @@ impl Session {
                 progress_token: call.params.meta.progress_token.map(str::to_owned),
                 log_level: call.log_level,
                 pact: call.pact,
+                reach: Reach::Stream,
             }),
             Effect::Observe(note) => {
                 if !self.is_off() {

@@ -27,7 +27,7 @@ impl Core {
                 .as_str()
                 .and_then(|state| {
                     self.sealer
-                        .open(state, binding(principal, method, params), unix_now())
+                        .open_state(state, binding(principal, method, params), unix_now())
                         .ok()
                 })
                 .ok_or_else(|| {
@@ -60,7 +60,7 @@ impl Core {
         let expires = unix_now() + self.settings.input_timeout.as_secs();
         let state = self
             .sealer
-            .seal(binding, rounds.round + 1, used, expires)
+            .seal_state(binding, rounds.round + 1, used, expires)
             .ok_or_else(|| HandlerError::failed("the state cannot be sealed"))?;
         let result = json!({
             "resultType": "input_required",

@@ -22,7 +22,7 @@ use crate::server::backend::Backend;
 use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::{EventLog, Place, STANDALONE};
 use crate::server::held;
-use crate::server::session::{Deed, Job, Session};
+use crate::server::session::{Deed, Job, Reach, Session};
 
 /// How many messages of a running request may wait to be written.
 const BACKLOG: usize = 64;
@@ -73,6 +73,7 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &Bytes,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
+        reach: Reach,
     ) -> Answer {
         let limit = self.backend.terms().policy.batch_limit;
         // One that is too large is not looked into, and refused as a whole.
@@ -90,7 +91,7 @@ impl<B: Backend> HttpEndpoint<B> {
                     status = given;
                     replies.push(text);
                 }
-                Deed::Serve(job) => jobs.push(job),
+                Deed::Serve(job) => jobs.push(Job { reach, ..job }),
                 Deed::Observe {
                     method: Some(Method::Cancelled),
                     params,
@@ -110,7 +111,10 @@ impl<B: Backend> HttpEndpoint<B> {
         match (replies.pop(), jobs.pop()) {
             (None, None) => Answer::empty(202),
             (Some(text), None) if !is_batch => Answer::json(status, json(text)),
-            (None, Some(job)) if !is_batch => self.call(session, job).await,
+            (None, Some(job)) if !is_batch => match reach {
+                Reach::Stream => self.call(session, job).await,
+                Reach::Answer => self.call_plainly(session, job).await,
+            },
             (reply, job) => {
                 replies.extend(reply);
                 jobs.extend(job);
@@ -143,6 +147,16 @@ impl<B: Backend> HttpEndpoint<B> {
             }),
         };
         self.first_answer(session, parcels.recv().await, parcels)
+    }
+
+    /// A call of a client that takes no stream: whatever is said or asked before the answer finds nobody.
+    async fn call_plainly(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
+        let (outbox, _) = mpsc::channel(1);
+        let serving = tokio::spawn(self.start(session, job, outbox));
+        match serving.await {
+            Ok(Some((text, status))) => Answer::json(status, json(text)),
+            Ok(None) | Err(_) => Answer::empty(202),
+        }
     }
 
     /// Serves a request until it ends or is cancelled, and gives its answer.
@@ -233,10 +247,7 @@ impl<B: Backend> HttpEndpoint<B> {
             (SessionFact::Unknown, _) => return Answer::empty(404),
             _ => return Answer::text(400, "the Mcp-Session-Id header is missing"),
         };
-        let wants_events = arrival
-            .header("accept")
-            .is_some_and(|accept| accept.contains("text/event-stream") || accept.contains("*/*"));
-        if !wants_events {
+        if arrival.header("accept").is_none() || reach(arrival) == Reach::Answer {
             return Answer::empty(406);
         }
         let place = match arrival.header("last-event-id") {
@@ -264,6 +275,16 @@ impl<B: Backend> HttpEndpoint<B> {
             (SessionFact::Unknown, _) => Answer::empty(404),
             _ => Answer::text(400, "the Mcp-Session-Id header is missing"),
         }
+    }
+}
+
+/// What can be said to whoever sent this. Every client of the protocol says that it takes both kinds of
+/// answers; who says nothing takes anything.
+pub(super) fn reach(arrival: &Arrival) -> Reach {
+    const STREAMS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
+    match arrival.header("accept") {
+        Some(accept) if !STREAMS.iter().any(|kind| accept.contains(kind)) => Reach::Answer,
+        Some(_) | None => Reach::Stream,
     }
 }
 

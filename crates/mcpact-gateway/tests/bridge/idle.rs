@@ -1,0 +1,105 @@
+//! Connections that nobody uses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_spec::Revision;
+use mcpact_transport::memory;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::raw::{Raw, initialize, post, session_in};
+
+/// The reference server, which says when it was started and when its client has gone.
+fn watched(revision: Revision) -> (Target, mpsc::UnboundedReceiver<&'static str>) {
+    let (say, said) = mpsc::unbounded_channel();
+    let target = Target::Local(Local(Arc::new(move || {
+        let (ours, theirs) = memory::pair();
+        let say = say.clone();
+        let server = mcpact_everything::server(&[revision]);
+        tokio::spawn(async move {
+            say.send("started").unwrap();
+            let _ = server.serve(theirs).await;
+            // The test may be over.
+            let _ = say.send("ended");
+        });
+        ours
+    })));
+    (target, said)
+}
+
+fn bridge(target: Target) -> Arc<Bridge> {
+    let settings = BridgeSettings {
+        lane_idle: Duration::from_millis(40),
+        ..BridgeSettings::default()
+    };
+    Bridge::new(target, settings).unwrap()
+}
+
+/// 6.12: a connection that modern clients share ends when nobody has used it for a while, the first one
+/// as well, and the next request opens another; so does the one to a modern server.
+#[tokio::test]
+async fn an_idle_connection_ends_and_comes_back() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let (target, mut said) = watched(revision);
+        let mut client = Raw::before(&bridge(target));
+        for id in [1, 2] {
+            let call = json!({"name": "echo", "arguments": {"text": "hello"}});
+            let answer = client.ask_modern(id, "tools/call", call).await;
+            assert_eq!(answer["result"]["content"][0]["text"], "hello", "{answer}");
+            assert_eq!(said.recv().await, Some("started"), "{revision}");
+            assert_eq!(said.recv().await, Some("ended"), "{revision}");
+        }
+    }
+}
+
+/// 6.12: a session that belongs to a legacy client is not idle while the client is there, and neither is
+/// one on which somebody listens; both end with their client.
+#[tokio::test]
+async fn a_connection_lives_as_long_as_somebody_stays() {
+    let (target, mut said) = watched(Revision::V2025_11_25);
+    let bridge = bridge(target);
+    let mut stays = Raw::before(&bridge);
+    stays.shake("2025-06-18", json!({})).await;
+    assert_eq!(said.recv().await, Some("started"));
+    let mut listens = Raw::before(&bridge);
+    let listen = json!({"notifications": {"toolsListChanged": true}});
+    listens.post_modern(7, "subscriptions/listen", listen).await;
+    assert_eq!(said.recv().await, Some("started"));
+    listens
+        .note("notifications/subscriptions/acknowledged")
+        .await;
+    // A third one goes idle meanwhile, which shows that there was time enough.
+    let mut passes = Raw::before(&bridge);
+    let declares = json!({"sampling": {}});
+    let params = passes.modern(json!({}), &declares);
+    passes.ask(1, "tools/list", params).await;
+    assert_eq!(said.recv().await, Some("started"));
+    assert_eq!(said.recv().await, Some("ended"), "nobody needs the third");
+    assert!(said.try_recv().is_err(), "the others are needed");
+    drop(stays);
+    assert_eq!(said.recv().await, Some("ended"), "its client has gone");
+    drop(listens);
+    assert_eq!(said.recv().await, Some("ended"), "nobody listens any more");
+}
+
+/// 6.12: a legacy client on HTTP that went away without a word is taken for gone after a while, and the
+/// session behind it ends with its own.
+#[tokio::test]
+async fn a_client_that_left_without_a_word_is_forgotten() {
+    let (target, mut said) = watched(Revision::V2025_11_25);
+    let mut settings = BridgeSettings::default();
+    settings.front.session_idle = Duration::from_millis(40);
+    let bridge = Bridge::new(target, settings).unwrap();
+    let front = bridge.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let address = front.address().to_string();
+    tokio::spawn(front.run(std::future::pending()));
+    let opened = post(&address, "", &initialize(&json!({}))).await;
+    assert_eq!(said.recv().await, Some("started"));
+    assert_eq!(said.recv().await, Some("ended"));
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let headers = format!("{}\r\n", session_in(&opened));
+    let late = post(&address, &headers, &ping).await;
+    assert!(late.starts_with("HTTP/1.1 404"), "{late}");
+}
