@@ -263,6 +263,12 @@ impl Server {
         &self.trail
     }
 
+    /// Whether the client has said anything.
+    #[must_use]
+    pub const fn has_heard(&self) -> bool {
+        self.heard
+    }
+
     /// How many requests the owner is serving.
     #[must_use]
     pub fn in_flight(&self) -> usize {

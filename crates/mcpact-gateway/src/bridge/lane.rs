@@ -1,12 +1,14 @@
 //! One connection to the server, and whoever is behind it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use futures_util::future::{self, Abortable};
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{Completions, Orphan};
-use mcpact_engine::outstanding::Patience;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method, Revision, Side};
+use mcpact_wire::id::Id;
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
@@ -15,7 +17,7 @@ use tokio::task::AbortHandle;
 use super::audience::Audience;
 use super::ear::Ear;
 use super::port::Port;
-use super::questions;
+use super::questions::{self, PATIENCE};
 use crate::upstream::{
     Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream, text,
 };
@@ -31,8 +33,22 @@ pub(super) struct Lane {
     pub(super) audience: Arc<Audience>,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
+    /// What a legacy client is being asked, by the server's ids.
+    asking: Mutex<HashMap<Id, future::AbortHandle>>,
     /// Whoever listens for changed lists.
     pub(super) watching: OnceLock<AbortHandle>,
+}
+
+/// A question that can be taken back.
+struct Listed<'a> {
+    lane: &'a Lane,
+    id: &'a Id,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.lane.asking().remove(self.id);
+    }
 }
 
 impl Drop for Lane {
@@ -51,6 +67,7 @@ impl Lane {
             audience,
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
+            asking: Mutex::default(),
             watching: OnceLock::new(),
         }
     }
@@ -149,7 +166,11 @@ impl Lane {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
-        if let Some(ear) = self.audience.owner() {
+        self.withdraw(note);
+        // What it is asked it is asked under ids of ours.
+        if let Some(ear) = self.audience.owner()
+            && note.method != Method::Cancelled
+        {
             ear.hint(Scope::Connection, note.method, text(&note.params));
         }
     }
@@ -168,18 +189,40 @@ impl Lane {
         });
     }
 
-    /// Puts a question of a legacy server to a legacy client, and the answer back.
+    fn asking(&self) -> MutexGuard<'_, HashMap<Id, future::AbortHandle>> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a question back, if the server says so.
+    pub(super) fn withdraw(&self, note: &Note) {
+        let question = note.withdrawn_question();
+        if let Some(asking) = question.and_then(|id| self.asking().remove(&id)) {
+            asking.abort();
+        }
+    }
+
+    /// Puts a question of a legacy server to a legacy client, and the answer back, unless the server
+    /// takes it back.
     pub(super) async fn put_to(&self, ear: &Ear, ask: &Ask, method: Method) {
+        let (abort, registration) = future::AbortHandle::new_pair();
+        self.asking().insert(ask.id.clone(), abort);
+        let _listed = Listed {
+            lane: self,
+            id: &ask.id,
+        };
+        let asking = Abortable::new(self.put(ear, ask, method), registration);
+        // Who takes a question back wants no answer.
+        let _ = asking.await;
+    }
+
+    async fn put(&self, ear: &Ear, ask: &Ask, method: Method) {
         let answer = match questions::lowered(method, text(&ask.params), ear.revision()) {
-            Ok(params) => {
-                let patience = Patience::default();
-                match ear.ask(method, &params, patience).await {
-                    Heard::Result(raw) => questions::answer(method, &raw, self.revision()),
-                    Heard::Error(raw) => Err(raw),
-                    Heard::Lost(why) => Err(error::encode(-32603, why, None)),
-                    Heard::Refused(why) => Err(error::encode(-32601, &why, None)),
-                }
-            }
+            Ok(params) => match ear.ask(method, &params, PATIENCE).await {
+                Heard::Result(raw) => questions::answer(method, &raw, self.revision()),
+                Heard::Error(raw) => Err(raw),
+                Heard::Lost(why) => Err(error::encode(-32603, why, None)),
+                Heard::Refused(why) => Err(error::encode(-32601, &why, None)),
+            },
             Err(refusal) => Err(refusal),
         };
         let answer = answer.as_deref().map_err(String::as_str);

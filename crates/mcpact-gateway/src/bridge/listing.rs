@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpact::server::backend::{Opening, Welcome};
+use mcpact::server::backend::{Opening, Reach, Welcome};
 use mcpact_bridge::shape::{lower_result, raise_result};
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::listen::ListenFilter;
@@ -134,11 +134,13 @@ impl Lane {
     ) -> Result<Bytes, WireError> {
         let stamped = match self.revision().era() {
             Era::Legacy => None,
-            Era::Modern => Some(match stamped(caller, self.revision(), params) {
-                Ok(Some(stamped)) => stamped,
-                // Modern clients say themselves who they are; a list is everybody's.
-                Ok(None) | Err(_) => self.own_stamp(params),
-            }),
+            Era::Modern => Some(
+                match stamped(caller, Reach::Stream, self.revision(), params) {
+                    Ok(Some(stamped)) => stamped,
+                    // Modern clients say themselves who they are; a list is everybody's.
+                    Ok(None) | Err(_) => self.own_stamp(params),
+                },
+            ),
         };
         let order = Ordered {
             method: Some(kind.method()),

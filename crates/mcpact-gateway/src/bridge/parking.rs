@@ -71,8 +71,8 @@ impl ParkingLot {
                 let Some(lot) = lot.upgrade() else {
                     return;
                 };
-                let expired = lot.parks().expire(lot.clock.now());
-                for park in expired {
+                let mut parks = lot.parks();
+                for park in parks.expire(lot.clock.now()) {
                     tracing::info!("a client did not come back with its answers");
                     lot.say(park.park, Word::Expired(park.answers));
                 }
@@ -80,6 +80,8 @@ impl ParkingLot {
         });
     }
 
+    /// Tells a keeper what was decided, while the parks are locked: so it knows of everybody who waits
+    /// before it decides itself.
     fn say(&self, park: ParkId, word: Word) {
         if let Some(keeper) = self.keepers().get(&park) {
             // A keeper that has ended has nothing left to do.
@@ -144,7 +146,9 @@ impl Bridge {
             };
             let id = new_id();
             let lane = Arc::clone(&open.crossing.lane);
-            if let Some(round) = self.park(id, &lane, binding, questions).await {
+            let (revision, now) = (lane.revision(), self.clock.now());
+            let parked = self.lot.parks().park(id, binding, revision, questions, now);
+            if let Some(round) = self.begun(&lane, parked).await {
                 let asked = self.asked(&round)?;
                 open.is_parked = true;
                 Keeper::start(self, id, open);
@@ -153,19 +157,8 @@ impl Bridge {
         }
     }
 
-    /// Parks a call, or answers the server at once when there is no room.
-    async fn park(
-        &self,
-        id: ParkId,
-        lane: &Lane,
-        binding: Binding,
-        questions: Vec<ServerQuestion>,
-    ) -> Option<Round> {
-        let now = self.clock.now();
-        let parked = self
-            .lot
-            .parks()
-            .park(id, binding, lane.revision(), questions, now);
+    /// The round that begins; where there is no room, the server is answered at once.
+    async fn begun(&self, lane: &Lane, parked: Parked) -> Option<Round> {
         match parked {
             Parked::Asked(round) => Some(round),
             Parked::Held => None,
@@ -263,7 +256,9 @@ impl Open {
         match event {
             None => {
                 self.until = None;
-                return Some(Said::Asked(std::mem::take(&mut self.gathered)));
+                let gathered = std::mem::take(&mut self.gathered);
+                // The server may have taken all of them back.
+                return (!gathered.is_empty()).then_some(Said::Asked(gathered));
             }
             Some(Event::Note(note)) => self.hear(&note, seats).await,
             Some(Event::Done(reply)) => return Some(Said::Ended(Ok(reply))),
@@ -281,6 +276,9 @@ impl Open {
     async fn hear(&mut self, note: &Note, seats: &mut [Seat]) {
         if note.method == Method::ElicitationComplete {
             self.crossing.lane.complete(note);
+        }
+        if let Some(withdrawn) = note.withdrawn_question() {
+            self.gathered.retain(|question| question.id != withdrawn);
         }
         if self.is_parked {
             for seat in seats {

@@ -1,9 +1,20 @@
 //! Questions between two legacy peers.
 
+use std::time::Duration;
+
 use mcpact_bridge::plan::without_progress_token;
 use mcpact_bridge::shape::{ShapeError, lower_answer, lower_request};
+use mcpact_engine::outstanding::{OnProgress, Patience};
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::model::error;
+
+/// How long a person may think. The call that a question belongs to may end earlier, and takes the
+/// question back then.
+pub(super) const PATIENCE: Patience = Patience {
+    timeout: Duration::from_secs(600),
+    maximum: Duration::from_secs(600),
+    on_progress: OnProgress::Extend,
+};
 
 /// A server's question in the words of an older client, without what only its sender could use:
 /// nobody reports progress on it. If there are no such words, the error for the server.

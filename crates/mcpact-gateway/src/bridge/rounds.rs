@@ -4,7 +4,6 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{self, Question, Rounds, Turn};
-use mcpact_engine::outstanding::Patience;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
@@ -12,6 +11,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Bridge;
 use super::crossing::{Crossing, stamped};
+use super::questions::PATIENCE;
 use crate::upstream::{Event, Reply, text};
 
 /// How many pages of tools are read at most.
@@ -75,8 +75,7 @@ impl Bridge {
         let mut open: FuturesUnordered<_> = questions
             .into_iter()
             .map(|question| async move {
-                let patience = Patience::default();
-                let asking = waiter.ear.ask(question.method, &question.params, patience);
+                let asking = waiter.ear.ask(question.method, &question.params, PATIENCE);
                 (question.key, asking.await)
             })
             .collect();
@@ -140,7 +139,10 @@ impl Bridge {
                 Some(()) = asked.next() => continue,
             };
             match event {
-                Event::Note(note) => crossing.waiter.tell(&note, &mut crossing.progress).await,
+                Event::Note(note) => {
+                    lane.withdraw(&note);
+                    crossing.waiter.tell(&note, &mut crossing.progress).await;
+                }
                 Event::Done(reply) => {
                     crossing.remember(&reply);
                     return crossing.finished(&reply);

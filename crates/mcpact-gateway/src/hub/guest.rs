@@ -213,6 +213,7 @@ pub(super) fn again(job: &Job) -> Job {
         params: job.params.clone(),
         progress_token: None,
         log_level: job.log_level,
+        reach: job.reach,
         pact: Arc::clone(&job.pact),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpact_engine::shutdown::Grace;
-use mcpact_spec::Method;
+use mcpact_spec::{Era, Method};
 use mcpact_transport::link::{LineSink, LineSource, Link};
 use mcpact_transport::stdio::child::Process;
 use mcpact_wire::codec;
@@ -24,8 +24,9 @@ const BACKLOG: usize = 4 * 1024 * 1024;
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// What reader, writer and callers share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    era: Era,
     calls: Mutex<Calls>,
     outgoing: Mutex<Outgoing>,
     written: Notify,
@@ -76,11 +77,18 @@ impl LinesWire {
     /// Takes over a connection on which there is an agreement.
     pub(super) fn keep(
         link: Link,
+        era: Era,
         process: Option<Process>,
         strays: mpsc::Sender<Stray>,
         alive: mpsc::Sender<Infallible>,
     ) -> Self {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::new(Shared {
+            era,
+            calls: Mutex::default(),
+            outgoing: Mutex::default(),
+            written: Notify::new(),
+            waiting: Notify::new(),
+        });
         let (stop, stopped) = oneshot::channel();
         let keeping = keep(link, process, Arc::clone(&shared), strays, stopped);
         tokio::spawn(async move {
@@ -351,6 +359,10 @@ fn owner_of_note(note: &Note, shared: &Shared) -> Option<Arc<Mail>> {
     };
     match note.method {
         Method::Progress => by_number(params.get("progressToken")),
+        // A legacy server takes a question of its own back, under its own id.
+        Method::Cancelled if shared.era == Era::Legacy => {
+            sole(shared, |method| method.may_ask_for_input())
+        }
         Method::Cancelled => by_number(
             params
                 .get("requestId")

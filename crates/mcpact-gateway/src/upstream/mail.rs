@@ -8,7 +8,8 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use mcpact_spec::Method;
 use mcpact_wire::envelope::{Envelope, Outcome};
-use mcpact_wire::id::Id;
+use mcpact_wire::id::{Id, IdRef};
+use mcpact_wire::raw::Object;
 
 use super::part;
 
@@ -30,6 +31,17 @@ pub(crate) enum Event {
 pub(crate) struct Note {
     pub(crate) method: Method,
     pub(crate) params: Bytes,
+}
+
+impl Note {
+    /// The question that a legacy server takes back by this.
+    pub(crate) fn withdrawn_question(&self) -> Option<Id> {
+        if self.method != Method::Cancelled {
+            return None;
+        }
+        let params = Object::parse(text(&self.params)).ok()?;
+        IdRef::from_token(params.get("requestId")?).map(IdRef::to_id)
+    }
 }
 
 /// A request of the server.
@@ -100,7 +112,7 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
                 Outcome::Result(body) => Reply::Result(part(bytes, Some(body.raw))),
                 Outcome::Error(raw) => Reply::Error(part(bytes, Some(raw))),
             };
-            Sorted::Reply(response.id.map(mcpact_wire::id::IdRef::to_id), reply)
+            Sorted::Reply(response.id.map(IdRef::to_id), reply)
         }
         Err(error) => {
             tracing::warn!(%error, "the server wrote something that is no message");

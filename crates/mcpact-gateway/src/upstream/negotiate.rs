@@ -267,7 +267,13 @@ impl Agreed {
         alive: &mpsc::Sender<Infallible>,
     ) -> Met {
         let (stray, strays) = mpsc::channel(STRAYS);
-        let wire = Wire::Lines(LinesWire::keep(link, process, stray, alive.clone()));
+        let wire = Wire::Lines(LinesWire::keep(
+            link,
+            self.pact.era(),
+            process,
+            stray,
+            alive.clone(),
+        ));
         self.on(wire, strays, talk)
     }
 }

@@ -65,7 +65,7 @@ const N: bool = false;
 errors! {
     /// The bytes are not JSON.
     ParseError = -32700, emit [Y Y Y Y Y],
-        envelope [400 400 400 400 400], application [400 400 400 400 400];
+        envelope [400 400 400 400 400], application [200 200 200 200 400];
     /// The JSON is not a JSON-RPC message, or not one that may come now.
     InvalidRequest = -32600, emit [Y Y Y Y Y],
         envelope [400 400 400 400 400], application [200 200 200 200 200];
@@ -89,13 +89,13 @@ errors! {
         envelope [200 200 200 200 200], application [200 200 200 200 200];
     /// A header is missing, malformed, or differs from the body.
     HeaderMismatch = -32020, emit [N N N N Y],
-        envelope [400 400 400 400 400], application [400 400 400 400 400];
+        envelope [400 400 400 400 400], application [200 200 200 200 400];
     /// The request needs a client capability that it did not declare.
     MissingClientCapability = -32021, emit [N N N N Y],
-        envelope [400 400 400 400 400], application [400 400 400 400 400];
+        envelope [400 400 400 400 400], application [200 200 200 200 400];
     /// The version is unknown or not served.
     UnsupportedVersion = -32022, emit [N N N N Y],
-        envelope [400 400 400 400 400], application [400 400 400 400 400];
+        envelope [400 400 400 400 400], application [200 200 200 200 400];
 }
 
 impl ErrorCode {

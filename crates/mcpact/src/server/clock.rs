@@ -1,9 +1,9 @@
 //! The machines' clock: time since the process began to serve.
 
 use std::sync::LazyLock;
-use std::time::Instant;
 
 use mcpact_engine::time::Moment;
+use tokio::time::Instant;
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 

@@ -66,15 +66,21 @@ impl HttpSession {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.elapsed() >= idle && self.running().is_empty() && !self.log.is_heard()
     }
-}
 
-impl Drop for HttpSession {
-    fn drop(&mut self) {
+    /// Ends its calls and streams. Running calls keep the session, so that forgetting it is not
+    /// enough.
+    fn end(&self) {
         for abort in self.running().values() {
             abort.abort();
         }
         self.session.close();
         self.log.close();
+    }
+}
+
+impl Drop for HttpSession {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -127,7 +133,10 @@ impl<B: Backend> HttpEndpoint<B> {
     /// Ends every stream, so that nobody waits for a server that wants to go.
     pub(super) fn stop(&self) {
         self.backend.stop();
-        self.sessions().clear();
+        let ended = std::mem::take(&mut *self.sessions());
+        for session in ended.values() {
+            session.end();
+        }
         self.sockets.stop();
     }
 

@@ -214,6 +214,10 @@ impl<B: Backend> Connection<B> {
     async fn tick(&mut self) {
         let mut all = vec![Arc::clone(&self.legacy)];
         all.extend(self.sessions.iter().map(|(_, session)| Arc::clone(session)));
+        // A client that speaks to one of them is not silent to the others.
+        if all.iter().any(|session| session.has_heard()) {
+            all.retain(|session| session.has_heard());
+        }
         for session in all {
             let deeds = session.tick();
             self.perform(&session, deeds).await;

@@ -175,6 +175,12 @@ impl Session {
         })
     }
 
+    /// Whether the client has said anything in this conversation.
+    pub(super) fn has_heard(&self) -> bool {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        machine.as_ref().is_some_and(Server::has_heard)
+    }
+
     pub(super) fn memory(&self) -> Option<Arc<Remembered>> {
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         machine.as_ref().and_then(Server::memory)

@@ -78,11 +78,27 @@ impl Keeper {
     }
 
     async fn take(&mut self, event: Option<Event>) -> bool {
+        if let Some(Event::Note(note)) = &event
+            && let Some(question) = note.withdrawn_question()
+        {
+            let mut parks = self.bridge.lot.parks();
+            parks.withdrawn(self.id, question.as_ref());
+        }
         match self.open.take(event, &mut self.seats).await {
             None => true,
             Some(Said::Asked(questions)) => self.asked(questions).await,
-            Some(Said::Ended(reply)) => self.ended(reply),
+            Some(Said::Ended(reply)) => self.ended(reply).await,
         }
+    }
+
+    /// Heeds what was said before; whether the keeper goes on.
+    async fn catch_up(&mut self) -> bool {
+        while let Ok(word) = self.words.try_recv() {
+            if !self.heed(word).await {
+                return false;
+            }
+        }
+        true
     }
 
     async fn heed(&mut self, word: Word) -> bool {
@@ -119,22 +135,43 @@ impl Keeper {
     async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
         let lane = Arc::clone(&self.open.crossing.lane);
         let binding = self.open.binding;
-        let round = self.bridge.park(self.id, &lane, binding, questions).await;
-        if let Some(round) = round {
+        let parked = loop {
+            {
+                let mut parks = self.bridge.lot.parks();
+                // Words are said under the same lock: whoever has resumed has a seat.
+                if self.words.is_empty() {
+                    let now = self.bridge.clock.now();
+                    break parks.park(self.id, binding, lane.revision(), questions, now);
+                }
+            }
+            if !self.catch_up().await {
+                return false;
+            }
+        };
+        if let Some(round) = self.bridge.begun(&lane, parked).await {
             let asked = self.bridge.asked(&round);
             self.deliver(&asked);
         }
         true
     }
 
-    fn ended(&mut self, reply: Result<Reply, WireError>) -> bool {
+    async fn ended(&mut self, reply: Result<Reply, WireError>) -> bool {
         let outcome = self.bridge.conclude(&self.open, reply);
         let raw = match &outcome {
             Ok(raw) => Outcome::Result(raw.clone()),
             Err(error) => Outcome::Error(error.encode()),
         };
-        let now = self.bridge.clock.now();
-        let ended = self.bridge.lot.parks().ended(self.id, raw, now);
+        let ended = loop {
+            {
+                let mut parks = self.bridge.lot.parks();
+                if self.words.is_empty() {
+                    break parks.ended(self.id, raw, self.bridge.clock.now());
+                }
+            }
+            if !self.catch_up().await {
+                return false;
+            }
+        };
         match ended {
             Ended::Deliver(_) => self.deliver(&outcome),
             Ended::Kept | Ended::Dropped => {}

@@ -64,41 +64,38 @@ impl Bridge {
         binding: &Binding,
         responses: Option<&str>,
     ) -> Result<String, WireError> {
-        let now = self.clock.now();
-        let resumed = self.lot.parks().resume(claims, binding, responses, now);
-        let answers = match resumed {
-            Resume::Refused { error, cause } => {
-                tracing::warn!(cause, "a client came with a state that is worth nothing");
-                return Err(error);
-            }
-            Resume::Done(outcome) => return told(outcome),
-            Resume::Join => Vec::new(),
-            Resume::Go {
-                answers,
-                missing: Some(round),
-            } => {
-                self.lot.say(claims.park, Word::Resumed(answers, None));
-                return self.asked(&round);
-            }
-            Resume::Go {
-                answers,
-                missing: None,
-            } => answers,
+        let (outcome, mut waiting) = {
+            let mut parks = self.lot.parks();
+            let answers = match parks.resume(claims, binding, responses, self.clock.now()) {
+                Resume::Refused { error, cause } => {
+                    tracing::warn!(cause, "a client came with a state that is worth nothing");
+                    return Err(error);
+                }
+                Resume::Done(outcome) => return told(outcome),
+                Resume::Join => Vec::new(),
+                Resume::Go {
+                    answers,
+                    missing: Some(round),
+                } => {
+                    self.lot.say(claims.park, Word::Resumed(answers, None));
+                    return self.asked(&round);
+                }
+                Resume::Go {
+                    answers,
+                    missing: None,
+                } => answers,
+            };
+            let (reply, outcome) = oneshot::channel();
+            let seat = Seat {
+                waiter: crossing.waiter,
+                progress: Progress::default(),
+                reply,
+            };
+            self.lot
+                .say(claims.park, Word::Resumed(answers, Some(seat)));
+            let say = self.lot.keepers().get(&claims.park).cloned();
+            (outcome, Waiting { say })
         };
-        let keeper = self.lot.keepers().get(&claims.park).cloned();
-        let Some(keeper) = keeper else {
-            return Err(invalid());
-        };
-        let (reply, outcome) = oneshot::channel();
-        let seat = Seat {
-            waiter: crossing.waiter,
-            progress: Progress::default(),
-            reply,
-        };
-        let mut waiting = Waiting {
-            say: Some(keeper.clone()),
-        };
-        let _ = keeper.send(Word::Resumed(answers, Some(seat)));
         let outcome = outcome.await;
         waiting.say = None;
         outcome.unwrap_or_else(|_| Err(invalid()))

@@ -269,7 +269,10 @@ impl<B: Backend> HttpEndpoint<B> {
         match self.session(arrival) {
             (SessionFact::Live(_), Some(_)) => {
                 let id = arrival.header(SESSION_ID).unwrap_or_default();
-                self.sessions().remove(id);
+                let ended = self.sessions().remove(id);
+                if let Some(ended) = ended {
+                    ended.end();
+                }
                 Answer::empty(200)
             }
             (SessionFact::Unknown, _) => Answer::empty(404),

@@ -1,0 +1,229 @@
+//! Subscriptions and changes, in both directions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_spec::Revision;
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, tool};
+use crate::stage::{Role, Said, Stage};
+use crate::web::{Web, listen};
+
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn bridge(stage: &Stage) -> Arc<Bridge> {
+    Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
+}
+
+/// What a listening asks for, without what may stand there or not.
+fn filter(said: &Said) -> Value {
+    assert_eq!(said.method(), "subscriptions/listen", "{}", said.message);
+    said.params()["notifications"].clone()
+}
+
+/// A modern server agrees to everything.
+fn acknowledge(said: &Said) {
+    let params =
+        json!({"_meta": {SUBSCRIPTION: said.message["id"]}, "notifications": filter(said)});
+    said.note("notifications/subscriptions/acknowledged", params);
+}
+
+fn tell(said: &Said, method: &str, mut params: Value) {
+    params["_meta"] = json!({SUBSCRIPTION: said.message["id"]});
+    said.note(method, params);
+}
+
+/// BA-13, BA-14: the listening of a legacy client grows with its subscriptions, the old one goes when
+/// the new one is there, and after a gap everything counts as changed, once.
+#[tokio::test(start_paused = true)]
+async fn subscriptions_become_a_listening_that_grows() {
+    let mut stage = Stage::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = Peer::legacy(&bridge(&stage), "2025-11-25", json!({})).await;
+    let begin = stage.hear().await;
+    assert_eq!(filter(&begin), json!({"toolsListChanged": true}));
+    acknowledge(&begin);
+
+    peer.request(1, "resources/subscribe", json!({"uri": "test://1"}))
+        .await;
+    let one = stage.hear().await;
+    assert_eq!(filter(&one)["resourceSubscriptions"], json!(["test://1"]));
+    tell(&begin, "notifications/tools/list_changed", json!({}));
+    peer.hear_of("notifications/tools/list_changed").await;
+    acknowledge(&one);
+    assert_eq!(
+        peer.hear().await,
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}})
+    );
+    let closed = stage.hear_of("notifications/cancelled").await;
+    assert_eq!(
+        closed.params()["requestId"],
+        begin.message["id"],
+        "after the new one was there"
+    );
+
+    peer.request(2, "resources/subscribe", json!({"uri": "test://2"}))
+        .await;
+    let two = stage.hear().await;
+    assert_eq!(
+        filter(&two)["resourceSubscriptions"],
+        json!(["test://1", "test://2"])
+    );
+    assert_eq!(filter(&two)["toolsListChanged"], true);
+    acknowledge(&two);
+    assert_eq!(peer.hear().await["id"], 2);
+    assert_eq!(
+        stage.hear_of("notifications/cancelled").await.params()["requestId"],
+        one.message["id"]
+    );
+    tell(
+        &two,
+        "notifications/resources/updated",
+        json!({"uri": "test://1"}),
+    );
+    let updated = peer.hear_of("notifications/resources/updated").await;
+    assert_eq!(
+        updated["params"],
+        json!({"uri": "test://1"}),
+        "without the tag of the modern era"
+    );
+
+    two.hang_up();
+    let again = stage.hear().await;
+    assert_ne!(again.connection, two.connection);
+    assert_eq!(filter(&again), filter(&two));
+    acknowledge(&again);
+    let mut changed = Vec::new();
+    for _ in 0..3 {
+        let message = peer.hear().await;
+        changed.push((message["method"].clone(), message["params"]["uri"].clone()));
+    }
+    changed.sort_by_key(|change| format!("{change:?}"));
+    let expected = [
+        (json!("notifications/resources/updated"), json!("test://1")),
+        (json!("notifications/resources/updated"), json!("test://2")),
+        (json!("notifications/tools/list_changed"), Value::Null),
+    ];
+    assert_eq!(changed, expected);
+    peer.hears_nothing().await;
+}
+
+/// A URI that the server does not accept is no subscription.
+#[tokio::test(start_paused = true)]
+async fn what_the_server_leaves_out_is_not_subscribed() {
+    let mut stage = Stage::lines(Role::new(Revision::V2026_07_28).changing());
+    let mut peer = Peer::legacy(&bridge(&stage), "2025-06-18", json!({})).await;
+    acknowledge(&stage.hear().await);
+    peer.request(1, "resources/subscribe", json!({"uri": "test://1"}))
+        .await;
+    let said = stage.hear().await;
+    let params = json!({"_meta": {SUBSCRIPTION: said.message["id"]},
+        "notifications": {"toolsListChanged": true}});
+    said.note("notifications/subscriptions/acknowledged", params);
+    assert_eq!(peer.hear().await["error"]["code"], -32602);
+}
+
+/// Two modern clients that listen for the same resource are one subscription at a legacy server, and
+/// each hears under its own id, a text or a number as it came; what nobody asked for nobody hears.
+#[tokio::test(start_paused = true)]
+async fn listeners_share_a_subscription() {
+    let mut stage = Stage::lines(Role::new(Revision::V2025_11_25).changing());
+    let bridge = bridge(&stage);
+    let mut one = Peer::modern(&bridge, json!({}));
+    let mut two = Peer::modern(&bridge, json!({}));
+    let wanted =
+        json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://1"]}});
+    one.request("L1", "subscriptions/listen", wanted).await;
+    let subscribed = stage.hear_of("resources/subscribe").await;
+    assert_eq!(subscribed.params()["uri"], "test://1");
+    subscribed.result(json!({}));
+    let acknowledged = one
+        .hear_of("notifications/subscriptions/acknowledged")
+        .await;
+    assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], "L1");
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["test://1"]}});
+    two.request(9, "subscriptions/listen", wanted).await;
+    let acknowledged = two
+        .hear_of("notifications/subscriptions/acknowledged")
+        .await;
+    assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], 9);
+    assert!(stage.heard().is_empty(), "one subscription is enough");
+
+    subscribed.note(
+        "notifications/resources/updated",
+        json!({"uri": "test://1"}),
+    );
+    subscribed.note("notifications/prompts/list_changed", json!({}));
+    subscribed.note("notifications/tools/list_changed", json!({}));
+    for (peer, id) in [(&mut one, json!("L1")), (&mut two, json!(9))] {
+        let updated = peer.hear_of("notifications/resources/updated").await;
+        assert_eq!(updated["params"]["_meta"][SUBSCRIPTION], id);
+        assert_eq!(updated["params"]["uri"], "test://1");
+    }
+    let changed = one.hear_of("notifications/tools/list_changed").await;
+    assert_eq!(changed["params"]["_meta"][SUBSCRIPTION], "L1");
+    two.hears_nothing().await;
+    one.hears_nothing().await;
+}
+
+/// BB-19: where a legacy server has no stream of its own, nobody is promised changes; calls work.
+#[tokio::test]
+async fn a_server_that_cannot_push_promises_nothing() {
+    let mut role = Role::new(Revision::V2025_11_25).changing();
+    role.can_push = false;
+    let mut stage = Stage::http(role).await;
+    let url = listen(&bridge(&stage)).await;
+    let web = Web::modern(&url, json!({}));
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let mut listening = web.request("L1", "subscriptions/listen", wanted).await;
+    let acknowledged = listening.next().await.unwrap();
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    let promised = &acknowledged["params"]["notifications"];
+    assert_ne!(
+        promised.get("toolsListChanged"),
+        Some(&json!(true)),
+        "{promised}"
+    );
+    let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("t")), async {
+        stage.hear_of("tools/call").await.text("works");
+    });
+    assert_eq!(reply.only().await["result"]["content"][0]["text"], "works");
+}
+
+/// The last listener that goes ends the subscription at a legacy server.
+#[tokio::test]
+async fn the_last_listener_ends_the_subscription() {
+    let mut stage = Stage::lines(Role::new(Revision::V2025_11_25).changing());
+    let url = listen(&bridge(&stage)).await;
+    let web = Web::modern(&url, json!({}));
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["test://1"]}});
+    let mut streams = Vec::new();
+    for id in 1..=2 {
+        let (mut stream, ()) = tokio::join!(
+            web.request(id, "subscriptions/listen", wanted.clone()),
+            async {
+                if id == 1 {
+                    stage.hear_of("resources/subscribe").await.result(json!({}));
+                }
+            }
+        );
+        let acknowledged = stream.next().await.unwrap();
+        assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], id);
+        streams.push(stream);
+    }
+    streams.pop();
+    // A call behind it, so that whatever the first farewell causes has been caused.
+    let (_, ()) = tokio::join!(web.request(3, "tools/call", tool("t")), async {
+        stage.hear_of("tools/call").await.text("works");
+    });
+    streams.pop();
+    let ended = tokio::time::timeout(Duration::from_secs(20), stage.hear())
+        .await
+        .unwrap();
+    assert_eq!(ended.method(), "resources/unsubscribe");
+    assert_eq!(ended.params()["uri"], "test://1");
+}

@@ -1,0 +1,15 @@
+//! The bridge between a client and a server that say exactly what they are told, case by case.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a broken expectation is a failed test"
+)]
+
+mod asked_later;
+mod asked_within;
+mod changes;
+mod peer;
+mod plain;
+mod stage;
+mod web;

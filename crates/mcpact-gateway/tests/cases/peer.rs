@@ -1,0 +1,150 @@
+//! A client on lines that says exactly what it is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_gateway::Bridge;
+use mcpact_transport::link::Link;
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use serde_json::{Value, json};
+
+/// Longer than anything that is waited for.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// A request.
+pub(crate) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
+    let id: Value = id.into();
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+/// The same with what a modern client says every time.
+pub(crate) fn modern(
+    id: impl Into<Value>,
+    method: &str,
+    mut params: Value,
+    capabilities: &Value,
+) -> Value {
+    let meta = &mut params["_meta"];
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+    meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "t", "version": "1"});
+    request(id, method, params)
+}
+
+/// The parameters of a tool call.
+pub(crate) fn tool(name: &str) -> Value {
+    json!({"name": name, "arguments": {"a": 1}})
+}
+
+/// The client's end of a connection to a bridge.
+pub(crate) struct Peer {
+    link: Link,
+    /// What a modern client declares; none for a legacy one.
+    capabilities: Option<Value>,
+}
+
+impl Peer {
+    fn new(bridge: &Arc<Bridge>, capabilities: Option<Value>) -> Self {
+        let (link, theirs) = memory::pair();
+        let bridge = Arc::clone(bridge);
+        tokio::spawn(async move { bridge.serve(theirs).await });
+        Self { link, capabilities }
+    }
+
+    /// A client that says everything with each request.
+    pub(crate) fn modern(bridge: &Arc<Bridge>, capabilities: Value) -> Self {
+        Self::new(bridge, Some(capabilities))
+    }
+
+    /// A client that has not said anything yet.
+    pub(crate) fn silent(bridge: &Arc<Bridge>) -> Self {
+        Self::new(bridge, None)
+    }
+
+    /// A client that has opened a conversation.
+    pub(crate) async fn legacy(bridge: &Arc<Bridge>, version: &str, capabilities: Value) -> Self {
+        let mut peer = Self::silent(bridge);
+        let opened = peer.open(version, capabilities).await;
+        assert_eq!(opened["result"]["protocolVersion"], version, "{opened}");
+        peer
+    }
+
+    pub(crate) async fn open(&mut self, version: &str, capabilities: Value) -> Value {
+        let params = json!({"protocolVersion": version, "capabilities": capabilities,
+            "clientInfo": {"name": "t", "version": "1"}});
+        let opened = self.ask(0, "initialize", params).await;
+        self.note("notifications/initialized", json!({})).await;
+        opened
+    }
+
+    pub(crate) async fn tell(&mut self, message: &Value) {
+        self.link.sink.push(&message.to_string());
+        self.link.sink.flush().await.unwrap();
+    }
+
+    pub(crate) async fn note(&mut self, method: &str, params: Value) {
+        self.tell(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            .await;
+    }
+
+    pub(crate) async fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        let message = match &self.capabilities {
+            Some(capabilities) => modern(id, method, params, capabilities),
+            None => request(id, method, params),
+        };
+        self.tell(&message).await;
+    }
+
+    pub(crate) async fn answer(&mut self, question: &Value, result: Value) {
+        let id = &question["id"];
+        self.tell(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+            .await;
+    }
+
+    pub(crate) async fn refuse(&mut self, question: &Value, code: i64) {
+        let error = json!({"code": code, "message": "no"});
+        let id = &question["id"];
+        self.tell(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+            .await;
+    }
+
+    pub(crate) async fn hear(&mut self) -> Value {
+        let hearing = async {
+            loop {
+                if let Some(Line::Json(bytes)) = self.link.source.next_line() {
+                    return serde_json::from_slice(bytes).unwrap();
+                }
+                assert!(self.link.source.fill().await.unwrap(), "the bridge closed");
+            }
+        };
+        let heard = tokio::time::timeout(PATIENCE, hearing).await;
+        heard.expect("something is said")
+    }
+
+    /// The next message, which asks this.
+    pub(crate) async fn hear_of(&mut self, method: &str) -> Value {
+        let message = self.hear().await;
+        assert_eq!(message["method"], method, "{message}");
+        message
+    }
+
+    /// Asks, and takes the next message for the answer.
+    pub(crate) async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) -> Value {
+        let id: Value = id.into();
+        self.request(id.clone(), method, params).await;
+        let answer = self.hear().await;
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Nothing was said to it: the next thing that it hears is the answer to what it asks here.
+    pub(crate) async fn hears_nothing(&mut self) {
+        let method = match self.capabilities {
+            Some(_) => "server/discover",
+            None => "ping",
+        };
+        let answer = self.ask("fence", method, json!({})).await;
+        assert!(answer.get("result").is_some(), "{answer}");
+    }
+}

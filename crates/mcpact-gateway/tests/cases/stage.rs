@@ -1,0 +1,379 @@
+//! A server that says exactly what it is told, on lines or on HTTP.
+//!
+//! It answers the handshake of its era by itself; everything else waits to be heard by the test.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::unfold;
+use http::{HeaderMap, HeaderName, Method as Verb};
+use mcpact_gateway::{Local, Target};
+use mcpact_spec::{Era, Revision};
+use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
+use mcpact_transport::link::Link;
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// Longer than anything that is waited for on sockets.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The same on memory, where the clock is virtual.
+const VIRTUAL_PATIENCE: Duration = Duration::from_secs(3600);
+
+/// How a server introduces itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Role {
+    pub(crate) revision: Revision,
+    pub(crate) capabilities: Value,
+    /// What stands in its introduction instead.
+    pub(crate) introduction: Option<Value>,
+    /// Whether a session has a stream of its own on HTTP.
+    pub(crate) can_push: bool,
+}
+
+impl Role {
+    pub(crate) fn new(revision: Revision) -> Self {
+        Self {
+            revision,
+            capabilities: json!({"tools": {}, "prompts": {}, "resources": {}, "logging": {},
+                "completions": {}}),
+            introduction: None,
+            can_push: true,
+        }
+    }
+
+    /// One that tells of changes.
+    pub(crate) fn changing(mut self) -> Self {
+        self.capabilities["tools"]["listChanged"] = json!(true);
+        self.capabilities["resources"]["subscribe"] = json!(true);
+        self
+    }
+
+    pub(crate) fn introduced(mut self, introduction: Value) -> Self {
+        self.introduction = Some(introduction);
+        self
+    }
+
+    /// The answer to a message of the handshake; none for everything else.
+    fn greet(&self, message: &Value) -> Option<Option<Value>> {
+        let id = &message["id"];
+        let result =
+            |result: Value| Some(Some(json!({"jsonrpc": "2.0", "id": id, "result": result})));
+        match (message["method"].as_str()?, self.revision.era()) {
+            ("server/discover", Era::Modern) => result(self.introduction.clone().unwrap_or_else(|| {
+                json!({"resultType": "complete", "supportedVersions": [self.revision.as_str()],
+                    "capabilities": self.capabilities, "ttlMs": 0, "cacheScope": "private",
+                    "instructions": "be kind",
+                    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "stage", "version": "7"}}})
+            })),
+            ("initialize", Era::Legacy) => result(self.introduction.clone().unwrap_or_else(|| {
+                json!({"protocolVersion": self.revision.as_str(), "capabilities": self.capabilities,
+                    "instructions": "be kind",
+                    "serverInfo": {"name": "stage", "version": "7"}})
+            })),
+            ("server/discover" | "initialize", _) => {
+                let error = json!({"code": -32601, "message": "Method not found"});
+                Some(Some(json!({"jsonrpc": "2.0", "id": id, "error": error})))
+            }
+            ("notifications/initialized", Era::Legacy) => Some(None),
+            _ => None,
+        }
+    }
+}
+
+/// What a server says.
+enum Word {
+    /// A message.
+    Message(Value),
+    /// A message, and nothing after it for the same request.
+    Last(Value),
+    /// Nothing but a status and a document.
+    Status(u16, Value),
+    /// The connection or stream ends here.
+    End,
+}
+
+/// Something that the server has heard, and the way back.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) message: Value,
+    pub(crate) headers: HeaderMap,
+    /// Which connection it came on; on HTTP there is one.
+    pub(crate) connection: usize,
+    voice: mpsc::UnboundedSender<Word>,
+}
+
+impl Said {
+    pub(crate) fn method(&self) -> &str {
+        self.message["method"].as_str().unwrap_or_default()
+    }
+
+    pub(crate) fn params(&self) -> &Value {
+        &self.message["params"]
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    fn say(&self, word: Word) {
+        // Whoever asked may have gone.
+        let _ = self.voice.send(word);
+    }
+
+    pub(crate) fn result(&self, result: Value) {
+        let id = &self.message["id"];
+        self.say(Word::Last(
+            json!({"jsonrpc": "2.0", "id": id, "result": result}),
+        ));
+    }
+
+    /// A tool's result that is nothing but a text.
+    pub(crate) fn text(&self, text: &str) {
+        self.result(json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}));
+    }
+
+    pub(crate) fn error(&self, error: Value) {
+        let id = &self.message["id"];
+        self.say(Word::Last(
+            json!({"jsonrpc": "2.0", "id": id, "error": error}),
+        ));
+    }
+
+    pub(crate) fn status(&self, status: u16, document: Value) {
+        self.say(Word::Status(status, document));
+    }
+
+    pub(crate) fn note(&self, method: &str, params: Value) {
+        let note = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        self.say(Word::Message(note));
+    }
+
+    pub(crate) fn ask(&self, id: impl Into<Value>, method: &str, params: Value) {
+        let id: Value = id.into();
+        let ask = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.say(Word::Message(ask));
+    }
+
+    pub(crate) fn hang_up(&self) {
+        self.say(Word::End);
+    }
+
+    /// Until the other side does not listen any more.
+    pub(crate) async fn closed(&self) {
+        let gone = tokio::time::timeout(PATIENCE, self.voice.closed()).await;
+        gone.expect("the other side goes away");
+    }
+}
+
+/// The test's end of a server.
+pub(crate) struct Stage {
+    pub(crate) target: Target,
+    heard: mpsc::UnboundedReceiver<Said>,
+    patience: Duration,
+    greetings: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Stage {
+    /// A server on memory; every connection is a new one.
+    pub(crate) fn lines(role: Role) -> Self {
+        let (tell, heard) = mpsc::unbounded_channel();
+        let greetings = Arc::<Mutex<Vec<Value>>>::default();
+        let log = Arc::clone(&greetings);
+        let count = Mutex::new(0);
+        let target = Target::Local(Local(Arc::new(move || {
+            let (ours, theirs) = memory::pair();
+            let connection = {
+                let mut count = count.lock().unwrap();
+                *count += 1;
+                *count
+            };
+            let (role, log, tell) = (role.clone(), Arc::clone(&log), tell.clone());
+            tokio::spawn(play(theirs, connection, role, log, tell));
+            ours
+        })));
+        Self {
+            target,
+            heard,
+            patience: VIRTUAL_PATIENCE,
+            greetings,
+        }
+    }
+
+    /// A server on a socket.
+    pub(crate) async fn http(role: Role) -> Self {
+        let (tell, heard) = mpsc::unbounded_channel();
+        let greetings = Arc::<Mutex<Vec<Value>>>::default();
+        let server = HttpServer::bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let target = Target::url(format!("http://{}/mcp", server.address()));
+        let booth = Booth {
+            role,
+            log: Arc::clone(&greetings),
+            tell,
+        };
+        tokio::spawn(server.serve(Arc::new(booth), std::future::pending()));
+        Self {
+            target,
+            heard,
+            patience: PATIENCE,
+            greetings,
+        }
+    }
+
+    /// The next message that is not of a handshake.
+    pub(crate) async fn hear(&mut self) -> Said {
+        let heard = tokio::time::timeout(self.patience, self.heard.recv()).await;
+        heard.expect("something is said").unwrap()
+    }
+
+    /// The next message, which has this method.
+    pub(crate) async fn hear_of(&mut self, method: &str) -> Said {
+        let said = self.hear().await;
+        assert_eq!(said.method(), method, "{}", said.message);
+        said
+    }
+
+    /// Whatever has been heard already.
+    pub(crate) fn heard(&mut self) -> Vec<Said> {
+        std::iter::from_fn(|| self.heard.try_recv().ok()).collect()
+    }
+
+    /// The messages of handshakes so far.
+    pub(crate) fn greetings(&self) -> Vec<Value> {
+        self.greetings.lock().unwrap().clone()
+    }
+}
+
+/// One connection of lines.
+async fn play(
+    link: Link,
+    connection: usize,
+    role: Role,
+    log: Arc<Mutex<Vec<Value>>>,
+    tell: mpsc::UnboundedSender<Said>,
+) {
+    let Link {
+        mut source,
+        mut sink,
+    } = link;
+    let (voice, mut words) = mpsc::unbounded_channel();
+    loop {
+        while let Some(line) = source.next_line() {
+            let Line::Json(bytes) = line else {
+                panic!("the bridge wrote {line:?}");
+            };
+            let message: Value = serde_json::from_slice(bytes).unwrap();
+            if let Some(greeting) = role.greet(&message) {
+                log.lock().unwrap().push(message);
+                if let Some(greeting) = greeting {
+                    sink.push(&greeting.to_string());
+                }
+                continue;
+            }
+            let said = Said {
+                message,
+                headers: HeaderMap::new(),
+                connection,
+                voice: voice.clone(),
+            };
+            if tell.send(said).is_err() {
+                return;
+            }
+        }
+        if sink.flush().await.is_err() {
+            return;
+        }
+        tokio::select! {
+            more = source.fill() => if !more.unwrap_or(false) { return },
+            Some(word) = words.recv() => match word {
+                Word::Message(message) | Word::Last(message) => sink.push(&message.to_string()),
+                Word::Status(..) => panic!("lines have no status"),
+                Word::End => return,
+            },
+        }
+    }
+}
+
+/// What stands behind the socket.
+struct Booth {
+    role: Role,
+    log: Arc<Mutex<Vec<Value>>>,
+    tell: mpsc::UnboundedSender<Said>,
+}
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+
+impl Endpoint for Booth {
+    async fn handle(&self, arrival: Arrival) -> Answer {
+        if arrival.verb == Verb::DELETE {
+            return Answer::empty(200);
+        }
+        let message: Value = match arrival.verb == Verb::GET {
+            true if !self.role.can_push => return Answer::empty(405),
+            true => json!({"method": "GET"}),
+            false => serde_json::from_slice(&arrival.body).unwrap(),
+        };
+        if let Some(greeting) = self.role.greet(&message) {
+            self.log.lock().unwrap().push(message);
+            return match greeting {
+                None => Answer::empty(202),
+                Some(greeting) if greeting.get("error").is_some() => {
+                    Answer::json(404, greeting.to_string())
+                }
+                Some(greeting) => {
+                    let answer = Answer::json(200, greeting.to_string());
+                    let is_legacy = self.role.revision.era() == Era::Legacy;
+                    if is_legacy {
+                        answer.with(SESSION, "s1")
+                    } else {
+                        answer
+                    }
+                }
+            };
+        }
+        let has_answer = message.get("method").is_some() && message.get("id").is_some();
+        let is_stream = message["method"] == "GET";
+        let (voice, mut words) = mpsc::unbounded_channel();
+        let said = Said {
+            message,
+            headers: arrival.headers,
+            connection: 0,
+            voice,
+        };
+        let _ = self.tell.send(said);
+        if is_stream {
+            return events(None, words);
+        }
+        if !has_answer {
+            return Answer::empty(202);
+        }
+        match words.recv().await {
+            Some(Word::Last(message)) => Answer::json(200, message.to_string()),
+            Some(Word::Status(status, document)) => Answer::json(status, document.to_string()),
+            Some(Word::Message(message)) => events(Some(message), words),
+            Some(Word::End) | None => Answer::empty(500),
+        }
+    }
+}
+
+fn event(message: &Value) -> Bytes {
+    Bytes::from(format!("data: {message}\n\n"))
+}
+
+fn events(first: Option<Value>, words: mpsc::UnboundedReceiver<Word>) -> Answer {
+    let first = first.map(|message| event(&message));
+    Answer::events(unfold((first, Some(words)), |(first, words)| async move {
+        if let Some(first) = first {
+            return Some((first, (None, words)));
+        }
+        let mut words = words?;
+        match words.recv().await? {
+            Word::Message(message) => Some((event(&message), (None, Some(words)))),
+            Word::Last(message) => Some((event(&message), (None, None))),
+            Word::Status(..) | Word::End => None,
+        }
+    }))
+}
