@@ -1,9 +1,13 @@
 //! The arguments, as they are typed.
 
+mod catalog;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+
+pub(crate) use self::catalog::{Check, Import};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -12,7 +16,7 @@ use clap::{Args, Parser, Subcommand};
     version,
     about = "Any MCP client with any MCP server: negotiated, gated, explained",
     after_help = "Environment: MCPACT_LOG is the filter when there is no `--log`, NO_COLOR switches colour off\n\n\
-                  Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused",
+                  Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused, 7 problems found",
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true
@@ -42,6 +46,15 @@ pub(crate) enum Command {
     /// Stand between any client and one server, whatever revisions they speak
     #[command(after_help = BRIDGE_EXAMPLES)]
     Bridge(BridgeArgs),
+    /// Check a config, of mcpact or of any other client, and list what it would start
+    #[command(after_help = catalog::CHECK_EXAMPLES)]
+    Check(Check),
+    /// Make a config from what other clients have configured
+    #[command(after_help = catalog::IMPORT_EXAMPLES)]
+    Import(Import),
+    /// Print the JSON Schema of the config
+    #[command(after_help = catalog::SCHEMA_EXAMPLES)]
+    Schema,
     /// Stand between a gateway and a program that it starts, so that nothing is left of the program
     #[cfg(target_os = "linux")]
     #[command(hide = true)]

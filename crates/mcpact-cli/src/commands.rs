@@ -1,11 +1,14 @@
 //! One file per verb.
 
 mod bridge;
+mod check;
 mod everything;
 mod explain;
 mod front;
 #[cfg(target_os = "linux")]
 mod guard;
+mod import;
+mod schema;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -23,6 +26,9 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Explain(args) => explain::run(args),
         Command::Everything(args) => everything::run(args),
         Command::Bridge(args) => bridge::run(args),
+        Command::Check(args) => check::run(args),
+        Command::Import(args) => import::run(args),
+        Command::Schema => schema::run(),
         #[cfg(target_os = "linux")]
         Command::Guard(args) => guard::run(args),
     }

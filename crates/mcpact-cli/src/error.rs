@@ -1,6 +1,10 @@
 //! Why a command could not do its work.
 
+use std::path::PathBuf;
+
 use mcpact_engine::policy::Profile;
+use mcpact_gateway::catalog::CatalogError;
+use mcpact_gateway::catalog::import::CLIENTS;
 use mcpact_gateway::nearest;
 use mcpact_spec::Revision;
 use mcpact_wire::model::fault::BodyFault;
@@ -66,6 +70,37 @@ pub(crate) enum CliError {
         #[source]
         source: mcpact::Error,
     },
+    /// A config cannot be used.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// No config was named, and there is none.
+    #[error("there is no config here or in any folder above")]
+    NoConfig,
+    /// The current folder is gone.
+    #[error("cannot tell the current folder")]
+    Here(#[source] std::io::Error),
+    /// What is to be imported is no client.
+    #[error("unknown client `{given}`")]
+    UnknownClient { given: String },
+    /// A client has no config.
+    #[error("no config of `{client}` was found")]
+    ClientWithoutConfig {
+        client: &'static str,
+        looked: Vec<PathBuf>,
+    },
+    /// No client has configured anything.
+    #[error("no servers were found")]
+    NothingToImport,
+    /// A file is not replaced.
+    #[error("`{}` is there already", .0.display())]
+    OutputExists(PathBuf),
+    /// A file cannot be written.
+    #[error("cannot write `{}`", .path.display())]
+    Write {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     /// A token cannot be read or is too weak.
     #[error("cannot use the token in {origin}: {why}")]
     Token { origin: String, why: String },
@@ -105,8 +140,18 @@ impl CliError {
             | Self::Era { .. }
             | Self::Token { .. }
             | Self::Tls(_)
+            | Self::Catalog(_)
+            | Self::NoConfig
+            | Self::UnknownClient { .. }
+            | Self::ClientWithoutConfig { .. }
+            | Self::NothingToImport
+            | Self::OutputExists(_)
             | Self::Listen { .. } => Exit::Usage,
-            Self::Output(_) | Self::Serve(_) | Self::Runtime(_) => Exit::Unexpected,
+            Self::Here(_)
+            | Self::Write { .. }
+            | Self::Output(_)
+            | Self::Serve(_)
+            | Self::Runtime(_) => Exit::Unexpected,
             #[cfg(target_os = "linux")]
             Self::Guard { .. } => Exit::Unexpected,
         }
@@ -152,7 +197,39 @@ impl CliError {
             Self::Tls(_) => vec![String::from(
                 "both files are PEM: the certificate with its chain, and its unencrypted key",
             )],
-            Self::Serve(_) | Self::Runtime(_) | Self::Output(_) => Vec::new(),
+            Self::Catalog(CatalogError::Unreadable { .. }) => vec![String::from(
+                "FILE is a config of mcpact or of another client, in TOML, JSON or YAML",
+            )],
+            Self::Catalog(CatalogError::Refused { .. }) => {
+                vec![String::from(
+                    "`mcpact check FILE` shows every problem with its line",
+                )]
+            }
+            Self::NoConfig => vec![
+                String::from("name one, such as `mcpact check ~/.cursor/mcp.json`, or"),
+                String::from("make one from what other clients have configured: `mcpact import`"),
+            ],
+            Self::UnknownClient { given } => {
+                let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
+                choice(given, &names)
+            }
+            Self::ClientWithoutConfig { looked, .. } => {
+                let paths = looked
+                    .iter()
+                    .map(|path| format!("looked for `{}`", path.display()));
+                paths.collect()
+            }
+            Self::NothingToImport => vec![String::from(
+                "name a client such as `cursor`, or a file that has servers in it",
+            )],
+            Self::OutputExists(_) => vec![String::from(
+                "say `--force` to replace it, or `--output FILE` to write elsewhere",
+            )],
+            Self::Here(_)
+            | Self::Write { .. }
+            | Self::Serve(_)
+            | Self::Runtime(_)
+            | Self::Output(_) => Vec::new(),
             #[cfg(target_os = "linux")]
             Self::Guard { .. } => Vec::new(),
         }

@@ -11,6 +11,8 @@ pub(crate) enum Exit {
     Usage,
     /// The two sides cannot work together.
     Refused,
+    /// A check found something.
+    Problems,
     /// What the program said that stood under guard.
     #[cfg(target_os = "linux")]
     Child(u8),
@@ -23,6 +25,7 @@ impl From<Exit> for std::process::ExitCode {
             Exit::Unexpected => 1,
             Exit::Usage => 2,
             Exit::Refused => 6,
+            Exit::Problems => 7,
             #[cfg(target_os = "linux")]
             Exit::Child(status) => status,
         })

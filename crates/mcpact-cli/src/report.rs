@@ -7,6 +7,7 @@ mod agreed;
 mod json;
 pub(crate) mod log;
 mod page;
+pub(crate) mod problems;
 mod refused;
 mod style;
 
@@ -68,20 +69,21 @@ pub(crate) fn complain(error: &CliError) {
     for hint in hints {
         text.push_str(&hint_line(colour, &hint));
     }
-    write_aside(&text);
+    aside(&text);
 }
 
 /// Tells what else could be done.
 pub(crate) fn hint(text: &str) {
     let colour = Colour::for_stream(&std::io::stderr());
-    write_aside(&format!("\n{}", hint_line(colour, text)));
+    aside(&format!("\n{}", hint_line(colour, text)));
 }
 
 fn hint_line(colour: Colour, text: &str) -> String {
     format!("{} {text}\n", colour.paint(style::Tone::Remedy, "hint:"))
 }
 
-fn write_aside(text: &str) {
+/// Tells something beside the result.
+pub(crate) fn aside(text: &str) {
     // Nobody is left to be told when standard error is gone.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -52,6 +52,7 @@ pub(super) fn adopt(
     root: Node,
     syntax: Syntax,
     source: &Source,
+    folder: &str,
     findings: &mut Findings,
 ) -> Adopted {
     let Some(table) = root.table() else {
@@ -76,7 +77,10 @@ pub(super) fn adopt(
         )) if syntax != Syntax::Json && servers.table().is_some() => native(root),
         Some((room, servers)) => Adopted {
             spelling: spelling(room, &source.name),
-            root: Node::new(root.span, Value::Table(adopted(table, servers, findings))),
+            root: Node::new(
+                root.span,
+                Value::Table(adopted(table, servers, folder, findings)),
+            ),
         },
     }
 }
@@ -110,11 +114,11 @@ fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {
     matches!(node.value, Value::Table(_) | Value::List(_)).then_some(node)
 }
 
-fn adopted(root: &Table, servers: &Node, findings: &mut Findings) -> Table {
+fn adopted(root: &Table, servers: &Node, folder: &str, findings: &mut Findings) -> Table {
     let everywhere = meanings::runtime(root);
     let mut taken = BTreeSet::new();
     let mut own = Vec::new();
-    for entry in entries(servers, findings) {
+    for entry in all_entries(root, servers, folder, findings) {
         let Some(table) = entry.node.table() else {
             let message = format!("`{}` is no server and is left out", entry.key);
             findings.note(entry.key_span, message);
@@ -144,6 +148,19 @@ fn adopted(root: &Table, servers: &Node, findings: &mut Findings) -> Table {
             .chain([servers])
             .collect(),
     )
+}
+
+/// The servers of the project, which Claude Code keeps beside those of the user, and then the others.
+fn all_entries(root: &Table, servers: &Node, folder: &str, findings: &mut Findings) -> Vec<Member> {
+    let of_project = enter(root, &["projects", folder, "mcpServers"]);
+    let mut all = of_project.map_or_else(Vec::new, |servers| entries(servers, findings));
+    for entry in entries(servers, findings) {
+        let is_hidden = of_project.is_some() && all.iter().any(|known| known.key == entry.key);
+        if !is_hidden {
+            all.push(entry);
+        }
+    }
+    all
 }
 
 /// The servers with their names, whether they stand in a table or in a list.

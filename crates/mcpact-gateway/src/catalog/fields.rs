@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use mcpact_spec::{Capability, Side};
+
 use super::keys::{self, Key, Kind};
 use super::problem::Findings;
 use super::secret::Filled;
@@ -46,6 +48,7 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// The member with this key, unless it says nothing.
     pub(super) fn member(&self, name: &str) -> Option<&'t Member> {
+        debug_assert!(keys::find(self.keys, name).is_some(), "`{name}` is no key");
         let member = self.table.member(name)?;
         (member.node.value != Value::Null).then_some(member)
     }
@@ -126,6 +129,23 @@ impl<'t, 'f> Fields<'t, 'f> {
         texts.map(|text| text.filled.value().to_owned()).collect()
     }
 
+    /// Paths of capabilities that a side may declare.
+    pub(super) fn capabilities(&mut self, name: &str, owner: Side) -> Vec<String> {
+        let texts = self.texts(name);
+        let known: Vec<&str> = Capability::of(owner).map(Capability::path).collect();
+        for text in &texts {
+            let given = text.filled.value();
+            let is_open = given.starts_with("experimental.") || given.starts_with("extensions.");
+            if !is_open && !known.contains(&given) {
+                let message = format!("no {owner} can declare the capability `{}`", text.filled);
+                let problem = self.findings.error(text.span, message);
+                problem.remedy(one_of(given, &known));
+            }
+        }
+        let values = texts.iter().map(|text| text.filled.value().to_owned());
+        values.collect()
+    }
+
     /// A table of texts.
     pub(super) fn text_table(&mut self, name: &str) -> BTreeMap<&'t str, Text<'t>> {
         let Some(member) = self.member(name) else {
@@ -136,10 +156,16 @@ impl<'t, 'f> Fields<'t, 'f> {
             return BTreeMap::new();
         };
         let mut texts = BTreeMap::new();
-        for Member { key, node, .. } in &table.0 {
+        for Member {
+            key,
+            key_span,
+            node,
+        } in &table.0
+        {
             match node.text() {
                 Some(filled) => {
-                    let span = node.span;
+                    // The values are secrets: what is wrong with them is told at their keys.
+                    let span = *key_span;
                     texts.insert(key.as_str(), Text { filled, span });
                 }
                 None => {

@@ -56,18 +56,29 @@ pub struct Loaded {
     pub problems: Vec<Problem>,
 }
 
+/// The text of a config.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_source(path: &Path) -> Result<Source, CatalogError> {
+    let text = read_text(path, MOST_BYTES).map_err(|source| unreadable(path, source))?;
+    Ok(Source::new(path.display().to_string(), text))
+}
+
+fn unreadable(path: &Path, source: io::Error) -> CatalogError {
+    CatalogError::Unreadable {
+        path: path.to_owned(),
+        source,
+    }
+}
+
 /// Reads the config in a file, whatever is wrong with it.
 ///
 /// # Errors
 /// The file cannot be read.
 pub fn inspect(path: &Path) -> Result<(Source, Reading), CatalogError> {
-    let unreadable = |source| CatalogError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
-    let text = read_text(path, MOST_BYTES).map_err(unreadable)?;
-    let machine = Machine::around(path).map_err(unreadable)?;
-    let source = Source::new(path.display().to_string(), text);
+    let source = read_source(path)?;
+    let machine = Machine::around(path).map_err(|source| unreadable(path, source))?;
     let mut reading = read(&source, &machine);
     if is_writable_by_all(path) {
         // Whoever may write it may run programs as whoever reads it.

@@ -10,6 +10,11 @@ use super::surroundings::{ProgramFacts, Surroundings};
 /// No secret and no list of variables is longer.
 const MOST_BYTES: u64 = 64 << 10;
 
+/// Folders inside of a project that belong to a client.
+const CLIENT_FOLDERS: &[&str] = &[
+    ".vscode", ".cursor", ".codex", ".gemini", ".zed", ".roo", ".kiro", ".claude", ".amp",
+];
+
 /// This machine, seen from the folder of a config.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -24,11 +29,17 @@ impl Machine {
     pub fn around(config: &Path) -> io::Result<Self> {
         let whole = std::path::absolute(config)?;
         let mut folder = whole.parent().unwrap_or(&whole).to_owned();
-        let is_hidden = |name: &OsStr| name.to_string_lossy().starts_with('.');
-        if folder.file_name().is_some_and(is_hidden) {
+        let is_client = |name: &OsStr| CLIENT_FOLDERS.iter().any(|folder| name == *folder);
+        if folder.file_name().is_some_and(is_client) {
             folder.pop();
         }
         Ok(Self { folder })
+    }
+
+    /// This machine, seen from a folder.
+    #[must_use]
+    pub const fn at(folder: PathBuf) -> Self {
+        Self { folder }
     }
 }
 
@@ -55,7 +66,8 @@ impl Surroundings for Machine {
         let open = ways.into_iter().find(|way| is_writable_by_all(way));
         ProgramFacts {
             writable_by_all: open.map(|way| way.to_string_lossy().into_owned()),
-            path: Some(real.to_string_lossy().into_owned()),
+            path: Some(path.to_string_lossy().into_owned()),
+            real: Some(real.to_string_lossy().into_owned()),
         }
     }
 }

@@ -35,9 +35,19 @@ pub(super) fn judge(
     }
     place(program, rules, facts, findings);
     let all: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
-    started(&all, rules, findings, 0);
+    if started(&all, rules, findings, 0) == Reached::Shell {
+        // It reads its arguments in its own way, which was judged already.
+        return;
+    }
     args.iter().for_each(|arg| argument(arg, findings));
     pairs(&all, findings);
+}
+
+/// What a command leads to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    Shell,
+    Program,
 }
 
 /// A word of the command.
@@ -78,7 +88,8 @@ fn place(program: &Text<'_>, rules: &CommandRules, facts: &ProgramFacts, finding
         let problem = findings.error(program.span, message);
         problem.remedy(format!("take that right away: `chmod o-w {path}`"));
     }
-    if facts.path.is_none() {
+    let is_refused = matches!(sort(value), Sort::Raiser | Sort::Destroyer | Sort::Fetcher);
+    if facts.path.is_none() && !is_refused {
         let message = format!("`{shown}` is not found on this machine");
         let problem = findings.warning(program.span, message);
         problem.remedy("install it, or give its whole path");
@@ -92,9 +103,10 @@ fn place(program: &Text<'_>, rules: &CommandRules, facts: &ProgramFacts, finding
 
 fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool {
     let path = facts.path.as_deref().unwrap_or_default();
+    let real = facts.real.as_deref().unwrap_or_default();
     rules.allow.iter().any(|allowed| {
         if allowed.ends_with('/') {
-            path.starts_with(allowed.as_str())
+            real.starts_with(allowed.as_str())
         } else {
             allowed == program || allowed == path
         }
@@ -102,13 +114,18 @@ fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool
 }
 
 /// The program that is started, and whatever that starts in turn.
-fn started(words: &[Word<'_>], rules: &CommandRules, findings: &mut Findings, depth: usize) {
+fn started(
+    words: &[Word<'_>],
+    rules: &CommandRules,
+    findings: &mut Findings,
+    depth: usize,
+) -> Reached {
     let Some((program, args)) = words.split_first() else {
-        return;
+        return Reached::Program;
     };
     if depth > MOST_WRAPPERS {
         findings.error(program.span, "too many programs start one another here");
-        return;
+        return Reached::Program;
     }
     let shown = program.written;
     match sort(program.value) {
@@ -135,11 +152,15 @@ fn started(words: &[Word<'_>], rules: &CommandRules, findings: &mut Findings, de
             let message = format!("`{shown}` leads to another machine, which is trusted then");
             findings.warning(program.span, message);
         }
-        Sort::Shell => shell(program, args, rules, findings),
-        Sort::Wrapper => started(behind(args), rules, findings, depth + 1),
+        Sort::Shell => {
+            shell(program, args, rules, findings);
+            return Reached::Shell;
+        }
+        Sort::Wrapper => return started(behind(args), rules, findings, depth + 1),
         Sort::Runner(pin) => unpinned(shown, args, pin, findings),
         Sort::Other => {}
     }
+    Reached::Program
 }
 
 /// The command behind the options and variables of a wrapper such as `env`.

@@ -36,7 +36,7 @@ pub fn read(source: &Source, surroundings: &dyn Surroundings) -> Reading {
     let mut findings = Findings::default();
     let catalog = match syntax.parse(source) {
         Ok(root) => {
-            let adopted = adopt(root, syntax, source, &mut findings);
+            let adopted = adopt(root, syntax, source, &surroundings.folder(), &mut findings);
             let desk = Desk {
                 source,
                 surroundings,
@@ -109,9 +109,7 @@ impl Desk<'_> {
     ) -> BTreeMap<ServerName, ServerConfig> {
         let mut servers = BTreeMap::new();
         for member in &table.0 {
-            let Some(name) = name(member, findings) else {
-                continue;
-            };
+            let name = name(member, findings);
             let Some(table) = member.node.table() else {
                 let kind = member.node.kind();
                 let message = format!("server `{name}` is {kind}, but should be a table");
@@ -154,16 +152,14 @@ impl Desk<'_> {
     }
 }
 
-fn name(member: &Member, findings: &mut Findings) -> Option<ServerName> {
-    match ServerName::parse(&member.key) {
-        Ok(name) => Some(name),
-        Err(fault) => {
-            let problem = findings.error(member.key_span, fault.to_string());
-            let near = ServerName::near(&member.key);
-            problem.remedy(format!("call it `{near}`: letters, digits, `-` and `_`"));
-            None
-        }
-    }
+/// The name of a server, or the nearest one, so that what is wrong with the server itself is told, too.
+fn name(member: &Member, findings: &mut Findings) -> ServerName {
+    ServerName::parse(&member.key).unwrap_or_else(|fault| {
+        let near = ServerName::near(&member.key);
+        let problem = findings.error(member.key_span, fault.to_string());
+        problem.remedy(format!("call it `{near}`: letters, digits, `-` and `_`"));
+        near
+    })
 }
 
 /// The gateway when nothing is said about it.

@@ -22,8 +22,10 @@ pub trait Surroundings {
 /// What is known about a program before it is started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgramFacts {
-    /// Where it lies; `None` if it was not found.
+    /// Where it was found, if it was.
     pub path: Option<String>,
+    /// Where it really lies, whatever links lead there.
+    pub real: Option<String>,
     /// The file, or a folder on the way to it, that everybody may write.
     pub writable_by_all: Option<String>,
 }

@@ -71,11 +71,11 @@ fn is_key(text: &str) -> bool {
             .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '"' | '$'))
 }
 
-/// A text that does not follow its syntax.
+/// A text that does not follow its syntax. Only where that begins is told: what follows may be a secret.
 fn broken(span: Span, message: String) -> Problem {
     Problem {
         severity: Severity::Error,
-        span,
+        span: Span::new(span.start, span.end.min(span.start + 1)),
         message,
         remedy: None,
     }

@@ -73,6 +73,10 @@ pub const SERVER: &[Key] = &[
         "require",
         "Capabilities that it must have, such as `tools`.",
     ),
+    texts(
+        "declare",
+        "Client capabilities that a `singleton` is told of, such as `roots`; without it, it is told of none.",
+    ),
     choice(
         "strategy",
         STRATEGIES,

@@ -5,6 +5,7 @@ use crate::catalog::secret::Filled;
 fn facts() -> ProgramFacts {
     ProgramFacts {
         path: Some(String::from("/usr/bin/x")),
+        real: Some(String::from("/usr/bin/x")),
         writable_by_all: None,
     }
 }
@@ -172,6 +173,7 @@ fn a_list_of_programs_is_kept_to() {
     let at = |program: &str, path: &str| {
         let facts = ProgramFacts {
             path: Some(path.to_owned()),
+            real: Some(path.to_owned()),
             writable_by_all: None,
         };
         let found = judged(&[program], &rules, &facts);
@@ -193,6 +195,7 @@ fn a_list_of_programs_is_kept_to() {
 fn programs_that_others_may_change_are_refused() {
     let open = ProgramFacts {
         path: Some("/tmp/x".into()),
+        real: Some("/tmp/x".into()),
         writable_by_all: Some("/tmp/x".into()),
     };
     let found = judged(&["/tmp/x"], &CommandRules::default(), &open);

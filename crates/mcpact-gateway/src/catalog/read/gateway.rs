@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use mcpact_engine::policy::{OnUndeclared, Profile};
-use mcpact_spec::Revision;
+use mcpact_spec::{Revision, Side};
 
 use crate::catalog::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
 use crate::catalog::expand::OnMissing;
@@ -57,7 +57,7 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
             _ => OnUndeclared::Drop,
         },
         announce_extras: fields.flag("announce_extras"),
-        require: fields.words("require"),
+        require: fields.capabilities("require", Side::Client),
         missing_variables: match fields.choice("missing_variables") {
             "keep" => OnMissing::Keep,
             _ => OnMissing::Refuse,
@@ -96,7 +96,10 @@ fn token(fields: &mut Fields<'_, '_>) -> Option<Secret> {
     let text = fields.text("token")?;
     let value = text.filled.value();
     if value.len() < SHORTEST_TOKEN || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-        let problem = fields.findings.error(text.span, "this token is too weak");
+        let at = fields
+            .member("token")
+            .map_or(text.span, |member| member.key_span);
+        let problem = fields.findings.error(at, "this token is too weak");
         problem.remedy(format!(
             "a token has at least {SHORTEST_TOKEN} visible ASCII characters; `openssl rand -hex 32` makes one"
         ));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use http::Uri;
 use mcpact_engine::client::EraMode;
-use mcpact_spec::Revision;
+use mcpact_spec::{Revision, Side};
 use mcpact_transport::http::client::StaticHeaders;
 
 use super::environment;
@@ -57,8 +57,8 @@ pub(super) fn read(
             hidden: fields.words("hidden_tools"),
         },
         era: era(fields.choice("era")),
-        require: fields.words("require"),
-        declare: fields.words("declare"),
+        require: fields.capabilities("require", Side::Server),
+        declare: fields.capabilities("declare", Side::Client),
         run: run_settings(&mut fields),
         launch: launch?,
     };
@@ -85,6 +85,10 @@ fn launch(
             let problem = fields.findings.error(span, message);
             problem.remedy("say which program to start, such as `command = \"npx\"`, or which address to ask, such as `url = \"https://tickets.example/mcp\"`");
         }
+        // What else is wrong with it is told all the same.
+        fields.texts("args");
+        fields.text_table("env");
+        fields.text_table("headers");
         return None;
     };
     for stray in LAUNCHES.iter().flat_map(|(_, keys)| *keys) {
@@ -113,12 +117,17 @@ fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<CommandLa
     let env = environment::read(ground.machine, fields);
     let cwd = cwd(ground, fields);
     let program = fields.text("command")?;
+    let mut chosen = program.filled.clone();
     if let Some(machine) = ground.machine {
         let facts = machine.program(program.filled.value());
         policy::judge(&program, &args, ground.rules, &facts, fields.findings);
+        if let Some(path) = facts.path.filter(|_| !ground.rules.allow.is_empty()) {
+            // The one that was judged is started, whatever `PATH` the server is given.
+            chosen = Filled::new(path, program.filled.written());
+        }
     }
     Some(CommandLaunch {
-        program: program.filled.clone(),
+        program: chosen,
         args: args.into_iter().map(|text| text.filled.clone()).collect(),
         env,
         cwd,
@@ -142,8 +151,11 @@ fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
     // Variables that stay as they are written can be anything.
     let is_open = text.filled.value().contains("${");
     if let Some(fault) = url_fault(text.filled.value()).filter(|_| !is_open) {
-        let message = format!("`{}` {fault}", text.filled);
-        let problem = fields.findings.error(text.span, message);
+        // What is no address may hold anything, so it is not shown.
+        let at = fields
+            .member("url")
+            .map_or(text.span, |member| member.key_span);
+        let problem = fields.findings.error(at, format!("`url` {fault}"));
         problem.remedy("an address such as `https://tickets.example/mcp` is needed");
     }
     Some(UrlLaunch {

@@ -31,6 +31,7 @@ impl Surroundings for Machine {
     fn program(&self, program: &str) -> ProgramFacts {
         ProgramFacts {
             path: Some(format!("/usr/bin/{program}")),
+            real: Some(format!("/usr/bin/{program}")),
             writable_by_all: None,
         }
     }
@@ -167,7 +168,7 @@ fn contradictions_are_found() {
             "command = \"a\"\nurl = \"http://a/\"",
             "has both `command` and `url`",
         ),
-        ("url = \"a b\"", "`a b` is no address"),
+        ("url = \"a b\"", "`url` is no address"),
         ("url = \"ftp://a/\"", "does not start with `http://`"),
         ("url = \"http:///x\"", "no address"),
         ("url = \"http://u:p@a/\"", "has a password in it"),

@@ -1,0 +1,67 @@
+//! The arguments of the commands that work on configs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+pub(super) const CHECK_EXAMPLES: &str = "\
+Examples:
+  mcpact check
+      the nearest `mcpact.toml` or `.mcp.json`
+  mcpact check ~/.cursor/mcp.json
+      the config of another client, as it is
+  mcpact check --strict --json prod.toml
+      warnings count as well; for machines
+
+Exit codes: 0 ok, 2 usage or input, 7 problems found";
+
+/// The arguments of `mcpact check`.
+#[derive(Debug, Args)]
+pub(crate) struct Check {
+    /// The config, of mcpact or of any other client; without it the nearest one
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Count warnings as problems, too
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Print JSON for machines instead of text for people
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+pub(super) const SCHEMA_EXAMPLES: &str = "\
+Examples:
+  mcpact schema > mcpact.schema.json
+      then name it in the config: `\"$schema\" = \"./mcpact.schema.json\"`";
+
+pub(super) const IMPORT_EXAMPLES: &str = "\
+Examples:
+  mcpact import
+      whatever any client has configured, into `mcpact.toml`
+  mcpact import cursor claude-code
+      from these two; the first that has a name keeps it
+  mcpact import settings.json --output -
+      from a file, to standard output
+
+Names of variables stay names. Values that stand in a config are taken over as they are, so the file
+that is written can be read by you alone.
+
+Exit codes: 0 ok, 2 usage or input";
+
+/// The arguments of `mcpact import`.
+#[derive(Debug, Args)]
+pub(crate) struct Import {
+    /// Clients such as `cursor` or `claude-desktop`, or files; without any, every client that is found
+    #[arg(value_name = "CLIENT|FILE")]
+    pub(crate) from: Vec<String>,
+
+    /// Where to write; `-` is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "mcpact.toml")]
+    pub(crate) output: PathBuf,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}

@@ -1,0 +1,46 @@
+//! `mcpact check`: everything that is wrong with a config.
+
+use std::path::PathBuf;
+
+use mcpact_gateway::catalog::{Severity, inspect, nearest_config};
+
+use crate::args::Check;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::report::{self, problems};
+
+pub(super) fn run(args: &Check) -> Result<Exit, CliError> {
+    let file = match &args.file {
+        Some(file) => file.clone(),
+        None => nearest()?,
+    };
+    let (source, reading) = inspect(&file)?;
+    let checked = problems::Checked {
+        source: &source,
+        reading: &reading,
+    };
+    report::print(&if args.json {
+        problems::json(&checked)
+    } else {
+        problems::text(&checked)
+    })?;
+    let limit = if args.strict {
+        Severity::Warning
+    } else {
+        Severity::Error
+    };
+    let worst = reading
+        .problems
+        .iter()
+        .map(|problem| problem.severity)
+        .max();
+    Ok(match worst {
+        Some(worst) if worst >= limit => Exit::Problems,
+        Some(_) | None => Exit::Ok,
+    })
+}
+
+fn nearest() -> Result<PathBuf, CliError> {
+    let here = std::env::current_dir().map_err(CliError::Here)?;
+    nearest_config(&here).ok_or(CliError::NoConfig)
+}

@@ -1,0 +1,115 @@
+//! `mcpact import`: what other clients have configured, as a config of mcpact.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use mcpact_gateway::catalog::import::{CLIENTS, Client, Import};
+use mcpact_gateway::catalog::{Machine, read_source};
+
+use crate::args::Import as Args;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::report::{self, problems};
+
+pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
+    let is_stdout = args.output.as_os_str() == "-";
+    if !is_stdout && !args.force && args.output.exists() {
+        return Err(CliError::OutputExists(args.output.clone()));
+    }
+    let here = std::env::current_dir().map_err(CliError::Here)?;
+    let machine = Machine::at(here.clone());
+    let mut import = Import::default();
+    for path in files(&args.from, &here)? {
+        import.add(read_source(&path)?, &machine);
+    }
+    for (source, found) in &import.reports {
+        report::aside(&problems::list(source, found));
+    }
+    if import.servers.is_empty() {
+        return Err(CliError::NothingToImport);
+    }
+    if is_stdout {
+        report::print(&import.text)?;
+    } else {
+        write(&args.output, &import.text).map_err(|source| CliError::Write {
+            path: args.output.clone(),
+            source,
+        })?;
+        let shown = args.output.display();
+        let count = import.servers.len();
+        let names = import.servers.join(", ");
+        report::print(&format!("{shown}: {count} servers: {names}\n"))?;
+        report::hint(&format!(
+            "see what they start, and what is missing: `mcpact check {shown}`"
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The files that clients and paths stand for; of a client only those that are there.
+fn files(from: &[String], here: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let home = std::env::home_dir().unwrap_or_else(|| here.to_owned());
+    let of = |client: &Client| {
+        let paths = client.paths(&home, here).into_iter();
+        paths.filter(|path| path.is_file()).collect::<Vec<_>>()
+    };
+    if from.is_empty() {
+        return Ok(CLIENTS.iter().flat_map(of).collect());
+    }
+    let mut files = Vec::new();
+    for given in from {
+        match Client::named(given) {
+            Some(client) => {
+                let found = of(client);
+                if found.is_empty() {
+                    return Err(CliError::ClientWithoutConfig {
+                        client: client.name,
+                        looked: client.paths(&home, here),
+                    });
+                }
+                files.extend(found);
+            }
+            None if !given.contains(['.', '/', '\\']) => {
+                return Err(CliError::UnknownClient {
+                    given: given.clone(),
+                });
+            }
+            None => files.push(PathBuf::from(given)),
+        }
+    }
+    Ok(files)
+}
+
+/// Writes a file in one go, for nobody else to read: a reader sees the old one or the new one.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    let written = private(&beside).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    let moved = written.and_then(|()| std::fs::rename(&beside, path));
+    if moved.is_err() {
+        // What is half written is of no use to anybody.
+        let _ = std::fs::remove_file(&beside);
+    }
+    moved
+}
+
+fn private(path: &Path) -> std::io::Result<File> {
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    options.open(path)
+}

@@ -1,0 +1,323 @@
+//! What is wrong with a config, with the line that is meant.
+//!
+//! Configs hold secrets, so of a line only the key, the place that is meant and the fact that there is
+//! more are shown.
+
+use mcpact_gateway::catalog::{Catalog, Launch, Problem, Reading, ServerConfig, Severity, Source};
+use serde::Serialize;
+
+use super::page::{length, printable, widest};
+use super::style::{Colour, Tone};
+
+/// A config and what reading it brought.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checked<'c> {
+    pub(crate) source: &'c Source,
+    pub(crate) reading: &'c Reading,
+}
+
+/// Everything, for people: the problems, then the servers, then a summary.
+pub(crate) fn text(checked: &Checked<'_>) -> String {
+    let colour = Colour::for_stream(&std::io::stdout());
+    let mut text = String::new();
+    for problem in &checked.reading.problems {
+        text.push_str(&one(problem, checked.source, colour));
+        text.push('\n');
+    }
+    if let Some(catalog) = &checked.reading.catalog {
+        text.push_str(&servers(catalog, colour));
+    }
+    text.push_str(&summary(checked));
+    text
+}
+
+/// The problems alone, for standard error.
+pub(crate) fn list(source: &Source, problems: &[Problem]) -> String {
+    let colour = Colour::for_stream(&std::io::stderr());
+    let each = problems
+        .iter()
+        .map(|problem| one(problem, source, colour) + "\n");
+    each.collect()
+}
+
+fn one(problem: &Problem, source: &Source, colour: Colour) -> String {
+    let tone = match problem.severity {
+        Severity::Error => Tone::Bad,
+        Severity::Warning => Tone::Name,
+        Severity::Note => Tone::Faint,
+    };
+    let severity = colour.paint(tone, &format!("{}:", problem.severity.as_str()));
+    let place = source.place(problem.span.start);
+    let number = place.line.to_string();
+    let margin = " ".repeat(number.len());
+    let bar = colour.paint(Tone::Faint, "|");
+    let arrow = colour.paint(Tone::Faint, "-->");
+    let excerpt = excerpt(problem, source);
+    let marks = "^".repeat(length(&excerpt.meant).max(1));
+    let indent = " ".repeat(length(&excerpt.before));
+    let mut text = format!(
+        "{severity} {}\n{margin}{arrow} {}:{place}\n{margin} {bar}\n{number} {bar} {}{}{}\n{margin} {bar} {indent}{}\n",
+        printable(&problem.message),
+        printable(&source.name),
+        excerpt.before,
+        excerpt.meant,
+        excerpt.after,
+        colour.paint(tone, &marks),
+    );
+    if let Some(remedy) = &problem.remedy {
+        let help = colour.paint(Tone::Remedy, "help:");
+        text.push_str(&format!("{margin} = {help} {}\n", printable(remedy)));
+    }
+    text
+}
+
+/// A line around the place that is meant.
+#[derive(Debug, PartialEq, Eq)]
+struct Excerpt {
+    before: String,
+    meant: String,
+    after: &'static str,
+}
+
+/// What stands for text that is not shown.
+const MORE: &str = "…";
+
+fn excerpt(problem: &Problem, source: &Source) -> Excerpt {
+    let place = source.place(problem.span.start);
+    let line = source.line(place.line);
+    let start = line
+        .char_indices()
+        .nth(place.column - 1)
+        .map_or(line.len(), |(at, _)| at);
+    let (before, rest) = line.split_at(start);
+    let meant_length = problem.span.end.saturating_sub(problem.span.start);
+    let mut end = meant_length.min(rest.len());
+    while !rest.is_char_boundary(end) {
+        end += 1;
+    }
+    let (meant, after) = rest.split_at(end);
+    let is_closed = after
+        .chars()
+        .all(|c| c.is_whitespace() || "\"'],}:;".contains(c));
+    Excerpt {
+        before: printable(&key_of(before)),
+        meant: printable(meant.trim_end()),
+        after: if is_closed { "" } else { MORE },
+    }
+}
+
+/// The beginning of a line up to its first key; whatever stands behind that may be a secret.
+fn key_of(before: &str) -> String {
+    let before = before.replace('\t', " ");
+    match before.find(['=', ':']) {
+        None => before,
+        Some(at) => {
+            let (key, rest) = before.split_at(at + 1);
+            let is_plain = rest
+                .chars()
+                .all(|c| c.is_whitespace() || "[{\"'".contains(c));
+            if is_plain {
+                before
+            } else {
+                format!("{key} {MORE} ")
+            }
+        }
+    }
+}
+
+/// The servers: what each starts or reaches, untruncated, with the names of what goes with it.
+fn servers(catalog: &Catalog, colour: Colour) -> String {
+    let names = catalog.servers.keys().map(|name| name.as_str());
+    let width = widest(names) + 2;
+    let mut text = String::new();
+    for (name, server) in &catalog.servers {
+        let gap = " ".repeat(width - length(name.as_str()));
+        let painted = colour.paint(Tone::Name, name.as_str());
+        text.push_str(&format!("  {painted}{gap}{}\n", printable(&launch(server))));
+        for more in details(server) {
+            let more = colour.paint(Tone::Faint, &printable(&more));
+            text.push_str(&format!("  {}{more}\n", " ".repeat(width)));
+        }
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn launch(server: &ServerConfig) -> String {
+    match &server.launch {
+        Launch::Command(command) => {
+            let words = std::iter::once(&command.program).chain(&command.args);
+            let words: Vec<String> = words.map(|word| quoted(word.written())).collect();
+            words.join(" ")
+        }
+        Launch::Url(url) => mcpact_transport::address::shown(url.url.written()),
+        Launch::Builtin(name) => format!("built in: {name}"),
+    }
+}
+
+/// A word that cannot be taken for two.
+fn quoted(word: &str) -> String {
+    if word.is_empty() || word.contains(char::is_whitespace) {
+        format!("{word:?}")
+    } else {
+        word.to_owned()
+    }
+}
+
+fn details(server: &ServerConfig) -> Vec<String> {
+    let mut details = Vec::new();
+    let named = |what: &str, names: Vec<&str>| format!("{what} {}", names.join(", "));
+    match &server.launch {
+        Launch::Command(command) => {
+            if !command.env.is_empty() {
+                details.push(named(
+                    "with",
+                    command.env.keys().map(String::as_str).collect(),
+                ));
+            }
+            if let Some(cwd) = &command.cwd {
+                details.push(format!("in {cwd}"));
+            }
+        }
+        Launch::Url(url) => {
+            if !url.headers.is_empty() {
+                details.push(named(
+                    "with",
+                    url.headers.keys().map(String::as_str).collect(),
+                ));
+            }
+        }
+        Launch::Builtin(_) => {}
+    }
+    if !server.enabled {
+        details.push(String::from("switched off"));
+    }
+    details
+}
+
+fn summary(checked: &Checked<'_>) -> String {
+    let count = |severity| {
+        let problems = &checked.reading.problems;
+        problems
+            .iter()
+            .filter(|problem| problem.severity == severity)
+            .count()
+    };
+    let counted = [Severity::Error, Severity::Warning, Severity::Note]
+        .into_iter()
+        .filter(|severity| count(*severity) > 0)
+        .map(|severity| plural(count(severity), severity.as_str()));
+    let found: Vec<String> = counted.collect();
+    let found = if found.is_empty() {
+        String::from("no problems")
+    } else {
+        found.join(", ")
+    };
+    let name = printable(&checked.source.name);
+    match &checked.reading.catalog {
+        Some(catalog) => format!(
+            "{name}: {}, {found}\n",
+            plural(catalog.servers.len(), "server")
+        ),
+        None => format!("{name}: cannot be used, {found}\n"),
+    }
+}
+
+fn plural(count: usize, word: &str) -> String {
+    match count {
+        1 => format!("1 {word}"),
+        _ => format!("{count} {word}s"),
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'c> {
+    file: &'c str,
+    usable: bool,
+    servers: Vec<&'c str>,
+    problems: Vec<Row<'c>>,
+}
+
+#[derive(Serialize)]
+struct Row<'c> {
+    severity: &'static str,
+    line: usize,
+    column: usize,
+    message: &'c str,
+    remedy: Option<&'c str>,
+}
+
+/// Everything, for machines; every member is always there.
+pub(crate) fn json(checked: &Checked<'_>) -> String {
+    let catalog = checked.reading.catalog.as_ref();
+    let rows = checked.reading.problems.iter().map(|problem| {
+        let place = checked.source.place(problem.span.start);
+        Row {
+            severity: problem.severity.as_str(),
+            line: place.line,
+            column: place.column,
+            message: &problem.message,
+            remedy: problem.remedy.as_deref(),
+        }
+    });
+    let report = Report {
+        file: &checked.source.name,
+        usable: catalog.is_some(),
+        servers: catalog.map_or_else(Vec::new, |catalog| {
+            catalog.servers.keys().map(|name| name.as_str()).collect()
+        }),
+        problems: rows.collect(),
+    };
+    // Text and numbers only: nothing here can fail.
+    let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpact_gateway::catalog::Span;
+
+    use super::*;
+
+    fn shown(line: &str, meant: &str) -> String {
+        let source = Source::new("a", format!("\n{line}\n"));
+        let start = source.text.find(meant).unwrap();
+        let problem = Problem {
+            severity: Severity::Error,
+            span: Span::new(start, start + meant.len()),
+            message: String::new(),
+            remedy: None,
+        };
+        let excerpt = excerpt(&problem, &source);
+        format!("{}{}{}", excerpt.before, excerpt.meant, excerpt.after)
+    }
+
+    /// K5: of a line only its key and what is meant are shown.
+    #[test]
+    fn no_other_part_of_a_line_is_shown() {
+        for (line, meant, expected) in [
+            ("comand = \"npx\"", "comand", "comand…"),
+            ("era = \"modrn\"", "\"modrn\"", "era = \"modrn\""),
+            ("[servers.a]", "a", "[servers.a"),
+            (
+                "args = [\"--key\", \"hunter2\", \"&&\"]",
+                "\"&&\"",
+                "args = … \"&&\"",
+            ),
+            ("env = { K = \"hunter2\", L = 1 }", "1", "env = … 1"),
+            ("  K: hunter2", "K", "  K…"),
+            ("env: {K: hunter2, L: [1]}", "[1]", "env: … [1]"),
+            (
+                "\"K\": \"Bearer hunter2 ${NOPE}\"",
+                "${NOPE}",
+                "\"K\": … ${NOPE}",
+            ),
+            ("\"K\": \"${NOPE} hunter2\"", "${NOPE}", "\"K\": \"${NOPE}…"),
+        ] {
+            assert_eq!(shown(line, meant), expected, "{line}");
+        }
+    }
+}

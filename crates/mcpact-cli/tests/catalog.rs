@@ -1,0 +1,279 @@
+//! `mcpact check`, `mcpact import` and `mcpact schema` as a person or a script meets them: the real binary,
+//! its output, its exit code and the files that it writes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The binary in the folder with the configs, with a home of its own and the usual programs.
+fn mcpact(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+    command
+        .args(args)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", "/home/ada")
+        .stdin(Stdio::null())
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/configs"));
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    mcpact(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Everything that the caller sees, as one text.
+fn seen(output: &Output) -> String {
+    format!(
+        "exit code {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+macro_rules! snapshots {
+    ($($(#[$doc:meta])* $name:ident: $($arg:literal)*;)+) => {
+        $(
+            $(#[$doc])*
+            #[test]
+            fn $name() {
+                let seen = seen(&run(&[$($arg),*]));
+                // K5: no secret of any config is ever shown.
+                assert!(!seen.contains("hunter2"), "{seen}");
+                insta::assert_snapshot!(seen);
+            }
+        )+
+    };
+}
+
+snapshots! {
+    help_of_check: "check" "--help";
+    help_of_import: "import" "--help";
+    help_of_schema: "schema" "--help";
+    /// K1: a config without problems, and what it would start. K5: without its secrets.
+    check_of_a_good_config: "check" "good.toml";
+    /// K1: every problem at once, with file, line, column, cause and remedy. K5: without secrets.
+    check_of_a_wrong_config: "check" "wrong.toml";
+    check_as_json: "check" "--json" "wrong.toml";
+    /// K8: the config of another client, as it is.
+    check_of_another_clients_config: "check" "cursor.json";
+    check_of_broken_json: "check" "broken.json";
+    /// K4: commands that are refused.
+    check_of_dangerous_commands: "check" "dangerous.yaml";
+    check_of_a_missing_file: "check" "nope.toml";
+    check_without_a_config: "check";
+    import_to_standard_output: "import" "cursor.json" "--output" "-";
+    import_of_an_unknown_client: "import" "cursr";
+    import_of_nothing: "import";
+}
+
+#[test]
+fn a_client_that_has_nothing_says_where_was_looked() {
+    let output = run(&["import", "cursor"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = text(&output.stderr);
+    assert!(told.contains("no config of `cursor` was found"), "{told}");
+    assert!(
+        told.contains("looked for `/home/ada/.cursor/mcp.json`"),
+        "{told}"
+    );
+}
+
+/// K1: warnings fail the check only if that is wanted.
+#[test]
+fn a_strict_check_counts_warnings() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mcpact.toml");
+    std::fs::write(&file, "[servers.a]\ncommand = \"no-such-program\"\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(run(&["check", file]).status.code(), Some(0));
+    let strict = run(&["check", "--strict", file]);
+    assert_eq!(strict.status.code(), Some(7));
+    assert!(text(&strict.stdout).contains("is not found on this machine"));
+}
+
+/// K1: the nearest config is taken when none is named.
+#[test]
+fn the_nearest_config_is_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("a/b");
+    std::fs::create_dir_all(&inner).unwrap();
+    std::fs::write(
+        folder.path().join("mcpact.toml"),
+        "[servers.a]\nbuiltin = \"everything\"\n",
+    )
+    .unwrap();
+    let output = mcpact(&["check"]).current_dir(&inner).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+    assert!(text(&output.stdout).contains("1 server, no problems"));
+}
+
+/// K1: the schema is published, and what is published is what the program knows.
+#[test]
+fn the_published_schema_is_fresh() {
+    let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mcpact.schema.json");
+    let published = std::fs::read_to_string(published).unwrap();
+    let output = run(&["schema"]);
+    assert_eq!(
+        text(&output.stdout),
+        published,
+        "run `cargo run -- schema > docs/mcpact.schema.json`"
+    );
+    let schema: Value = serde_json::from_str(&published).unwrap();
+    assert_eq!(
+        schema["properties"]["servers"]["additionalProperties"]["additionalProperties"],
+        false
+    );
+}
+
+/// K10: every key is in the manual, with its default.
+#[test]
+fn every_key_is_in_the_manual() {
+    let manual = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/manual/configuration.md"
+    );
+    let manual = std::fs::read_to_string(manual).unwrap();
+    let schema: Value = serde_json::from_slice(&run(&["schema"]).stdout).unwrap();
+    let tables = [
+        "/properties/gateway",
+        "/properties/gateway/properties/commands",
+        "/properties/servers/additionalProperties",
+    ];
+    for table in tables {
+        let keys = schema.pointer(table).unwrap()["properties"]
+            .as_object()
+            .unwrap();
+        for (key, about) in keys.iter().filter(|(key, _)| *key != "commands") {
+            let default = match &about["default"] {
+                Value::Null => String::from("–"),
+                Value::Number(number) => number.as_f64().unwrap().to_string(),
+                Value::Array(_) | Value::Object(_) => String::from("none"),
+                other => other.to_string().trim_matches('"').to_owned(),
+            };
+            let default = if about["default"].is_string() {
+                format!("`{default}`")
+            } else {
+                default
+            };
+            let row = format!(
+                "| `{key}` | {default} | {} |",
+                about["description"].as_str().unwrap().replace('|', "\\|")
+            );
+            assert!(
+                manual.contains(&row),
+                "docs/manual/configuration.md has no row\n{row}"
+            );
+        }
+    }
+}
+
+fn write(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// K8: what several clients have configured becomes one config, which is private and can be checked.
+#[test]
+fn clients_are_imported_from_where_they_keep_their_configs() {
+    let home = tempfile::tempdir().unwrap();
+    let project = home.path().join("project");
+    let at = |path: &str| home.path().join(path);
+    write(
+        &at(".cursor/mcp.json"),
+        r#"{"mcpServers": {"a": {"command": "sleep"}, "b": {"command": "user"}}}"#,
+    );
+    write(
+        &at("project/.cursor/mcp.json"),
+        r#"{"mcpServers": {"b": {"command": "sleep", "args": ["2"]}}}"#,
+    );
+    write(
+        &at(".codex/config.toml"),
+        "[mcp_servers.c]\nurl = \"https://c.example/\"\nbearer_token_env_var = \"C_TOKEN\"\n",
+    );
+    write(
+        &at(".config/zed/settings.json"),
+        r#"{"context_servers": {"d": {"command": "sleep"}}}"#,
+    );
+    write(
+        &at(".config/opencode/opencode.json"),
+        r#"{"mcp": {"e": {"type": "local", "command": ["sleep", "1"], "environment": {"K": "{env:E_KEY}"}}}}"#,
+    );
+    write(
+        &at(".gemini/settings.json"),
+        r#"{"mcpServers": {"f": {"command": "sleep", "env": {"K": "$F_KEY"}}}}"#,
+    );
+    write(
+        &at(".codeium/windsurf/mcp_config.json"),
+        r#"{"mcpServers": {"g": {"serverUrl": "https://g.example/"}}}"#,
+    );
+    write(
+        &at(".config/Code/User/mcp.json"),
+        r#"{"servers": {"h": {"type": "stdio", "command": "sleep"}}}"#,
+    );
+    write(
+        &at(".config/Claude/claude_desktop_config.json"),
+        r#"{"mcpServers": {"i": {"command": "sleep"}}}"#,
+    );
+    let claude_code = format!(
+        r#"{{"mcpServers": {{"j": {{"command": "sleep"}}}}, "projects": {{"{}": {{"mcpServers": {{"k": {{"command": "sleep"}}}}}}}}}}"#,
+        project.display()
+    );
+    write(&at(".claude.json"), &claude_code);
+
+    let in_project = |args: &[&str]| {
+        mcpact(args)
+            .env("HOME", home.path())
+            .current_dir(&project)
+            .output()
+            .unwrap()
+    };
+    let output = in_project(&["import"]);
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+    let written = std::fs::read_to_string(project.join("mcpact.toml")).unwrap();
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
+        assert!(
+            written.contains(&format!("[servers.{name}]\n")),
+            "{name}: {written}"
+        );
+    }
+    for part in [
+        "args = [\"2\"]",
+        "Bearer ${C_TOKEN}",
+        "K = \"${env:E_KEY}\"",
+        "K = \"${F_KEY}\"",
+    ] {
+        assert!(written.contains(part), "{part}: {written}");
+    }
+    assert!(!written.contains("\"user\""), "{written}");
+
+    let again = in_project(&["import", "cursor"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(
+        text(&again.stderr).contains("is there already"),
+        "{}",
+        seen(&again)
+    );
+    let forced = in_project(&["import", "cursor", "--force"]);
+    assert_eq!(forced.status.code(), Some(0), "{}", seen(&forced));
+    let checked = in_project(&["check", "--json"]);
+    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    assert_eq!(checked["servers"], serde_json::json!(["a", "b"]));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(project.join("mcpact.toml"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

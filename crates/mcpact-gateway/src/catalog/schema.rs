@@ -1,0 +1,80 @@
+//! The JSON Schema of the native config, made from the table of keys.
+
+use serde_json::{Map, Value, json};
+
+use super::keys::{self, Key, Kind};
+
+/// The schema, as it is published.
+#[must_use]
+pub fn json_schema() -> String {
+    let mut schema = table(keys::ROOT);
+    schema.insert(
+        "$schema".into(),
+        json!("https://json-schema.org/draft/2020-12/schema"),
+    );
+    schema.insert("title".into(), json!("The config of mcpact"));
+    let mut text = format!("{:#}", Value::Object(schema));
+    text.push('\n');
+    text
+}
+
+fn table(keys: &[Key]) -> Map<String, Value> {
+    let properties: Map<String, Value> = keys
+        .iter()
+        .map(|key| (key.name.to_owned(), property(key)))
+        .collect();
+    let mut schema = Map::new();
+    schema.insert("type".into(), json!("object"));
+    schema.insert("properties".into(), Value::Object(properties));
+    schema.insert("additionalProperties".into(), json!(false));
+    schema
+}
+
+fn property(key: &Key) -> Value {
+    let mut schema = kind(&key.kind);
+    schema.insert("description".into(), json!(key.about));
+    Value::Object(schema)
+}
+
+fn kind(kind: &Kind) -> Map<String, Value> {
+    let value = match kind {
+        Kind::Text { default: None } => json!({"type": "string", "minLength": 1}),
+        Kind::Text {
+            default: Some(default),
+        } => json!({"type": "string", "minLength": 1, "default": default}),
+        Kind::Texts => json!({"type": "array", "items": {"type": "string"}, "default": []}),
+        Kind::TextTable => {
+            json!({"type": "object", "additionalProperties": {"type": "string"}, "default": {}})
+        }
+        Kind::Flag { default } => json!({"type": "boolean", "default": default}),
+        Kind::Count {
+            least,
+            most,
+            default,
+        } => json!({"type": "integer", "minimum": least, "maximum": most, "default": default}),
+        Kind::Seconds {
+            least,
+            most,
+            default,
+        } => json!({"type": "number", "minimum": least, "maximum": most, "default": default}),
+        Kind::Choice { of, default } => json!({"enum": of, "default": default}),
+        Kind::Choices { of } => json!({"type": "array", "items": {"enum": of}, "default": []}),
+        Kind::Table { keys } => Value::Object(table(keys)),
+        Kind::Named { keys } => named(keys),
+    };
+    match value {
+        Value::Object(schema) => schema,
+        _ => Map::new(),
+    }
+}
+
+fn named(keys: &[Key]) -> Value {
+    let mut server = table(keys);
+    let launches = ["command", "url", "builtin"].map(|key| json!({"required": [key]}));
+    server.insert("oneOf".into(), json!(launches));
+    json!({
+        "type": "object",
+        "propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,40}$"},
+        "additionalProperties": server,
+    })
+}
