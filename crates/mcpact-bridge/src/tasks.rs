@@ -1,10 +1,12 @@
 //! Tasks: a core feature of 2025-11-25, an extension of 2026-07-28, and not the same on the wire.
 //!
 //! [`Hosted`] gives clients of 2025-11-25 tasks of our own over a modern server, whether or not
-//! that server has any. [`Mapped`] gives clients of the extension the tasks of a server of
-//! 2025-11-25. [`TaskSupports`] remembers what the tools of such a server said about tasks, which
-//! the newer revision has no place for.
+//! that server has any. [`Followed`] drives a modern server's task to its end for a client that
+//! knows no tasks. [`Mapped`] gives clients of the extension the tasks of a server of 2025-11-25.
+//! [`TaskSupports`] remembers what the tools of such a server said about tasks, which the newer
+//! revision has no place for.
 
+mod followed;
 pub mod hosted;
 pub mod mapped;
 mod status;
@@ -12,7 +14,15 @@ mod support;
 #[cfg(test)]
 mod tests;
 
+use core::time::Duration;
+
+pub use followed::{Followed, Step};
 pub use hosted::Hosted;
 pub use mapped::Mapped;
 pub use status::Status;
-pub use support::{TaskSupports, Way, created_task, with_task, with_task_support};
+pub use support::{
+    TaskSupports, Way, created_task, related, wants_tasks, with_task, with_task_support,
+};
+
+/// Nobody is asked more often than this, whatever it says.
+const SHORTEST: Duration = Duration::from_millis(100);

@@ -6,6 +6,7 @@ mod caller;
 mod crossing;
 mod ear;
 mod lane;
+mod levels;
 mod listens;
 mod listing;
 mod parking;
@@ -15,6 +16,7 @@ mod pump;
 mod questions;
 mod restart;
 mod rounds;
+mod tasks;
 mod welcome;
 mod wishes;
 
@@ -46,6 +48,7 @@ pub(crate) use self::listens::farewell;
 pub(crate) use self::listing::Listing;
 use self::parking::ParkingLot;
 use self::port::{Port, Shared};
+use self::tasks::{Hosting, Mapping, ToolTasks};
 use self::welcome::Guests;
 use crate::target::Target;
 use crate::upstream::HeaderBook;
@@ -100,6 +103,7 @@ pub struct Bridge {
     modern: OnceLock<Arc<Port>>,
     guests: Mutex<Guests>,
     lot: Arc<ParkingLot>,
+    hosting: Arc<Hosting>,
     sealer: Sealer,
     clock: Clock,
     /// Closed when every connection has ended.
@@ -142,12 +146,16 @@ impl Bridge {
             book: Arc::new(HeaderBook::default()),
             ports: Mutex::default(),
             acquaintance: Acquaintance::default(),
+            tool_tasks: Arc::new(ToolTasks::default()),
+            mapping: Arc::new(Mapping::new(clock)),
         });
         shared.watch(settings.lane_idle);
         let keys = match &settings.front.seal_keys {
             Some(keys) => keys.clone(),
             None => SealKeys::random()?,
         };
+        let hosting = Arc::new(Hosting::new(clock));
+        tasks::watch(&hosting, &shared.mapping);
         let lot = Arc::new(ParkingLot::new(settings.parks, clock));
         lot.watch();
         Ok(Arc::new(Self {
@@ -156,6 +164,7 @@ impl Bridge {
             modern: OnceLock::new(),
             guests: Mutex::default(),
             lot,
+            hosting,
             sealer: Sealer::new(&keys),
             settings,
             clock,
@@ -182,6 +191,7 @@ impl Bridge {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
+        self.hosting.stop();
         drop(self);
         if let Some(mut gone) = gone {
             // Whoever is left after that is ended by force, with the runtime.

@@ -23,7 +23,7 @@ use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 
 pub(crate) use self::headers::HeaderBook;
-pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, text};
+pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, related_task, text};
 pub(crate) use self::negotiate::{Met, Wish, connect};
 
 use self::activity::{Activity, Busy};
@@ -123,7 +123,7 @@ impl Upstream {
         let id = Id::number(number);
         let text = codec::call(Some(id.as_ref()), order.name, Some(order.params));
         let kind = match &self.wire {
-            Wire::Lines(wire) => Kind::Lines(wire.call(number, order.method, text).await),
+            Wire::Lines(wire) => Kind::Lines(wire.call(number, order, text).await),
             Wire::Http(wire) => Kind::Http(Box::new(wire.call(&id, order, text, book))),
         };
         Call {

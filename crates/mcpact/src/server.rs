@@ -9,6 +9,7 @@ mod change;
 mod client_log;
 mod clock;
 mod context;
+mod date;
 mod dispatch;
 mod error;
 mod event_log;

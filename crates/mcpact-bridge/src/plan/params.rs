@@ -8,7 +8,6 @@ use mcpact_spec::{Feature, Method, Revision};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 
 use crate::shape::members::{Members, or_same};
-use crate::shape::meta::RELATED_TASK;
 use crate::shape::{ShapeError, lower_request};
 
 /// Keys of `_meta` that the protocol keeps for itself.
@@ -72,7 +71,7 @@ fn known_meta(
     }
     let both = |feature| downstream.has(feature) && upstream.has(feature);
     let crosses = |key: &str| match key {
-        RELATED_TASK => both(Feature::TasksCore),
+        meta::RELATED_TASK => both(Feature::TasksCore),
         _ => !key.starts_with(RESERVED) || both(Feature::RequestMeta),
     };
     let keys = Object::parse(raw)?;

@@ -10,8 +10,6 @@ use super::fault::ShapeError;
 use super::members::Members;
 
 const RESERVED: &str = "io.modelcontextprotocol/";
-/// Ties a message to a task of 2025-11-25.
-pub(crate) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// What a model may be told while a task of 2025-11-25 runs.
 const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
 
@@ -68,9 +66,9 @@ fn is_object(raw: &str) -> bool {
 }
 
 fn is_known(key: &str, to: Revision) -> bool {
-    let of_tasks = key == RELATED_TASK || key == IMMEDIATE_RESPONSE;
+    let of_tasks = key == meta::RELATED_TASK || key == IMMEDIATE_RESPONSE;
     if to.has(Feature::RequestMeta) {
-        key != RELATED_TASK
+        key != meta::RELATED_TASK
     } else {
         !key.starts_with(RESERVED) || (of_tasks && to.has(Feature::TasksCore))
     }

@@ -7,11 +7,14 @@ use alloc::string::String;
 
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::task_rule::TaskSupport;
-use mcpact_spec::Capability;
-use mcpact_wire::raw::{Object, elements};
+use mcpact_spec::tables::meta::RELATED_TASK;
+use mcpact_spec::{Capability, ErrorCode, Extension};
+use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::raw::{Object, ObjectWriter, elements};
 
 use crate::shape::ShapeError;
 use crate::shape::members::{Members, each_element, or_same};
+use crate::shape::meta::put;
 
 /// How a call to a server of 2025-11-25 runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,34 @@ pub fn with_task(params: &str) -> Result<String, ShapeError> {
     Ok(params.finish().unwrap_or_default())
 }
 
+/// Whether a modern server refused a call only because its client did not declare tasks.
+#[must_use]
+pub fn wants_tasks(error: &str) -> bool {
+    let inside = |raw: &str, key: &str| Some(String::from(Object::parse(raw).ok()?.get(key)?));
+    let required = ErrorBody::parse(error)
+        .filter(|body| body.code == ErrorCode::MissingClientCapability.code())
+        .and_then(|body| inside(body.data?, "requiredCapabilities"));
+    let only = required.filter(|raw| Object::parse(raw).is_ok_and(|keys| keys.len() == 1));
+    let extensions = only.and_then(|raw| inside(&raw, "extensions"));
+    extensions.is_some_and(|raw| {
+        let wanted = Object::parse(&raw).unwrap_or_default();
+        wanted.len() == 1 && wanted.get(Extension::Tasks.id()).is_some()
+    })
+}
+
+/// A question or a result that says which task of 2025-11-25 it belongs to.
+///
+/// `2025-11-25 basic/utilities/tasks#associating-task-related-messages`
+///
+/// # Errors
+/// The body is malformed.
+pub fn related(raw: &str, task: &str) -> Result<String, ShapeError> {
+    let mut body = Members::of_body(raw)?;
+    let task = ObjectWriter::new().text("taskId", task).finish();
+    put(&mut body, RELATED_TASK, &task)?;
+    Ok(or_same(body.finish(), raw).into_owned())
+}
+
 /// The id of the task that a server of 2025-11-25 made of a call; none when it made none.
 #[must_use]
 pub fn created_task(result: &str) -> Option<Cow<'_, str>> {
@@ -126,6 +157,7 @@ pub fn with_task_support(page: &str) -> Result<Cow<'_, str>, ShapeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
     use mcpact_spec::Side;
 
     const PAGE: &str = r#"{"tools":[{"name":"never"},{"name":"either","execution":{"taskSupport":"optional"}},{"name":"only","execution":{"taskSupport":"required"}},7,{}]}"#;
@@ -155,6 +187,36 @@ mod tests {
         let mut small = TaskSupports::new(1);
         small.learn(PAGE).unwrap();
         assert_eq!(small.way("only", &tasks, true), Way::Plain, "no room");
+    }
+
+    #[test]
+    fn a_refusal_for_want_of_tasks_is_told_from_others() {
+        let tasks = r#"{"io.modelcontextprotocol/tasks":{}}"#;
+        let error = |code: i32, required: &str| {
+            format!(
+                r#"{{"code":{code},"message":"m","data":{{"requiredCapabilities":{required}}}}}"#
+            )
+        };
+        let cells = [
+            (error(-32021, &format!(r#"{{"extensions":{tasks}}}"#)), true),
+            (
+                error(-32020, &format!(r#"{{"extensions":{tasks}}}"#)),
+                false,
+            ),
+            (
+                error(
+                    -32021,
+                    &format!(r#"{{"extensions":{tasks},"sampling":{{}}}}"#),
+                ),
+                false,
+            ),
+            (error(-32021, r#"{"extensions":{"x/y":{}}}"#), false),
+            (error(-32021, r#"{"elicitation":{}}"#), false),
+            (String::from(r#"{"code":-32021,"message":"m"}"#), false),
+        ];
+        for (error, expected) in cells {
+            assert_eq!(wants_tasks(&error), expected, "{error}");
+        }
     }
 
     #[test]

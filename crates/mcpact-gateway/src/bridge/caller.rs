@@ -27,6 +27,8 @@ pub(crate) struct Caller {
 #[derive(Debug)]
 pub(super) struct Introduced {
     pub(super) capabilities: String,
+    /// The same with the tasks extension, if the server has it.
+    pub(super) with_tasks: Option<String>,
     pub(super) info: String,
 }
 

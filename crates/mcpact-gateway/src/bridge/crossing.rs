@@ -1,14 +1,18 @@
 //! One request on its way to the server, and what comes back for it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use mcpact::server::backend::{Job, Reach};
+use mcpact_bridge::cursor::{self, Keeper, page_down};
 use mcpact_bridge::plan::{params_up, with_progress_token, with_reported_token};
 use mcpact_bridge::progress::Progress;
 use mcpact_bridge::shape::{ShapeError, lower_error, lower_result, raise_error, raise_result};
+use mcpact_bridge::tasks::with_task_support;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
-use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Revision, Site};
+use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision, Site};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
@@ -17,13 +21,26 @@ use mcpact_wire::scan::ScanError;
 use super::caller::Caller;
 use super::ear::Ear;
 use super::lane::Lane;
+use super::levels::Hearing;
 use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply, text};
+
+/// What is declared for a client that cannot be asked anything, and whose tasks are followed here.
+const ONLY_TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
 /// Whoever waits for an answer, and how it is told what.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) job: Job,
     pub(super) ear: Ear,
+}
+
+/// What a modern server is told about a legacy client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// What the client declared.
+    AsDeclared,
+    /// That it follows tasks, too, which the bridge does for it.
+    WithTasks,
 }
 
 /// A request between two revisions.
@@ -33,6 +50,9 @@ pub(super) struct Crossing {
     pub(super) caller: Arc<Caller>,
     pub(super) lane: Arc<Lane>,
     pub(super) progress: Progress,
+    /// Its log level at a legacy server, once it was sent.
+    pub(super) hearing: Option<Hearing>,
+    pub(super) told: Told,
 }
 
 impl Waiter {
@@ -76,9 +96,24 @@ impl Crossing {
     pub(super) fn params(&self) -> Result<String, WireError> {
         let job = &self.waiter.job;
         let raw = text(&job.params);
-        params_up(job.method, raw, self.downstream(), self.upstream())
-            .map(std::borrow::Cow::into_owned)
-            .map_err(|fault| self.malformed(&fault))
+        let params = params_up(job.method, raw, self.downstream(), self.upstream())
+            .map_err(|fault| self.malformed(&fault))?;
+        match self.cursor_keeper() {
+            Some(keeper) => {
+                cursor::params_up(&params, keeper, self.downstream()).map(Cow::into_owned)
+            }
+            None => Ok(params.into_owned()),
+        }
+    }
+
+    /// Whose cursors a list has, where the two eras differ about that.
+    fn cursor_keeper(&self) -> Option<Keeper<'_>> {
+        self.waiter.job.method.filter(|method| method.is_paged())?;
+        match (self.downstream().era(), self.upstream().era()) {
+            (Era::Modern, Era::Legacy) => Some(Keeper::Session(&self.lane.name)),
+            (Era::Legacy, Era::Modern) => Some(Keeper::Server),
+            (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => None,
+        }
     }
 
     pub(super) fn malformed(&self, fault: &ShapeError) -> WireError {
@@ -101,25 +136,57 @@ impl Crossing {
         Ok(call)
     }
 
-    async fn send_once(&self, params: &str) -> Result<Call, WireError> {
+    async fn send_once(&mut self, params: &str) -> Result<Call, WireError> {
         let job = &self.waiter.job;
         let upstream = &self.lane.upstream;
         let number = upstream.next_id();
-        let mut params = std::borrow::Cow::Borrowed(params);
+        if let Some(level) = job
+            .log_level
+            .filter(|_| self.upstream().era() == Era::Legacy)
+        {
+            let request = u64::try_from(number).unwrap_or_default();
+            self.hearing = Some(self.lane.hear(request, level).await);
+        }
+        let job = &self.waiter.job;
+        let upstream = &self.lane.upstream;
+        let mut params = Cow::Borrowed(params);
         if job.progress_token.is_some() && !self.keeps_token() {
             let ours = with_progress_token(&params, &number.to_string());
             params = ours.map_err(|fault| self.malformed(&fault))?.into();
         }
-        let stamped = stamped(&self.caller, job.reach, self.upstream(), &params);
-        if let Some(stamped) = stamped.map_err(|fault| self.malformed(&fault.into()))? {
-            params = stamped.into();
-        }
+        let params = self.stamped(&params)?;
         let order = Ordered {
             method: job.method,
             name: &job.name,
             params: &params,
         };
         Ok(upstream.call(number, order, &self.lane.book).await)
+    }
+
+    /// The parameters as this server gets them on behalf of this client.
+    pub(super) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, WireError> {
+        let reach = self.waiter.job.reach;
+        let stamped = stamped(&self.caller, reach, self.told, self.upstream(), params);
+        let stamped = stamped.map_err(|fault| self.malformed(&fault.into()))?;
+        Ok(stamped.map_or(Cow::Borrowed(params), Cow::Owned))
+    }
+
+    /// Whether the call may become a task that is followed here, which the server does not know yet.
+    pub(super) fn may_take_tasks(&self) -> bool {
+        let stamp = self.caller.stamp.as_ref();
+        self.told == Told::AsDeclared
+            && self.waiter.job.method == Some(Method::ToolsCall)
+            && stamp.is_some_and(|stamp| stamp.with_tasks.is_some())
+    }
+
+    /// Asks the server something besides, on behalf of this client.
+    pub(super) async fn aside(&self, method: Method, params: &str) -> Result<Bytes, WireError> {
+        let params = self.stamped(params)?;
+        match self.lane.request(method, &params).await {
+            Ok(Reply::Result(raw)) => Ok(raw),
+            Ok(Reply::Error(raw)) => Err(self.error(text(&raw))),
+            Err(loss) => Err(self.lost(&loss)),
+        }
     }
 
     /// Where every call has a stream of its own and the server keeps nothing between calls, nobody
@@ -174,7 +241,7 @@ impl Crossing {
             Reply::Result(raw) => {
                 let raw = text(raw);
                 if self.waiter.job.method == Some(Method::ToolsList) {
-                    self.lane.book.learn(raw);
+                    self.lane.learn_tools(raw);
                 }
                 self.result(raw)
             }
@@ -182,22 +249,40 @@ impl Crossing {
         }
     }
 
-    fn result(&self, raw: &str) -> Result<String, WireError> {
+    pub(super) fn result(&self, raw: &str) -> Result<String, WireError> {
         let (down, up) = (self.downstream(), self.upstream());
         let Some(method) = self.waiter.job.method.filter(|_| down != up) else {
             return Ok(raw.to_owned());
         };
         let shaped = match down.era() {
-            Era::Legacy => lower_result(method, raw, down),
+            Era::Legacy => {
+                lower_result(method, raw, down).and_then(|lowered| self.offering_tasks(lowered))
+            }
             Era::Modern => {
                 let info = self.lane.upstream.introduction.server_info.encode(down);
                 raise_result(method, raw, down, Some(&info))
             }
         };
-        shaped.map(std::borrow::Cow::into_owned).map_err(|fault| {
+        let paged = shaped.and_then(|shaped| match self.cursor_keeper() {
+            Some(keeper) => page_down(&shaped, keeper).map(Cow::into_owned),
+            None => Ok(shaped.into_owned()),
+        });
+        paged.map_err(|fault| {
             let text = format!("The server's result cannot be passed on: {fault}");
             wire_error(ErrorCode::InternalError.code(), text, None, down)
         })
+    }
+
+    /// Where tasks are hosted here, every tool runs as one.
+    fn offering_tasks<'r>(&self, page: Cow<'r, str>) -> Result<Cow<'r, str>, ShapeError> {
+        let job = &self.waiter.job;
+        let hosts = job.method == Some(Method::ToolsList)
+            && self.upstream().era() == Era::Modern
+            && job.pact.declares(Capability::ServerTasksToolsCall);
+        if !hosts {
+            return Ok(page);
+        }
+        Ok(Cow::Owned(with_task_support(&page)?.into_owned()))
     }
 
     pub(super) fn error(&self, raw: &str) -> WireError {
@@ -235,16 +320,22 @@ impl Crossing {
 pub(super) fn stamped(
     caller: &Caller,
     reach: Reach,
+    told: Told,
     upstream: Revision,
     params: &str,
 ) -> Result<Option<String>, ScanError> {
     let Some(stamp) = &caller.stamp else {
         return Ok(None);
     };
-    let capabilities = match reach {
-        Reach::Stream => &stamp.capabilities,
-        // Whatever the client could be asked, there is no way to ask it.
-        Reach::Answer => "{}",
+    let following = stamp.with_tasks.as_ref();
+    // Whatever the client could be asked, without a stream there is no way to ask it.
+    let capabilities = match (told, reach, following) {
+        (Told::WithTasks, Reach::Stream, Some(following)) => following,
+        (Told::WithTasks, Reach::Answer, Some(_)) => ONLY_TASKS,
+        (Told::AsDeclared, Reach::Stream, _) | (Told::WithTasks, Reach::Stream, None) => {
+            &stamp.capabilities
+        }
+        (Told::AsDeclared, Reach::Answer, _) | (Told::WithTasks, Reach::Answer, None) => "{}",
     };
     let stamp = Stamp {
         version: upstream.as_str(),

@@ -7,7 +7,7 @@ use futures_util::future::{self, Abortable};
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{Completions, Orphan};
 use mcpact_engine::server::Scope;
-use mcpact_spec::{ErrorCode, Method, Revision, Side};
+use mcpact_spec::{ErrorCode, Feature, Method, Revision, Side};
 use mcpact_wire::id::Id;
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
@@ -16,8 +16,10 @@ use tokio::task::AbortHandle;
 
 use super::audience::Audience;
 use super::ear::Ear;
-use super::port::Port;
+use super::levels::Levels;
+use super::port::{Port, Shared};
 use super::questions::{self, PATIENCE};
+use super::tasks::{Mapping, ToolTasks};
 use crate::upstream::{
     Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream, text,
 };
@@ -28,9 +30,16 @@ const COMPLETIONS: usize = 256;
 /// A connection, and who hears what belongs to no call.
 #[derive(Debug)]
 pub(super) struct Lane {
+    /// Our name for the session, which no other one ever has.
+    pub(super) session: u64,
+    /// The same, to be written down.
+    pub(super) name: Box<str>,
     pub(super) upstream: Upstream,
     pub(super) book: Arc<HeaderBook>,
     pub(super) audience: Arc<Audience>,
+    pub(super) levels: Levels,
+    tool_tasks: Arc<ToolTasks>,
+    mapping: Weak<Mapping>,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
     /// What a legacy client is being asked, by the server's ids.
@@ -60,11 +69,20 @@ impl Drop for Lane {
 }
 
 impl Lane {
-    pub(super) fn new(met: Met, book: Arc<HeaderBook>, audience: Arc<Audience>) -> Self {
+    pub(super) fn new(met: Met, shared: &Shared, audience: Arc<Audience>) -> Self {
+        let mut session = [0; 8];
+        // Without randomness a name may repeat; then a cursor is tried where it is not known.
+        let _ = getrandom::fill(&mut session);
+        let session = u64::from_ne_bytes(session);
         Self {
+            session,
+            name: format!("{session:x}").into(),
             upstream: met.upstream,
-            book,
+            book: Arc::clone(&shared.book),
             audience,
+            levels: Levels::default(),
+            tool_tasks: Arc::clone(&shared.tool_tasks),
+            mapping: Arc::downgrade(&shared.mapping),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
             asking: Mutex::default(),
@@ -74,6 +92,14 @@ impl Lane {
 
     pub(super) fn revision(&self) -> Revision {
         self.upstream.revision()
+    }
+
+    /// Takes note of a page of the server's tools.
+    pub(super) fn learn_tools(&self, page: &str) {
+        self.book.learn(page);
+        if self.revision().has(Feature::TasksCore) {
+            self.tool_tasks.learn(page);
+        }
     }
 
     /// Whether the server was told of anything that it could ask.
@@ -145,10 +171,11 @@ impl Lane {
                     };
                     match stray {
                         Stray::Note(note) => {
-                            lane.hear(&note);
+                            lane.tell_owner(&note);
                             if let Some(port) = port.upgrade() {
                                 port.tell(note.method);
                             }
+                            lane.tell_of_task(&note).await;
                             lane.changed(&note).await;
                         }
                         Stray::Ask(ask) => lane.asked(ask),
@@ -162,7 +189,27 @@ impl Lane {
         }
     }
 
-    fn hear(&self, note: &Note) {
+    /// Where a task of the server stands, for the modern clients that want to hear of it.
+    async fn tell_of_task(&self, note: &Note) {
+        match note.method {
+            Method::ToolsListChanged => self.tool_tasks.forget(),
+            Method::Cancelled => {
+                if let Some(mapping) = self.mapping.upgrade() {
+                    mapping.withdraw(self, note);
+                }
+            }
+            Method::TasksStatus => {
+                let mapping = self.mapping.upgrade();
+                let detailed = mapping.and_then(|mapping| mapping.told(self, note));
+                if let Some(detailed) = detailed {
+                    self.announce(&detailed).await;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn tell_owner(&self, note: &Note) {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
@@ -175,10 +222,16 @@ impl Lane {
         }
     }
 
-    /// A question that belongs to no call goes to the client whose session this is, if it is one's.
+    /// A question that belongs to no call goes to the task that it is for, or to the client whose
+    /// session this is, if it is one's.
     fn asked(self: &Arc<Self>, ask: Ask) {
         let lane = Arc::clone(self);
         tokio::spawn(async move {
+            if let Some(mapping) = lane.mapping.upgrade()
+                && let Some(task) = mapping.task_of(&lane, &ask)
+            {
+                return mapping.asked(&lane, &task, ask).await;
+            }
             match (lane.audience.owner(), ask.method) {
                 (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,
                 _ => {

@@ -180,7 +180,10 @@ impl Bridge {
             caller: listens.last.fetch_add(1, Ordering::Relaxed),
             id: waiter.job.id.clone(),
         };
-        let acts = listens.registry().open(key.clone(), filter, |_| false)?;
+        let owner = waiter.ear.principal().to_owned();
+        let acts = listens.registry().open(key.clone(), filter, |task| {
+            self.shared.mapping.is_told_on(&lane, task, &owner)
+        })?;
         let (end, ended) = oneshot::channel();
         let seat = Seat {
             ear: waiter.ear,
@@ -206,6 +209,16 @@ impl Lane {
         let params = text(&note.params);
         let listens = &self.audience.listens;
         let acts = listens.registry().heard(note.method, Some(params));
+        self.perform(acts).await;
+    }
+
+    /// Where a task stands, for those who listen to it.
+    pub(super) async fn announce(&self, detailed: &str) {
+        let acts = self
+            .audience
+            .listens
+            .registry()
+            .heard(Method::TasksChanged, Some(detailed));
         self.perform(acts).await;
     }
 

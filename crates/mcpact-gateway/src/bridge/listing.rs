@@ -15,7 +15,7 @@ use mcpact_wire::raw::ObjectWriter;
 use super::Bridge;
 use super::acquaintance::{Herald, Met};
 use super::caller::Caller;
-use super::crossing::{stamped, wire_error};
+use super::crossing::{Told, stamped, wire_error};
 use super::lane::Lane;
 use super::port::Shared;
 use crate::aggregate::kind::ListKind;
@@ -109,7 +109,7 @@ impl Bridge {
             let page = lane.page(caller, kind, &params).await?;
             let next = Page::parse(kind, text(&page)).and_then(|page| page.next);
             if kind == ListKind::Tools {
-                lane.book.learn(text(&page));
+                lane.learn_tools(text(&page));
             }
             pages.push(page);
             match next {
@@ -134,13 +134,13 @@ impl Lane {
     ) -> Result<Bytes, WireError> {
         let stamped = match self.revision().era() {
             Era::Legacy => None,
-            Era::Modern => Some(
-                match stamped(caller, Reach::Stream, self.revision(), params) {
-                    Ok(Some(stamped)) => stamped,
-                    // Modern clients say themselves who they are; a list is everybody's.
-                    Ok(None) | Err(_) => self.own_stamp(params),
-                },
-            ),
+            Era::Modern => {
+                let told = Told::AsDeclared;
+                let stamped = stamped(caller, Reach::Stream, told, self.revision(), params);
+                // Modern clients say themselves who they are; a list is everybody's.
+                let own = || self.own_stamp(params);
+                Some(stamped.ok().flatten().unwrap_or_else(own))
+            }
         };
         let order = Ordered {
             method: Some(kind.method()),

@@ -16,6 +16,7 @@ use mcpact_bridge::input::{
 };
 use mcpact_bridge::input::{Outcome, Round};
 use mcpact_bridge::lifecycle::canonical;
+use mcpact_bridge::tasks::Way;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
@@ -28,6 +29,7 @@ use self::keeper::{Keeper, Seat, Word};
 use super::crossing::{Crossing, wire_error};
 use super::lane::Lane;
 use super::pool::Turn;
+use super::tasks::{Begun, Started};
 use super::{Bridge, Clock};
 use crate::upstream::{Ask, Call, Event, Note, Reply, text};
 
@@ -102,6 +104,8 @@ pub(super) struct Open {
     until: Option<Instant>,
     /// Whether whoever called has been sent away to think.
     pub(super) is_parked: bool,
+    /// The task whose result the call is, where the tool runs in no other way.
+    started: Option<Started>,
     /// Kept until the call has ended.
     pub(super) _turn: Option<Turn>,
 }
@@ -124,9 +128,19 @@ impl Bridge {
 
     async fn call_and_park(self: &Arc<Self>, mut crossing: Crossing) -> Result<String, WireError> {
         let binding = binding(&crossing);
+        let way = self.way(&crossing).await;
+        if way == Way::Task {
+            return self.call_as_task(crossing).await;
+        }
         let turn = turn(&mut crossing).await?;
         let params = crossing.params()?;
-        let call = crossing.send(&params).await?;
+        let (call, started) = match way {
+            Way::Waited => match crossing.begin(&params).await? {
+                Begun::Waiting(call, started) => (call, Some(started)),
+                Begun::Answered(reply) => return crossing.finished(&reply),
+            },
+            Way::Plain | Way::Task => (crossing.send(&params).await?, None),
+        };
         let mut open = Open {
             crossing,
             call,
@@ -135,6 +149,7 @@ impl Bridge {
             gathered: Vec::new(),
             until: None,
             is_parked: false,
+            started,
             _turn: turn,
         };
         loop {
@@ -261,7 +276,12 @@ impl Open {
                 return (!gathered.is_empty()).then_some(Said::Asked(gathered));
             }
             Some(Event::Note(note)) => self.hear(&note, seats).await,
-            Some(Event::Done(reply)) => return Some(Said::Ended(Ok(reply))),
+            Some(Event::Done(reply)) => {
+                if let Some(started) = &mut self.started {
+                    started.over();
+                }
+                return Some(Said::Ended(Ok(reply)));
+            }
             Some(Event::Lost(loss)) => return Some(Said::Ended(Err(self.crossing.lost(&loss)))),
             Some(Event::Ask(ask)) => {
                 if let Some(question) = self.raised(ask).await {
@@ -339,7 +359,7 @@ async fn turn(crossing: &mut Crossing) -> Result<Option<Turn>, WireError> {
     Ok(Some(turn))
 }
 
-async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {
+pub(super) async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {
     for ServerAnswer { id, outcome } in answers {
         match outcome {
             Outcome::Result(raw) => lane.upstream.answer(&id, Ok(&raw)).await,

@@ -14,6 +14,7 @@ use super::acquaintance::Acquaintance;
 use super::audience::Audience;
 use super::lane::Lane;
 use super::restart::Restarts;
+use super::tasks::{Mapping, ToolTasks};
 use crate::error::{Trouble, UpstreamError};
 use crate::target::Target;
 use crate::upstream::{HeaderBook, Wish, connect};
@@ -39,6 +40,8 @@ pub(super) struct Shared {
     /// Every way that there is, for whoever ends idle connections.
     pub(super) ports: Mutex<Vec<Weak<Port>>>,
     pub(super) acquaintance: Acquaintance,
+    pub(super) tool_tasks: Arc<ToolTasks>,
+    pub(super) mapping: Arc<Mapping>,
 }
 
 /// Connects when somebody needs it, and again when the connection was lost.
@@ -187,8 +190,7 @@ impl Port {
                     outcome = "agreed",
                     "negotiated with the server"
                 );
-                let (book, audience) = (&self.shared.book, &self.audience);
-                Ok(Lane::new(met, Arc::clone(book), Arc::clone(audience)))
+                Ok(Lane::new(met, &self.shared, Arc::clone(&self.audience)))
             }
             Err(trouble) => {
                 if prior.is_some() {

@@ -1,6 +1,7 @@
 //! The order in which things happen to a request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpact::server::Settings;
 use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Welcome};
@@ -9,12 +10,12 @@ use mcpact_bridge::progress::Progress;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::{Era, ErrorCode, LogLevel, Method};
+use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Revision};
 use mcpact_wire::raw::Object;
 
 use super::Bridge;
 use super::caller::Caller;
-use super::crossing::{Crossing, Waiter, wire_error};
+use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
 use super::wishes::Wishing;
 use crate::upstream::text;
@@ -84,21 +85,18 @@ impl Bridge {
             caller,
             lane,
             progress: Progress::default(),
+            hearing: None,
+            told: Told::AsDeclared,
         };
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());
         let patience = self.settings.call_timeout;
         match plan(crossing.waiter.job.method, down, up) {
             Plan::Pass | Plan::Raise | Plan::Lower => {
-                let crossed = self.cross(crossing);
-                // No call is without an end, whatever the server does.
-                match tokio::time::timeout(patience, crossed).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => {
-                        let why = format!("the server did not answer within {patience:?}");
-                        Err(wire_error(ErrorCode::InternalError.code(), why, None, down))
-                    }
-                }
+                in_time(patience, down, self.cross(crossing)).await
+            }
+            Plan::Emulate(Machine::TasksExtension) => {
+                in_time(patience, down, self.about_mapped(crossing)).await
             }
             Plan::Emulate(machine) => self.emulate(machine, crossing).await,
         }
@@ -117,6 +115,9 @@ impl Bridge {
 
     async fn cross(self: &Arc<Self>, crossing: Crossing) -> Result<String, WireError> {
         let job = &crossing.waiter.job;
+        if let Some(wish) = Self::wished_task(&crossing) {
+            return self.host(crossing, &wish);
+        }
         let may_ask = job.method.is_some_and(Method::may_ask_for_input);
         match (crossing.downstream().era(), crossing.upstream().era()) {
             (Era::Legacy, Era::Modern) if may_ask => self.in_rounds(crossing).await,
@@ -163,9 +164,25 @@ impl Bridge {
                     None => Err(refused(&crossing)),
                 }
             }
+            // A request for the result waits for as long as the task is kept.
+            Machine::TasksCore => self.about_hosted(crossing).await,
             _ => Err(refused(&crossing)),
         }
     }
+}
+
+/// No call is without an end, whatever the server does.
+async fn in_time(
+    patience: Duration,
+    to: Revision,
+    serving: impl Future<Output = Result<String, WireError>>,
+) -> Result<String, WireError> {
+    tokio::time::timeout(patience, serving)
+        .await
+        .unwrap_or_else(|_| {
+            let why = format!("the server did not answer within {patience:?}");
+            Err(wire_error(ErrorCode::InternalError.code(), why, None, to))
+        })
 }
 
 /// The server has nothing like it.

@@ -1,25 +1,56 @@
 //! Legacy clients: a modern server's rounds, and a legacy server's questions.
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{self, Question, Rounds, Turn};
+use mcpact_bridge::tasks::{Status, Way, related, wants_tasks};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Bridge;
-use super::crossing::{Crossing, stamped};
+use super::crossing::{Crossing, Told};
 use super::questions::PATIENCE;
+use super::tasks::{Begun, Runner};
 use crate::upstream::{Event, Reply, text};
 
 /// How many pages of tools are read at most.
 const PAGES: usize = 100;
 
+/// Where a client is asked.
+#[derive(Clone, Copy)]
+pub(super) enum Asking<'a> {
+    /// On the stream of its call.
+    Here,
+    /// Where it waits for the result of its task.
+    InTask(&'a str, &'a Runner),
+}
+
+/// What a call of a modern server came to.
+pub(super) enum CallEnd {
+    /// An answer, in the client's words.
+    Answer(String),
+    /// The server's result that says which task it made of it.
+    Task(Bytes),
+}
+
 impl Bridge {
     /// A modern server asks by ending the call; the client sees one call with questions in it.
     pub(super) async fn in_rounds(&self, mut crossing: Crossing) -> Result<String, WireError> {
+        match self.through_rounds(&mut crossing, Asking::Here).await? {
+            CallEnd::Answer(raw) => Ok(raw),
+            CallEnd::Task(raw) => self.follow(crossing, text(&raw)).await,
+        }
+    }
+
+    pub(super) async fn through_rounds(
+        &self,
+        crossing: &mut Crossing,
+        asking: Asking<'_>,
+    ) -> Result<CallEnd, WireError> {
         let method = crossing.waiter.job.method.unwrap_or(Method::ToolsCall);
         let original = crossing.params()?;
         let mut rounds = Rounds::new(
@@ -39,17 +70,28 @@ impl Bridge {
                 Reply::Error(raw) if !has_refreshed && is_header_mismatch(text(raw)) => {
                     // BA-28: what is known about the tool may be old.
                     has_refreshed = true;
-                    self.refresh_tools(&crossing).await;
+                    let _ = self.read_tools(crossing).await;
                     continue;
                 }
-                Reply::Error(_) => return crossing.finished(&reply),
+                Reply::Error(raw) if crossing.may_take_tasks() && wants_tasks(text(raw)) => {
+                    // The tool runs only as a task, and has not run yet.
+                    crossing.told = Told::WithTasks;
+                    continue;
+                }
+                Reply::Error(_) => return crossing.finished(&reply).map(CallEnd::Answer),
                 Reply::Result(raw) => text(raw),
             };
             let mut turn = rounds.upstream(raw, self.clock.now(), &mut mint);
             loop {
                 match turn {
-                    Turn::Finish | Turn::Task => return crossing.finished(&reply),
-                    Turn::Answer(raw) => return Ok(raw),
+                    Turn::Finish => return crossing.finished(&reply).map(CallEnd::Answer),
+                    Turn::Task if crossing.told == Told::WithTasks => {
+                        let (Reply::Result(raw) | Reply::Error(raw)) = reply;
+                        return Ok(CallEnd::Task(raw));
+                    }
+                    // Nobody said that the client follows tasks.
+                    Turn::Task => return crossing.finished(&reply).map(CallEnd::Answer),
+                    Turn::Answer(raw) => return Ok(CallEnd::Answer(raw)),
                     Turn::Fail(error) => return Err(error),
                     Turn::Again => break,
                     Turn::Wait(pause) => {
@@ -57,7 +99,7 @@ impl Bridge {
                         break;
                     }
                     Turn::Ask(questions) => {
-                        turn = self.ask(&crossing, questions, &mut rounds).await;
+                        turn = self.ask(crossing, asking, questions, &mut rounds).await;
                     }
                 }
             }
@@ -65,18 +107,35 @@ impl Bridge {
     }
 
     /// Asks everything at once and hears the answers as they come.
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         crossing: &Crossing,
+        asking: Asking<'_>,
         questions: Vec<Question>,
         rounds: &mut Rounds,
     ) -> Turn {
-        let waiter = &crossing.waiter;
+        if let Asking::InTask(task, _) = asking {
+            self.hosting.waits(task, Status::InputRequired);
+        }
+        let turn = self.hear_all(crossing, asking, questions, rounds).await;
+        if let Asking::InTask(task, _) = asking {
+            self.hosting.waits(task, Status::Working);
+        }
+        turn
+    }
+
+    async fn hear_all(
+        &self,
+        crossing: &Crossing,
+        asking: Asking<'_>,
+        questions: Vec<Question>,
+        rounds: &mut Rounds,
+    ) -> Turn {
         let mut open: FuturesUnordered<_> = questions
             .into_iter()
             .map(|question| async move {
-                let asking = waiter.ear.ask(question.method, &question.params, PATIENCE);
-                (question.key, asking.await)
+                let heard = put(crossing, asking, &question).await;
+                (question.key, heard)
             })
             .collect();
         let left = rounds.deadline().since(self.clock.now());
@@ -102,34 +161,35 @@ impl Bridge {
         }
     }
 
-    /// Reads the server's tool list again, for the headers that its calls need.
-    async fn refresh_tools(&self, crossing: &Crossing) {
-        let lane = &crossing.lane;
-        let reach = crossing.waiter.job.reach;
+    /// Reads the server's tool list, for what its calls need; whether that was possible.
+    pub(super) async fn read_tools(&self, crossing: &Crossing) -> bool {
         let mut page = Some(String::from("{}"));
         for _ in 0..PAGES {
             let Some(params) = page else {
-                return;
+                break;
             };
-            let Ok(Some(params)) = stamped(&crossing.caller, reach, lane.revision(), &params)
-            else {
-                return;
+            let Ok(raw) = crossing.aside(Method::ToolsList, &params).await else {
+                return false;
             };
-            let Ok(Reply::Result(raw)) = lane.request(Method::ToolsList, &params).await else {
-                return;
-            };
-            lane.book.learn(text(&raw));
+            crossing.lane.learn_tools(text(&raw));
             let result = Object::parse(text(&raw)).unwrap_or_default();
             page = result
                 .get_str("nextCursor")
                 .map(|cursor| ObjectWriter::new().text("cursor", &cursor).finish());
         }
+        true
     }
 
     /// Between legacy peers a question is passed on as it is.
     pub(super) async fn asking_along(&self, mut crossing: Crossing) -> Result<String, WireError> {
         let params = crossing.params()?;
-        let mut call = crossing.send(&params).await?;
+        let (mut call, mut started) = match self.way(&crossing).await {
+            Way::Waited => match crossing.begin(&params).await? {
+                Begun::Waiting(call, started) => (call, Some(started)),
+                Begun::Answered(reply) => return crossing.finished(&reply),
+            },
+            Way::Plain | Way::Task => (crossing.send(&params).await?, None),
+        };
         let lane = std::sync::Arc::clone(&crossing.lane);
         let ear = crossing.waiter.ear.clone();
         let mut asked = FuturesUnordered::new();
@@ -145,6 +205,9 @@ impl Bridge {
                 }
                 Event::Done(reply) => {
                     crossing.remember(&reply);
+                    if let Some(started) = &mut started {
+                        started.over();
+                    }
                     return crossing.finished(&reply);
                 }
                 Event::Lost(loss) => return Err(crossing.lost(&loss)),
@@ -163,12 +226,27 @@ impl Bridge {
     }
 }
 
+/// Puts one question to the client.
+async fn put(crossing: &Crossing, asking: Asking<'_>, question: &Question) -> Heard {
+    let Question { method, params, .. } = question;
+    match asking {
+        Asking::Here => {
+            let ear = &crossing.waiter.ear;
+            ear.ask(*method, params, PATIENCE).await
+        }
+        Asking::InTask(task, runner) => match related(params, task) {
+            Ok(params) => runner.ask(*method, &params).await,
+            Err(_) => Heard::Lost("the question cannot be read"),
+        },
+    }
+}
+
 fn is_header_mismatch(raw: &str) -> bool {
     ErrorBody::parse(raw).is_some_and(|body| body.code == ErrorCode::HeaderMismatch.code())
 }
 
 /// An id for a URL that a user shall visit.
-fn mint() -> String {
+pub(super) fn mint() -> String {
     let mut bytes = [0_u8; 16];
     // Without randomness an id repeats, which a client notices; nothing is given away by it.
     let _ = getrandom::fill(&mut bytes);

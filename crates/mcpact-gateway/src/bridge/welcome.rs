@@ -8,12 +8,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use mcpact::server::backend::{Opening, Welcome};
-use mcpact_bridge::lifecycle::{Emulation, Introduction, client_capabilities, server_capabilities};
+use mcpact_bridge::lifecycle::{
+    Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
+};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Listening, ServerTerms};
-use mcpact_spec::{Era, Revision, Side};
+use mcpact_spec::{Era, Extension, Revision, Side};
 use mcpact_wire::envelope::Params;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
@@ -93,7 +95,7 @@ impl Bridge {
         principal: &str,
     ) -> Result<Welcome, WireError> {
         let welcome = match opening {
-            Opening::Handshake(params) => self.welcome_legacy(params).await,
+            Opening::Handshake(params) => self.welcome_legacy(params, principal).await,
             Opening::Request(params) => self.welcome_modern(params, principal).await,
         };
         welcome.map_err(|error| error.on_wire())
@@ -121,7 +123,11 @@ impl Bridge {
         Ok((port, lane))
     }
 
-    async fn welcome_legacy(&self, params: &Params<'_>) -> Result<Welcome, UpstreamError> {
+    async fn welcome_legacy(
+        &self,
+        params: &Params<'_>,
+        principal: &str,
+    ) -> Result<Welcome, UpstreamError> {
         let Ok(opening) = InitializeParams::parse(params.raw) else {
             // The engine refuses it in the right words.
             return Ok(self.bare());
@@ -143,10 +149,14 @@ impl Bridge {
             capabilities: client_capabilities(&declared, revision, upstream)
                 .raw()
                 .to_owned(),
+            with_tasks: has_tasks(&lane).then(|| {
+                let mapped = client_capabilities(&declared, revision, upstream);
+                with_tasks(&mapped).raw().to_owned()
+            }),
             info: info.encode(upstream),
         });
         Ok(Welcome {
-            terms: Arc::new(self.terms_of(&lane, revision)),
+            terms: Arc::new(self.terms_of(&lane, revision, principal)),
             state: Some(Arc::new(Caller::staying(port, stamp))),
         })
     }
@@ -174,7 +184,7 @@ impl Bridge {
             let is_legacy = lane.revision().era() == Era::Legacy;
             let pool = is_legacy.then(|| Arc::clone(&kind.pool));
             *served = Some(Served {
-                terms: Arc::new(self.terms_of(&lane, Revision::LATEST)),
+                terms: Arc::new(self.terms_of(&lane, Revision::LATEST, principal)),
                 caller: Arc::new(Caller::passing(port, pool)),
                 lane: Arc::downgrade(&lane),
             });
@@ -209,15 +219,16 @@ impl Bridge {
     }
 
     /// What a client of this revision is told about the server.
-    fn terms_of(&self, lane: &Lane, downstream: Revision) -> ServerTerms {
+    fn terms_of(&self, lane: &Lane, downstream: Revision, principal: &str) -> ServerTerms {
         let Introduction {
             server_info,
             instructions,
             capabilities,
         } = &lane.upstream.introduction;
         let emulation = Emulation {
-            tasks: false,
-            task_list: false,
+            tasks: true,
+            // Where nobody is told apart, a list would be everybody's.
+            task_list: !principal.is_empty(),
             completions: false,
         };
         let shown = server_capabilities(
@@ -232,4 +243,10 @@ impl Bridge {
         terms.instructions = instructions.as_deref().map(str::to_owned);
         terms
     }
+}
+
+/// Whether a modern server makes tasks of calls.
+fn has_tasks(lane: &Lane) -> bool {
+    let mut extensions = lane.upstream.introduction.capabilities.extensions();
+    extensions.any(|(id, _)| id == Extension::Tasks.id())
 }

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::Clock;
 use super::caller::Caller;
-use super::crossing::{Crossing, stamped, wire_error};
+use super::crossing::{Crossing, Told, stamped, wire_error};
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use crate::upstream::{Event, Ordered, text};
@@ -76,6 +76,13 @@ impl Wishing {
         self.perform(caller, acts);
     }
 
+    /// Tells the client something that belongs to no request.
+    pub(super) fn say(&self, method: Method, params: &str) {
+        if let Some(ear) = self.ear.near() {
+            ear.hint(Scope::Connection, method, params);
+        }
+    }
+
     fn perform(self: &Arc<Self>, caller: &Arc<Caller>, acts: Vec<Act>) {
         for act in acts {
             match act {
@@ -96,11 +103,7 @@ impl Wishing {
                     }
                 }
                 Act::Notify { method, params } => {
-                    let Some(ear) = self.ear.near() else {
-                        return;
-                    };
-                    let params = params.as_deref().unwrap_or("{}");
-                    ear.hint(Scope::Connection, method, params);
+                    self.say(method, params.as_deref().unwrap_or("{}"));
                 }
             }
         }
@@ -159,7 +162,9 @@ async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filt
     let params = ObjectWriter::new()
         .raw("notifications", &filter.encode())
         .finish();
-    let Ok(Some(params)) = stamped(caller, Reach::Stream, lane.revision(), &params) else {
+    let told = Told::AsDeclared;
+    let stamped = stamped(caller, Reach::Stream, told, lane.revision(), &params);
+    let Ok(Some(params)) = stamped else {
         return;
     };
     let order = Ordered {

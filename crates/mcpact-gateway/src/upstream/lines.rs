@@ -15,7 +15,8 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::mail::{Event, Loss, Mail, Note, Sorted, Stray, sort, text};
+use super::Ordered;
+use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort, text};
 
 /// How many bytes may wait to be written before callers wait, too.
 const BACKLOG: usize = 4 * 1024 * 1024;
@@ -43,6 +44,8 @@ struct Calls {
 struct Pending {
     mail: Arc<Mail>,
     method: Option<Method>,
+    /// The task whose result is asked for.
+    task: Option<Box<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -105,12 +108,7 @@ impl LinesWire {
         lock(&self.shared.calls).gone.is_some()
     }
 
-    pub(super) async fn call(
-        &self,
-        number: i64,
-        method: Option<Method>,
-        text: String,
-    ) -> LinesCall {
+    pub(super) async fn call(&self, number: i64, order: Ordered<'_>, text: String) -> LinesCall {
         let mail = Arc::<Mail>::default();
         let mut call = LinesCall {
             shared: Arc::clone(&self.shared),
@@ -126,7 +124,12 @@ impl LinesWire {
                 drop(calls);
                 return call;
             }
-            calls.pending.insert(number, Pending { mail, method });
+            let pending = Pending {
+                mail,
+                method: order.method,
+                task: result_wanted(order),
+            };
+            calls.pending.insert(number, pending);
         }
         self.send(text).await;
         call
@@ -337,7 +340,7 @@ fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
             // A legacy peer is answered whatever else is going on.
             return shared.push(codec::result(ask.id.as_ref(), "{}"));
         }
-        Sorted::Ask(ask) => match sole(shared, |method| method.may_ask_for_input()) {
+        Sorted::Ask(ask) => match owner_of_ask(&ask, shared) {
             Some(mail) => return mail.put(Event::Ask(ask)),
             None => Stray::Ask(ask),
         },
@@ -347,6 +350,25 @@ fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
     if strays.try_send(stray).is_err() {
         tracing::warn!("a message of the server that belongs to no call was dropped");
     }
+}
+
+/// The task whose result a request is for.
+fn result_wanted(order: Ordered<'_>) -> Option<Box<str>> {
+    order.method.filter(|m| *m == Method::TasksResult)?;
+    let params = Object::parse(order.params).ok()?;
+    params.get_str("taskId").map(|id| Box::from(id.as_ref()))
+}
+
+/// Whose question it is. `2025-11-25 basic/utilities/tasks#associating-task-related-messages`: one that
+/// is for a task says so, and is nobody else's.
+fn owner_of_ask(ask: &Ask, shared: &Shared) -> Option<Arc<Mail>> {
+    let Some(task) = related_task(text(&ask.params)) else {
+        return sole(shared, may_ask);
+    };
+    let calls = lock(&shared.calls);
+    let mut all = calls.pending.values();
+    let waiting = all.find(|pending| pending.task.as_deref() == Some(&*task));
+    waiting.map(|pending| Arc::clone(&pending.mail))
 }
 
 /// Whose notification it is, as far as that can be known on a connection that everybody shares.
@@ -360,21 +382,36 @@ fn owner_of_note(note: &Note, shared: &Shared) -> Option<Arc<Mail>> {
     match note.method {
         Method::Progress => by_number(params.get("progressToken")),
         // A legacy server takes a question of its own back, under its own id.
-        Method::Cancelled if shared.era == Era::Legacy => {
-            sole(shared, |method| method.may_ask_for_input())
-        }
+        Method::Cancelled if shared.era == Era::Legacy => sole(shared, may_ask),
         Method::Cancelled => by_number(
             params
                 .get("requestId")
                 .and_then(IdRef::from_token)
                 .map(IdRef::raw),
         ),
-        Method::LoggingMessage => sole(shared, |method| method != Method::SubscriptionsListen),
+        Method::LoggingMessage => sole(shared, may_log),
         _ => {
             let meta = Object::parse(params.get("_meta")?).ok()?;
             by_number(meta.get(mcpact_spec::tables::meta::SUBSCRIPTION_ID))
         }
     }
+}
+
+/// During what a legacy server may ask something.
+const fn may_ask(method: Method) -> bool {
+    method.may_ask_for_input() || matches!(method, Method::TasksResult)
+}
+
+/// What is open all the time, or asked for by ourselves, is not what a server logs about.
+const fn may_log(method: Method) -> bool {
+    !matches!(
+        method,
+        Method::SubscriptionsListen
+            | Method::LoggingSetLevel
+            | Method::TasksGet
+            | Method::TasksResult
+            | Method::TasksCancel
+    )
 }
 
 /// The only call of its kind, if there is exactly one.

@@ -7,6 +7,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use mcpact_spec::Method;
+use mcpact_spec::tables::meta;
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
@@ -124,6 +125,14 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
 /// Text that came from a message, which is UTF-8 throughout.
 pub(crate) fn text(bytes: &Bytes) -> &str {
     std::str::from_utf8(bytes).unwrap_or("{}")
+}
+
+/// The server's name for the task that a message of 2025-11-25 belongs to.
+pub(crate) fn related_task(params: &str) -> Option<String> {
+    let meta = Object::parse(params).ok()?.get("_meta")?;
+    let related = Object::parse(meta).ok()?.get(meta::RELATED_TASK)?;
+    let task = Object::parse(related).ok()?.get_str("taskId")?;
+    Some(task.into_owned())
 }
 
 /// How many notifications may wait for a call; the oldest make room, an answer is never lost.

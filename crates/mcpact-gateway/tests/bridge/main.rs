@@ -5,12 +5,17 @@
     reason = "a broken expectation is a failed test"
 )]
 
+mod calls;
+mod cursors;
 mod forgetful;
 mod headers;
 mod idle;
+mod logging;
 mod loss;
 mod matrix;
 mod middle;
 mod raw;
 mod resuming;
 mod scripted;
+mod staged;
+mod tasks;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact::client::{Client, ClientError};
+use mcpact::client::{Client, ClientBuilder, ClientError};
 use mcpact::model::{Content, CreateMessageResult, ElicitResult, Root};
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
@@ -57,7 +57,7 @@ async fn target(carrier: Carrier, revision: Revision, running: &mut Running) -> 
 }
 
 /// A client that speaks one revision only and can be asked everything.
-fn client(revision: Revision) -> mcpact::client::ClientBuilder {
+pub(crate) fn client(revision: Revision) -> ClientBuilder {
     Client::builder("pair", "1")
         .mode(EraMode::Pin(revision))
         .on_elicitation(|_| async {
@@ -77,10 +77,19 @@ pub(crate) async fn connect(
     back: Carrier,
     server_revision: Revision,
 ) -> Result<(Client, Running), ClientError> {
+    connect_as(client(client_revision), front, back, server_revision).await
+}
+
+/// This client in front of a server of a revision.
+pub(crate) async fn connect_as(
+    builder: ClientBuilder,
+    front: Carrier,
+    back: Carrier,
+    server_revision: Revision,
+) -> Result<(Client, Running), ClientError> {
     let mut running = Running::default();
     let target = target(back, server_revision, &mut running).await;
     let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
-    let builder = client(client_revision);
     let connected = match front {
         Carrier::Lines => {
             let (ours, theirs) = memory::pair();

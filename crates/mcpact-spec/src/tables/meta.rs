@@ -12,5 +12,7 @@ pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The listen request that a modern notification belongs to.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// Ties a message to a task of 2025-11-25.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The token under which the sender of a request wants progress.
 pub const PROGRESS_TOKEN: &str = "progressToken";

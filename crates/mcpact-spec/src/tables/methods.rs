@@ -265,6 +265,19 @@ impl Method {
         )
     }
 
+    /// Whether its results come in pages.
+    #[must_use]
+    pub const fn is_paged(self) -> bool {
+        matches!(
+            self,
+            Self::ToolsList
+                | Self::PromptsList
+                | Self::ResourcesList
+                | Self::ResourceTemplatesList
+                | Self::TasksList
+        )
+    }
+
     /// Whether a modern result carries cache hints.
     #[must_use]
     pub const fn is_cacheable(self) -> bool {

@@ -25,6 +25,7 @@ use super::principal::nobody;
 use crate::error::Error;
 
 pub use super::context::{Gone, Outbox};
+pub use super::date::now as date;
 pub use super::seal::Sealer;
 pub use super::session::{Heard, Job, Reach, Session};
 

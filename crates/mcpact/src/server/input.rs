@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use mcpact_bridge::shape::{lower_request, with_elicitation_id};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::refusal::Misbehaviour;
+use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -221,7 +222,7 @@ impl Context {
         for (key, question) in questions {
             let mut params = question.params().unwrap_or_else(|| json!({}));
             if let Some(task) = task {
-                params["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": task}});
+                params["_meta"] = json!({ meta::RELATED_TASK: {"taskId": task} });
             }
             let mut params = params.to_string();
             let method = question.method();

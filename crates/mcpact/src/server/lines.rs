@@ -42,6 +42,12 @@ struct Done {
     outcome: Option<Result<String, WireError>>,
 }
 
+/// A request that is being served.
+struct OpenRequest {
+    session: Arc<Session>,
+    abort: AbortHandle,
+}
+
 /// How many different terms a connection may be served on; the oldest make room.
 const TERMS: usize = 8;
 
@@ -59,7 +65,7 @@ struct Connection<B> {
     outbox: mpsc::Sender<Parcel>,
     parcels: mpsc::Receiver<Parcel>,
     running: FuturesUnordered<BoxFuture<'static, Done>>,
-    aborts: HashMap<Id, AbortHandle>,
+    open: HashMap<Id, OpenRequest>,
     is_open: bool,
 }
 
@@ -109,7 +115,7 @@ pub(super) async fn run<B: Backend>(
         outbox,
         parcels,
         running: FuturesUnordered::new(),
-        aborts: HashMap::new(),
+        open: HashMap::new(),
         is_open: true,
     };
     let mut ticks = tokio::time::interval(TICK);
@@ -188,7 +194,7 @@ impl<B: Backend> Connection<B> {
         let opening = match Opening::of(frame) {
             Some(opening @ Opening::Request(_)) => opening,
             Some(opening @ Opening::Handshake(_)) if !self.is_agreed => opening,
-            Some(Opening::Handshake(_)) | None => return Ok(Arc::clone(&self.legacy)),
+            Some(Opening::Handshake(_)) | None => return Ok(self.addressee(frame)),
         };
         let welcome = self.backend.welcome(opening, &self.principal).await?;
         let known = self
@@ -209,6 +215,20 @@ impl<B: Backend> Connection<B> {
             self.legacy = Arc::clone(&session);
         }
         Ok(session)
+    }
+
+    /// Who is meant by a message that opens nothing: a cancellation is for whoever serves the request.
+    fn addressee(&self, frame: &Frame<'_>) -> Arc<Session> {
+        let cancelled = match frame {
+            Frame::Single(Envelope::Notification(note))
+                if note.method == Method::Cancelled.as_str() =>
+            {
+                cancelled(note.params.raw)
+            }
+            _ => None,
+        };
+        let open = cancelled.and_then(|id| self.open.get(&id));
+        Arc::clone(open.map_or(&self.legacy, |open| &open.session))
     }
 
     async fn tick(&mut self) {
@@ -270,26 +290,22 @@ impl<B: Backend> Connection<B> {
         match std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
             Poll::Ready(done) => self.finish(done),
             Poll::Pending => {
-                self.aborts.insert(id, abort);
+                let session = Arc::clone(session);
+                self.open.insert(id, OpenRequest { session, abort });
                 self.running.push(future);
             }
         }
     }
 
     fn abort(&mut self, params: Option<&str>) {
-        let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
-        let id = object
-            .get("requestId")
-            .and_then(IdRef::from_token)
-            .map(IdRef::to_id);
-        if let Some(abort) = id.and_then(|id| self.aborts.remove(&id)) {
-            abort.abort();
+        if let Some(open) = cancelled(params).and_then(|id| self.open.remove(&id)) {
+            open.abort.abort();
         }
     }
 
     /// Writes an answer behind everything that its handler sent before.
     fn finish(&mut self, done: Done) {
-        self.aborts.remove(&done.id);
+        self.open.remove(&done.id);
         while let Ok(parcel) = self.parcels.try_recv() {
             self.write(parcel);
         }
@@ -329,4 +345,11 @@ impl<B: Backend> Connection<B> {
             self.finish(done);
         }
     }
+}
+
+/// The request that a cancellation is about.
+fn cancelled(params: Option<&str>) -> Option<Id> {
+    let params = Object::parse(params?).ok()?;
+    let id = params.get("requestId").and_then(IdRef::from_token)?;
+    Some(id.to_id())
 }

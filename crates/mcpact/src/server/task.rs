@@ -1,7 +1,6 @@
 //! Tasks: calls that go on after they were answered. One store serves the core feature of 2025-11-25
 //! and the extension of 2026-07-28; only the shapes on the wire differ.
 
-mod date;
 mod outcome;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,6 +18,7 @@ use tokio::sync::{Notify, oneshot};
 use self::outcome::{finish, result};
 use super::change::Changes;
 use super::context::{CallScope, Context};
+use super::date;
 use super::dispatch::text;
 use super::error::HandlerError;
 use super::input::Question;

@@ -14,13 +14,8 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::{Act, CORE, Now};
 use crate::fault::fault;
 use crate::input::{Outcome, Question};
-use crate::shape::ShapeError;
-use crate::shape::members::{Members, or_same};
-use crate::shape::meta::{RELATED_TASK, put};
 use crate::tasks::status::Status;
-
-/// Nobody is asked more often than this, whatever it says.
-const SHORTEST: Duration = Duration::from_millis(100);
+use crate::tasks::{SHORTEST, related};
 
 #[derive(Clone, Debug)]
 pub(super) struct Task {
@@ -209,12 +204,4 @@ fn refusal(why: &'static str) -> Outcome {
 fn is_error(result: &str) -> bool {
     let result = Object::parse(result).unwrap_or_default();
     result.get("isError") == Some("true")
-}
-
-/// A result that says whose it is.
-fn related(raw: &str, id: &str) -> Result<String, ShapeError> {
-    let mut result = Members::of_body(raw)?;
-    let task = ObjectWriter::new().text("taskId", id).finish();
-    put(&mut result, RELATED_TASK, &task)?;
-    Ok(or_same(result.finish(), raw).into_owned())
 }

@@ -9,14 +9,13 @@ use alloc::vec::Vec;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Kind, Method, Side, Violation};
-use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_wire::raw::Object;
 
 use super::CORE;
 use crate::fault::fault;
 use crate::input::Question;
-use crate::shape::members::Members;
-use crate::shape::meta::{RELATED_TASK, put};
 use crate::shape::{ShapeError, lower_request, with_elicitation_id};
+use crate::tasks::related;
 
 /// The questions under keys that were not seen before: a key means one question for as long as
 /// the task lives.
@@ -75,7 +74,6 @@ fn read(
     })
 }
 
-/// `2025-11-25 basic/utilities/tasks#associating-task-related-messages`
 fn lowered(
     task: &str,
     method: Method,
@@ -89,8 +87,5 @@ fn lowered(
         }
         lowered => lowered?.into_owned(),
     };
-    let mut params = Members::of_body(&named)?;
-    let related = ObjectWriter::new().text("taskId", task).finish();
-    put(&mut params, RELATED_TASK, &related)?;
-    Ok(params.finish().unwrap_or_default())
+    related(&named, task)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mcpact_bridge::shape;
 use mcpact_engine::refusal::Dialect;
+use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, ErrorCode, Method, Revision};
 use serde_json::{Value, json};
 
@@ -13,8 +14,6 @@ use crate::model::{TaskStatus, ToolResult};
 use crate::server::context::Context;
 use crate::server::error::{HandlerError, Kind};
 use crate::server::input::Question;
-
-const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// `2025-11-25 basic/utilities/tasks#result-retrieval`: waits for the end, and meanwhile carries the
 /// task's questions to the client.
@@ -47,7 +46,7 @@ fn ended(task: &TaskHandle) -> Option<Result<String, HandlerError>> {
     Some(match (&state.outcome, state.status) {
         (Some(Ok(result)), _) => {
             let mut result = result.clone();
-            result["_meta"][RELATED] = json!({"taskId": task.id});
+            result["_meta"][meta::RELATED_TASK] = json!({"taskId": task.id});
             Ok(result.to_string())
         }
         (Some(Err(error)), _) => Err(again(error)),

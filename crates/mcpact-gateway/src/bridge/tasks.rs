@@ -1,0 +1,109 @@
+//! Tasks between the eras.
+//!
+//! A client of 2025-11-25 in front of a modern server has tasks that are [hosted](Hosting) here; a
+//! modern client in front of a server of 2025-11-25 sees that server's tasks under [other
+//! names](Mapping). Whoever knows no tasks waits, and the bridge does the rest.
+
+mod following;
+mod hosting;
+mod mapping;
+mod runner;
+mod tool_tasks;
+mod waited;
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use mcpact_bridge::input::Outcome;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_wire::raw::{Object, ObjectWriter};
+
+pub(super) use self::hosting::Hosting;
+pub(super) use self::mapping::Mapping;
+pub(super) use self::runner::Runner;
+pub(super) use self::tool_tasks::ToolTasks;
+pub(super) use self::waited::{Begun, Started};
+
+use super::crossing::{Crossing, wire_error};
+use crate::upstream::{Reply, text};
+
+/// How many tasks are known at a time, in each direction, and how many of them one principal has.
+const TASKS: usize = 4096;
+const PER_OWNER: usize = 1024;
+
+/// How many questions one task may ask.
+const QUESTIONS: usize = 64;
+
+/// How long a task is kept at most.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// How often expired tasks are looked for.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// Forgets the tasks whose time is up, as long as there is anybody who has some.
+pub(super) fn watch(hosting: &Arc<Hosting>, mapping: &Arc<Mapping>) {
+    let (hosting, mapping) = (Arc::downgrade(hosting), Arc::downgrade(mapping));
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(ROUND).await;
+            let both = (Weak::upgrade(&hosting), Weak::upgrade(&mapping));
+            let (Some(hosting), Some(mapping)) = both else {
+                return;
+            };
+            hosting.expire();
+            mapping.expire();
+        }
+    });
+}
+
+/// A name that nobody can guess.
+fn new_name(to: Revision) -> Result<String, WireError> {
+    let mut random = [0_u8; 16];
+    let drawn = getrandom::fill(&mut random);
+    drawn.map_err(|_| {
+        let why = String::from("the operating system gave no random numbers");
+        wire_error(ErrorCode::InternalError.code(), why, None, to)
+    })?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Parameters that name a task.
+fn of_task(id: &str) -> String {
+    ObjectWriter::new().text("taskId", id).finish()
+}
+
+/// The task that a client means.
+fn meant(crossing: &Crossing) -> Result<String, WireError> {
+    let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
+    let id = params.get_str("taskId").map(std::borrow::Cow::into_owned);
+    id.ok_or_else(|| {
+        let why = String::from("Invalid params: `taskId` must be a string");
+        wire_error(
+            ErrorCode::InvalidParams.code(),
+            why,
+            None,
+            crossing.downstream(),
+        )
+    })
+}
+
+/// An answer of the server as the outcome of something that nobody asked for directly.
+fn outcome(reply: &Reply) -> Outcome {
+    match reply {
+        Reply::Result(raw) => Outcome::Result(text(raw).to_owned()),
+        Reply::Error(raw) => Outcome::Error(text(raw).to_owned()),
+    }
+}
+
+/// The client asks something that its revision has no word for.
+fn unknown(crossing: &Crossing) -> WireError {
+    let name = crossing.waiter.job.method.map_or("", Method::as_str);
+    let why = format!("Method not found: `{name}`");
+    wire_error(
+        ErrorCode::MethodNotFound.code(),
+        why,
+        None,
+        crossing.downstream(),
+    )
+}

@@ -1,0 +1,87 @@
+//! A modern server's task, for a legacy client that waits for its call.
+
+use mcpact_bridge::input::{Outcome, Rounds, Turn};
+use mcpact_bridge::tasks::{Followed, Step};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Method};
+
+use super::waited::Started;
+use super::{QUESTIONS, of_task};
+use crate::bridge::Bridge;
+use crate::bridge::crossing::{Crossing, wire_error};
+use crate::bridge::rounds::{Asking, mint};
+use crate::upstream::text;
+
+impl Bridge {
+    /// Looks after the task until it is over; the client sees one call with questions in it.
+    pub(in crate::bridge) async fn follow(
+        &self,
+        crossing: Crossing,
+        result: &str,
+    ) -> Result<String, WireError> {
+        let Some(mut task) = Followed::new(result, QUESTIONS) else {
+            let why = String::from("the server made a task of the call and did not say which");
+            let code = ErrorCode::InternalError.code();
+            return Err(wire_error(code, why, None, crossing.downstream()));
+        };
+        let mut started = Started::new(&crossing, task.id())?;
+        let params = of_task(task.id());
+        let mut pause = task.pause();
+        loop {
+            tokio::time::sleep(pause).await;
+            let detailed = crossing.aside(Method::TasksGet, &params).await?;
+            match task.seen(text(&detailed)) {
+                Step::Poll(after) => pause = after,
+                Step::Ask(round) => {
+                    if let Some(raw) = self.answer_task(&crossing, &params, &round).await? {
+                        return Ok(raw);
+                    }
+                    pause = task.pause();
+                }
+                Step::End(outcome) => {
+                    started.over();
+                    return match outcome {
+                        Outcome::Result(raw) => crossing.result(&raw),
+                        Outcome::Error(raw) => Err(crossing.error(&raw)),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Puts what the task asks to the client, and the answers to the task. If the call ends here for
+    /// want of an answer, its result.
+    async fn answer_task(
+        &self,
+        crossing: &Crossing,
+        params: &str,
+        round: &str,
+    ) -> Result<Option<String>, WireError> {
+        let now = self.clock.now();
+        let mut rounds = Rounds::new(
+            Method::ToolsCall,
+            crossing.waiter.job.pact.clone(),
+            crossing.upstream(),
+            self.settings.rounds,
+            now,
+        );
+        let mut turn = rounds.upstream(round, now, &mut mint);
+        loop {
+            match turn {
+                Turn::Ask(questions) => {
+                    turn = self
+                        .ask(crossing, Asking::Here, questions, &mut rounds)
+                        .await;
+                }
+                Turn::Again => {
+                    let answers = rounds.next_params(params);
+                    crossing.aside(Method::TasksUpdate, &answers).await?;
+                    return Ok(None);
+                }
+                Turn::Answer(raw) => return Ok(Some(raw)),
+                Turn::Fail(error) => return Err(error),
+                Turn::Finish | Turn::Task | Turn::Wait(_) => return Ok(None),
+            }
+        }
+    }
+}

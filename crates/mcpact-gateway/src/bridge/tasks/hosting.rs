@@ -1,0 +1,392 @@
+//! Tasks of 2025-11-25 in front of a modern server.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcpact::server::backend::{Heard, Reach, date};
+use mcpact_bridge::input::{Outcome, Question};
+use mcpact_bridge::shape::lower_answer;
+use mcpact_bridge::tasks::Status;
+use mcpact_bridge::tasks::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
+use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::raw::Object;
+use tokio::sync::oneshot;
+
+use super::runner::{Place, Runner};
+use super::{LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, unknown};
+use crate::bridge::crossing::{Crossing, Told, stamped, wire_error};
+use crate::bridge::rounds::{Asking, CallEnd, mint};
+use crate::bridge::{Bridge, Clock};
+use crate::upstream::{Reply, text};
+
+const LIMITS: HostLimits = HostLimits {
+    tasks: TASKS,
+    per_owner: PER_OWNER,
+    per_task: QUESTIONS,
+    longest: LONGEST,
+    poll: Duration::from_millis(500),
+    page: 100,
+};
+
+/// How often in a row the server may fail to say where its task stands.
+const ATTEMPTS: u32 = 5;
+
+/// The hosted tasks, who works for them and who waits for them.
+#[derive(Debug)]
+pub(in crate::bridge) struct Hosting {
+    hosted: Mutex<Hosted>,
+    runners: Mutex<HashMap<Box<str>, Arc<Runner>>>,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
+    last: AtomicU64,
+    clock: Clock,
+}
+
+/// When to look at the server's task, and what it is called.
+struct Look {
+    upstream: Box<str>,
+    after: Duration,
+}
+
+/// A request for a result, until it is answered or given up.
+struct Waiting<'a> {
+    hosting: &'a Hosting,
+    runner: Option<Arc<Runner>>,
+    waiter: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.hosting.hosted().left(self.waiter);
+        lock(&self.hosting.waiting).remove(&self.waiter);
+        if let Some(runner) = &self.runner {
+            runner.left(self.waiter);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hosting {
+    pub(in crate::bridge) fn new(clock: Clock) -> Self {
+        Self {
+            hosted: Mutex::new(Hosted::new(LIMITS)),
+            runners: Mutex::default(),
+            waiting: Mutex::default(),
+            last: AtomicU64::new(0),
+            clock,
+        }
+    }
+
+    fn hosted(&self) -> MutexGuard<'_, Hosted> {
+        lock(&self.hosted)
+    }
+
+    /// What a step of the machine leads to, at this very time.
+    fn at<T>(&self, step: impl FnOnce(&mut Hosted, Now<'_>) -> T) -> T {
+        let stamp = date();
+        let now = Now {
+            moment: self.clock.now(),
+            stamp: &stamp,
+        };
+        step(&mut self.hosted(), now)
+    }
+
+    pub(super) fn expire(self: &Arc<Self>) {
+        let acts = self.hosted().expire(self.clock.now());
+        self.perform(acts, None);
+    }
+
+    /// Nobody works for any task any more.
+    pub(in crate::bridge) fn stop(&self) {
+        for (_, runner) in lock(&self.runners).drain() {
+            runner.stop();
+        }
+    }
+
+    /// The call waits for its client, or does so no more.
+    pub(in crate::bridge) fn waits(&self, task: &str, status: Status) {
+        self.at(|hosted, now| hosted.waits(task, status, now));
+        self.tell(task);
+    }
+
+    /// Tells the client where its task stands, if it can be told.
+    fn tell(&self, task: &str) {
+        let runner = lock(&self.runners).get(task).cloned();
+        let Some(runner) = runner else {
+            return;
+        };
+        let shown = self.hosted().get(task, &runner.owner);
+        if let (Ok(shown), Some(wishing)) = (shown, runner.caller.wishing()) {
+            wishing.say(Method::TasksStatus, &shown);
+        }
+    }
+
+    /// Does what the machine wants; the server is looked after by whoever called.
+    fn perform(self: &Arc<Self>, acts: Vec<Act>, runner: Option<&Arc<Runner>>) -> Option<Look> {
+        let mut look = None;
+        for act in acts {
+            match act {
+                Act::Poll {
+                    upstream, after, ..
+                } => look = Some(Look { upstream, after }),
+                Act::Ask { task, question } => {
+                    let runner = lock(&self.runners).get(&task).cloned();
+                    if let Some(runner) = runner {
+                        self.ask(task, question, &runner);
+                    }
+                }
+                Act::Update { params } => {
+                    if let Some(runner) = runner {
+                        request_apart(runner, Method::TasksUpdate, params);
+                    }
+                }
+                Act::Cancel { task, upstream } => {
+                    let employed = lock(&self.runners).remove(&task);
+                    if let Some(runner) = employed.as_ref().or(runner) {
+                        if let Some(upstream) = upstream {
+                            request_apart(runner, Method::TasksCancel, of_task(&upstream));
+                        }
+                        // Whoever made the call cancels it by stopping.
+                        runner.stop();
+                    }
+                }
+                Act::Answer { waiter, outcome } => {
+                    if let Some(waiting) = lock(&self.waiting).remove(&waiter) {
+                        // Whoever waited may have gone.
+                        let _ = waiting.send(outcome);
+                    }
+                }
+            }
+        }
+        look
+    }
+
+    fn ask(self: &Arc<Self>, task: Box<str>, question: Question, runner: &Arc<Runner>) {
+        let (hosting, asker) = (Arc::clone(self), Arc::clone(runner));
+        let asking = tokio::spawn(async move {
+            let Question {
+                key,
+                method,
+                params,
+            } = question;
+            let answer = match asker.ask(method, &params).await {
+                Heard::Result(raw) => lower_answer(method, &raw, Revision::LATEST)
+                    .ok()
+                    .map(std::borrow::Cow::into_owned),
+                Heard::Error(_) | Heard::Lost(_) | Heard::Refused(_) => None,
+            };
+            let acts =
+                hosting.at(|hosted, now| hosted.answered(&task, &key, answer.as_deref(), now));
+            hosting.perform(acts, Some(&asker));
+        });
+        runner.employ(asking.abort_handle());
+    }
+}
+
+impl Bridge {
+    /// Whether the client wants this call to be a task: the raw `task` member.
+    pub(in crate::bridge) fn wished_task(crossing: &Crossing) -> Option<String> {
+        let job = &crossing.waiter.job;
+        let may = job.method == Some(Method::ToolsCall)
+            && crossing.upstream().era() == Era::Modern
+            && crossing.downstream().era() == Era::Legacy
+            && job.pact.declares(Capability::ServerTasksToolsCall);
+        if !may {
+            return None;
+        }
+        let params = Object::parse(text(&job.params)).ok()?;
+        params.get_present("task").map(str::to_owned)
+    }
+
+    /// Makes a task of a call, and answers before the server is even asked.
+    pub(in crate::bridge) fn host(
+        self: &Arc<Self>,
+        mut crossing: Crossing,
+        wish: &str,
+    ) -> Result<String, WireError> {
+        if Object::parse(wish).is_err() {
+            let why = String::from("Invalid params: `task` must be an object");
+            let code = ErrorCode::InvalidParams.code();
+            return Err(wire_error(code, why, None, crossing.downstream()));
+        }
+        let task = new_name(crossing.downstream())?;
+        let runner = Arc::new(Runner::new(&crossing));
+        let created = self
+            .hosting
+            .at(|hosted, now| hosted.create(&task, &runner.owner, Some(wish), now))?;
+        crossing.told = Told::WithTasks;
+        lock(&self.hosting.runners).insert(task.as_str().into(), Arc::clone(&runner));
+        let (bridge, worker) = (Arc::clone(self), Arc::clone(&runner));
+        let job = tokio::spawn(async move {
+            bridge.work(&task, crossing, &worker).await;
+            bridge.hosting.tell(&task);
+            lock(&bridge.hosting.runners).remove(task.as_str());
+        });
+        runner.employ(job.abort_handle());
+        Ok(created)
+    }
+
+    /// Makes the call, and looks after what it has become until it is over.
+    async fn work(&self, task: &str, mut crossing: Crossing, runner: &Arc<Runner>) {
+        let asking = Asking::InTask(task, runner);
+        let met = self.through_rounds(&mut crossing, asking).await;
+        let hosting = &self.hosting;
+        let mut acts = match met {
+            Ok(CallEnd::Task(raw)) => hosting.hosted().started(task, text(&raw)),
+            Ok(CallEnd::Answer(raw)) => {
+                hosting.at(|hosted, now| hosted.finished(task, Outcome::Result(raw), now))
+            }
+            Err(error) => {
+                hosting.at(|hosted, now| hosted.finished(task, Outcome::Error(error.encode()), now))
+            }
+        };
+        while let Some(Look { upstream, after }) = hosting.perform(acts, Some(runner)) {
+            acts = match self.look(&crossing, &upstream, after).await {
+                Ok(detailed) => hosting
+                    .at(|hosted, now| hosted.polled(task, &detailed, &runner.pact, now, &mut mint)),
+                Err(error) => hosting
+                    .at(|hosted, now| hosted.finished(task, Outcome::Error(error.encode()), now)),
+            };
+            hosting.tell(task);
+        }
+    }
+
+    /// Where the server's task stands; a connection that broke is opened again.
+    async fn look(
+        &self,
+        crossing: &Crossing,
+        upstream: &str,
+        after: Duration,
+    ) -> Result<String, WireError> {
+        let params = of_task(upstream);
+        let params = crossing.stamped(&params)?;
+        let mut attempt = 0;
+        loop {
+            tokio::time::sleep(after).await;
+            attempt += 1;
+            let lane = crossing.caller.lane().await;
+            let lane = lane.map_err(|error| error.on_wire());
+            let lost = match lane {
+                Ok(lane) => match lane.request(Method::TasksGet, &params).await {
+                    Ok(Reply::Result(raw)) => return Ok(text(&raw).to_owned()),
+                    Ok(Reply::Error(raw)) => return Err(crossing.error(text(&raw))),
+                    Err(loss) => crossing.lost(&loss),
+                },
+                Err(error) => error,
+            };
+            if attempt >= ATTEMPTS {
+                return Err(lost);
+            }
+        }
+    }
+
+    /// What a client of 2025-11-25 asks about its tasks.
+    pub(in crate::bridge) async fn about_hosted(
+        &self,
+        crossing: Crossing,
+    ) -> Result<String, WireError> {
+        let hosting = &self.hosting;
+        let owner = crossing.waiter.ear.principal();
+        match crossing.waiter.job.method {
+            Some(Method::TasksList) => {
+                let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
+                hosting
+                    .hosted()
+                    .list(owner, params.get_str("cursor").as_deref())
+            }
+            Some(Method::TasksGet) => hosting.hosted().get(&meant(&crossing)?, owner),
+            Some(Method::TasksCancel) => {
+                let task = meant(&crossing)?;
+                let (answer, acts) = hosting.at(|hosted, now| hosted.cancel(&task, owner, now))?;
+                hosting.tell(&task);
+                hosting.perform(acts, None);
+                Ok(answer)
+            }
+            Some(Method::TasksResult) => self.hosted_result(&crossing, &meant(&crossing)?).await,
+            Some(_) | None => Err(unknown(&crossing)),
+        }
+    }
+
+    /// Waits for the end of a task; meanwhile its client can be asked.
+    async fn hosted_result(&self, crossing: &Crossing, task: &str) -> Result<String, WireError> {
+        let hosting = &self.hosting;
+        let ear = &crossing.waiter.ear;
+        let waiter = hosting.last.fetch_add(1, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        lock(&hosting.waiting).insert(waiter, answer);
+        let runner = lock(&hosting.runners).get(task).cloned();
+        let waiting = Waiting {
+            hosting,
+            runner,
+            waiter,
+        };
+        let retrieved = hosting.hosted().result(task, ear.principal(), waiter)?;
+        let outcome = match retrieved {
+            Retrieved::Now(outcome) => outcome,
+            Retrieved::Later(acts) => {
+                if let Some(runner) = &waiting.runner {
+                    runner.arrived(Place {
+                        waiter,
+                        ear: ear.clone(),
+                    });
+                }
+                hosting.perform(acts, None);
+                match answered.await {
+                    Ok(outcome) => outcome,
+                    Err(_) => return Err(ended(crossing, "the bridge is closing")),
+                }
+            }
+        };
+        match outcome {
+            Outcome::Result(raw) => Ok(raw),
+            Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
+                Some(body) => wire_error(
+                    body.code,
+                    body.message.into_owned(),
+                    body.data.map(str::to_owned),
+                    crossing.downstream(),
+                ),
+                None => ended(crossing, &raw),
+            }),
+        }
+    }
+}
+
+fn ended(crossing: &Crossing, why: &str) -> WireError {
+    wire_error(
+        ErrorCode::InternalError.code(),
+        why.to_owned(),
+        None,
+        crossing.downstream(),
+    )
+}
+
+/// Tells a modern server something about its task, whoever waits for what.
+fn request_apart(runner: &Runner, method: Method, params: String) {
+    let caller = Arc::clone(&runner.caller);
+    tokio::spawn(async move {
+        let Ok(lane) = caller.lane().await else {
+            return;
+        };
+        let stamped = stamped(
+            &caller,
+            Reach::Stream,
+            Told::WithTasks,
+            lane.revision(),
+            &params,
+        );
+        let Ok(stamped) = stamped else {
+            return;
+        };
+        let params = stamped.as_deref().unwrap_or(&params);
+        if let Err(loss) = lane.request(method, params).await {
+            tracing::debug!(?loss, %method, "the server could not be told");
+        }
+    });
+}

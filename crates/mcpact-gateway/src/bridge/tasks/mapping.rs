@@ -1,0 +1,391 @@
+//! Tasks of a server of 2025-11-25, for modern clients.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mcpact_bridge::input::{Outcome, raise_question};
+use mcpact_bridge::tasks::created_task;
+use mcpact_bridge::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, Wanted};
+use mcpact_engine::pact::Pact;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_wire::model::error;
+use mcpact_wire::raw::Object;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::{LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, outcome, unknown};
+use crate::bridge::crossing::{Crossing, wire_error};
+use crate::bridge::lane::Lane;
+use crate::bridge::parking::answer_all;
+use crate::bridge::{Bridge, Clock};
+use crate::upstream::{Ask, Event, Note, Reply, related_task, text};
+
+const LIMITS: MapLimits = MapLimits {
+    tasks: TASKS,
+    per_owner: PER_OWNER,
+    questions: QUESTIONS,
+    longest: LONGEST,
+};
+
+/// The server's tasks under names of our own, and the sessions that they live in.
+#[derive(Debug)]
+pub(in crate::bridge) struct Mapping {
+    mapped: Mutex<Mapped>,
+    /// Those that may still change.
+    open: Mutex<HashMap<Box<str>, Open>>,
+    clock: Clock,
+}
+
+/// A task that may still change.
+#[derive(Clone, Debug)]
+struct Open {
+    lane: Arc<Lane>,
+    /// What its client can be asked.
+    pact: Arc<Pact>,
+    upstream: Box<str>,
+    result: Option<Fetching>,
+}
+
+/// A request for the result at the server.
+#[derive(Clone, Debug)]
+struct Fetching {
+    /// Closed when it has ended.
+    ended: watch::Receiver<()>,
+    job: AbortHandle,
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        for (_, open) in self.open().drain() {
+            open.stop();
+        }
+    }
+}
+
+impl Open {
+    fn stop(&self) {
+        if let Some(fetching) = &self.result {
+            fetching.job.abort();
+        }
+    }
+}
+
+impl Mapping {
+    pub(in crate::bridge) fn new(clock: Clock) -> Self {
+        Self {
+            mapped: Mutex::new(Mapped::new(LIMITS)),
+            open: Mutex::default(),
+            clock,
+        }
+    }
+
+    fn mapped(&self) -> MutexGuard<'_, Mapped> {
+        self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<Box<str>, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn expire(&self) {
+        let expired = self.mapped().expire(self.clock.now());
+        for task in expired {
+            self.close(&task);
+        }
+    }
+
+    /// Nothing will change any more: its session is not needed for it.
+    fn close(&self, task: &str) {
+        if let Some(open) = self.open().remove(task) {
+            open.stop();
+        }
+    }
+
+    /// The same, if the task is over.
+    fn tidy(&self, task: &str, owner: &str) {
+        let known = self.mapped().get(task, owner);
+        if matches!(known, Ok(Wanted::Known(_))) {
+            self.close(task);
+        }
+    }
+
+    /// Whether changes of this task can be told on streams of this session.
+    pub(in crate::bridge) fn is_told_on(&self, lane: &Lane, task: &str, owner: &str) -> bool {
+        let is_here = |open: &Open| Arc::ptr_eq(&open.lane.audience, &lane.audience);
+        self.mapped().owns(task, owner) && self.open().get(task).is_some_and(is_here)
+    }
+
+    /// The session is lost, and what ran in it.
+    fn lost(&self, lane: &Lane) {
+        let lost = self.mapped().session_lost(lane.session);
+        for task in lost {
+            self.close(&task);
+        }
+    }
+
+    /// Asks the server for the result, unless that is being done: only there does it ask what the task
+    /// waits for.
+    fn fetch(self: &Arc<Self>, task: &str) -> Option<watch::Receiver<()>> {
+        let mut all = self.open();
+        let open = all.get_mut(task)?;
+        if let Some(fetching) = &open.result {
+            return Some(fetching.ended.clone());
+        }
+        let (end, ended) = watch::channel(());
+        let fetched = fetch(Arc::downgrade(self), open.clone(), Box::from(task));
+        let job = tokio::spawn(async move {
+            fetched.await;
+            drop(end);
+        });
+        open.result = Some(Fetching {
+            ended: ended.clone(),
+            job: job.abort_handle(),
+        });
+        Some(ended)
+    }
+
+    /// Where a task stands; once it is over, with its result.
+    async fn shown(self: &Arc<Self>, task: &str, seen: Seen) -> Option<String> {
+        match seen {
+            Seen::Now(detailed) => Some(detailed),
+            Seen::NowAndOpen(detailed) => {
+                let _ = self.fetch(task);
+                Some(detailed)
+            }
+            Seen::AfterResult => {
+                let mut ended = self.fetch(task)?;
+                // It is closed, which is how it ends.
+                while ended.changed().await.is_ok() {}
+                None
+            }
+        }
+    }
+
+    /// The server said in a notification where a task stands.
+    pub(in crate::bridge) fn told(self: &Arc<Self>, lane: &Lane, note: &Note) -> Option<String> {
+        let told = self.mapped().told(lane.session, text(&note.params));
+        let (task, seen) = told.ok()??;
+        match seen {
+            Seen::Now(detailed) => Some(detailed),
+            Seen::NowAndOpen(detailed) => {
+                let _ = self.fetch(&task);
+                Some(detailed)
+            }
+            // Whoever fetches it tells.
+            Seen::AfterResult => {
+                let _ = self.fetch(&task);
+                None
+            }
+        }
+    }
+
+    /// The client's name for the task that a question of the server is for.
+    pub(in crate::bridge) fn task_of(&self, lane: &Lane, ask: &Ask) -> Option<String> {
+        let upstream = related_task(text(&ask.params))?;
+        let mapped = self.mapped();
+        mapped.named(lane.session, &upstream).map(str::to_owned)
+    }
+
+    /// The server asks something for a task: its client finds it there.
+    pub(in crate::bridge) async fn asked(&self, lane: &Lane, task: &str, ask: Ask) {
+        let pact = self.open().get(task).map(|open| Arc::clone(&open.pact));
+        let (Some(pact), Some(method)) = (pact, ask.method) else {
+            return lane.refuse(&ask).await;
+        };
+        let raised = raise_question(method, Some(text(&ask.params)), lane.revision(), &pact);
+        let refused = match raised {
+            Ok(question) => {
+                let asked = self.mapped().asked(task, ask.id.clone(), method, question);
+                asked.err()
+            }
+            Err(unasked) => Some(unasked.answer),
+        };
+        if let Some(refused) = refused {
+            lane.upstream.answer(&ask.id, Err(&refused.encode())).await;
+        }
+    }
+
+    /// The server takes a question back, if it is one of a task.
+    pub(in crate::bridge) fn withdraw(&self, lane: &Lane, note: &Note) {
+        let Some(question) = note.withdrawn_question() else {
+            return;
+        };
+        let mut mapped = self.mapped();
+        for (task, open) in self.open().iter() {
+            if open.lane.session == lane.session {
+                mapped.withdrawn(task, question.as_ref());
+            }
+        }
+    }
+}
+
+/// Asks for the result of a task, hears what it asks meanwhile, and tells how it ended.
+async fn fetch(mapping: Weak<Mapping>, open: Open, task: Box<str>) {
+    let Open { lane, upstream, .. } = open;
+    let mut call = lane.result_of(&upstream).await;
+    let ended = loop {
+        let event = call.next().await;
+        let Some(mapping) = mapping.upgrade() else {
+            return;
+        };
+        match event {
+            Event::Ask(ask) => mapping.asked(&lane, &task, ask).await,
+            Event::Note(note) => mapping.withdraw(&lane, &note),
+            Event::Done(reply) => break outcome(&reply),
+            Event::Lost(_) => {
+                let why = "the session of the server that ran the task is lost";
+                let code = ErrorCode::InternalError.code();
+                break Outcome::Error(error::encode(code, why, None));
+            }
+        }
+    };
+    let Some(mapping) = mapping.upgrade() else {
+        return;
+    };
+    let info = lane
+        .upstream
+        .introduction
+        .server_info
+        .encode(Revision::LATEST);
+    let detailed = mapping.mapped().ended(&task, &ended, Some(&info));
+    mapping.open().remove(&task);
+    if let Some(detailed) = detailed {
+        lane.announce(&detailed).await;
+    }
+}
+
+impl Bridge {
+    /// Calls a tool as a task, which the client follows.
+    pub(in crate::bridge) async fn call_as_task(
+        &self,
+        mut crossing: Crossing,
+    ) -> Result<String, WireError> {
+        let mapping = Arc::clone(&self.shared.mapping);
+        let owner = crossing.waiter.ear.principal().to_owned();
+        mapping.mapped().room(&owner)?;
+        let params = crossing.params()?;
+        let reply = crossing.send_as_task(&params).await?;
+        let made = match &reply {
+            Reply::Result(raw) => created_task(text(raw)).map(|id| (id, text(raw))),
+            Reply::Error(_) => None,
+        };
+        let Some((upstream, raw)) = made else {
+            return crossing.finished(&reply);
+        };
+        let task = new_name(crossing.downstream())?;
+        let open = Open {
+            lane: Arc::clone(&crossing.lane),
+            pact: Arc::clone(&crossing.waiter.job.pact),
+            upstream: Box::from(upstream.as_ref()),
+            result: None,
+        };
+        // The session is known before anybody can ask for it.
+        mapping.open().insert(task.as_str().into(), open);
+        let session_name = crossing.lane.session;
+        let now = self.clock.now();
+        let created = mapping
+            .mapped()
+            .created(&task, &owner, session_name, raw, now);
+        created.map_err(|fault| {
+            mapping.close(&task);
+            let why = format!("The server's task cannot be passed on: {fault}");
+            let code = ErrorCode::InternalError.code();
+            wire_error(code, why, None, crossing.downstream())
+        })
+    }
+
+    /// What a modern client asks about its tasks.
+    pub(in crate::bridge) async fn about_mapped(
+        &self,
+        crossing: Crossing,
+    ) -> Result<String, WireError> {
+        let mapping = &self.shared.mapping;
+        let task = meant(&crossing)?;
+        let owner = crossing.waiter.ear.principal();
+        match crossing.waiter.job.method {
+            Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await,
+            Some(Method::TasksUpdate) => {
+                let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
+                let responses = params.get_present("inputResponses");
+                let answers = mapping.mapped().update(&task, owner, responses)?;
+                let lane = mapping
+                    .open()
+                    .get(&*task)
+                    .map(|open| Arc::clone(&open.lane));
+                if let Some(lane) = lane {
+                    answer_all(&lane, answers).await;
+                }
+                Ok(ACKNOWLEDGED.to_owned())
+            }
+            Some(Method::TasksCancel) => {
+                let upstream = mapping.mapped().cancel(&task, owner)?;
+                if let Some(upstream) = upstream {
+                    self.cancel_mapped(&task, &upstream, owner).await;
+                }
+                Ok(ACKNOWLEDGED.to_owned())
+            }
+            Some(_) | None => Err(unknown(&crossing)),
+        }
+    }
+
+    async fn mapped_task(&self, crossing: &Crossing, task: &str) -> Result<String, WireError> {
+        let mapping = &self.shared.mapping;
+        let owner = crossing.waiter.ear.principal();
+        let upstream = match mapping.mapped().get(task, owner)? {
+            Wanted::Known(detailed) => return Ok(detailed),
+            Wanted::Ask(upstream) => upstream,
+        };
+        let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
+        if let Some(lane) = lane {
+            match lane.request(Method::TasksGet, &of_task(&upstream)).await {
+                Ok(Reply::Result(raw)) => {
+                    let seen = mapping.mapped().seen(task, text(&raw));
+                    let seen = seen.map_err(|fault| {
+                        let why = format!("The server's task cannot be passed on: {fault}");
+                        let code = ErrorCode::InternalError.code();
+                        wire_error(code, why, None, crossing.downstream())
+                    })?;
+                    if let Some(seen) = seen
+                        && let Some(shown) = mapping.shown(task, seen).await
+                    {
+                        mapping.tidy(task, owner);
+                        return Ok(shown);
+                    }
+                }
+                Ok(Reply::Error(raw)) => return Err(crossing.error(text(&raw))),
+                Err(_) => mapping.lost(&lane),
+            }
+        }
+        // It has ended meanwhile, or its time is up.
+        match mapping.mapped().get(task, owner)? {
+            Wanted::Known(detailed) => Ok(detailed),
+            Wanted::Ask(_) => Err(wire_error(
+                ErrorCode::InternalError.code(),
+                String::from("the server does not say where the task stands"),
+                None,
+                crossing.downstream(),
+            )),
+        }
+    }
+
+    /// Whatever the server says to it, the client has said what it wants.
+    async fn cancel_mapped(&self, task: &str, upstream: &str, owner: &str) {
+        let mapping = &self.shared.mapping;
+        let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
+        let Some(lane) = lane else {
+            return;
+        };
+        match lane.request(Method::TasksCancel, &of_task(upstream)).await {
+            Ok(Reply::Result(raw)) => {
+                let seen = mapping.mapped().seen(task, text(&raw));
+                if let Ok(Some(Seen::Now(detailed))) = seen {
+                    mapping.tidy(task, owner);
+                    lane.announce(&detailed).await;
+                }
+            }
+            Ok(Reply::Error(_)) => tracing::debug!("the task is over already"),
+            Err(_) => mapping.lost(&lane),
+        }
+    }
+}

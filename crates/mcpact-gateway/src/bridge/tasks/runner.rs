@@ -1,0 +1,91 @@
+//! A hosted task at work.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpact::server::backend::Heard;
+use mcpact_engine::pact::Pact;
+use mcpact_spec::Method;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use crate::bridge::caller::Caller;
+use crate::bridge::crossing::Crossing;
+use crate::bridge::ear::Ear;
+use crate::bridge::questions::PATIENCE;
+
+/// What works for one hosted task, and where its client can be asked.
+#[derive(Debug)]
+pub(in crate::bridge) struct Runner {
+    pub(super) caller: Arc<Caller>,
+    pub(super) pact: Arc<Pact>,
+    pub(super) owner: Box<str>,
+    places: watch::Sender<Vec<Place>>,
+    jobs: Mutex<Vec<AbortHandle>>,
+}
+
+/// A request for the result: a client that waits there expects to be asked.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) waiter: u64,
+    pub(super) ear: Ear,
+}
+
+impl Runner {
+    pub(super) fn new(crossing: &Crossing) -> Self {
+        Self {
+            caller: Arc::clone(&crossing.caller),
+            pact: Arc::clone(&crossing.waiter.job.pact),
+            owner: crossing.waiter.ear.principal().into(),
+            places: watch::Sender::new(Vec::new()),
+            jobs: Mutex::default(),
+        }
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers who works for the task.
+    pub(super) fn employ(&self, job: AbortHandle) {
+        let mut jobs = self.jobs();
+        jobs.retain(|job| !job.is_finished());
+        jobs.push(job);
+    }
+
+    /// Nobody works for it any more.
+    pub(super) fn stop(&self) {
+        for job in self.jobs().drain(..) {
+            job.abort();
+        }
+    }
+
+    pub(super) fn arrived(&self, place: Place) {
+        self.places.send_modify(|places| places.push(place));
+    }
+
+    pub(super) fn left(&self, waiter: u64) {
+        self.places
+            .send_modify(|places| places.retain(|place| place.waiter != waiter));
+    }
+
+    /// Asks the client, where it waits for the result. A client that goes away before it has answered
+    /// is asked again when it comes back.
+    pub(in crate::bridge) async fn ask(&self, method: Method, params: &str) -> Heard {
+        let mut places = self.places.subscribe();
+        loop {
+            let place = match places.wait_for(|places| !places.is_empty()).await {
+                Ok(places) => places.last().cloned(),
+                Err(_) => None,
+            };
+            let Some(place) = place else {
+                return Heard::Lost("nobody waits for the task");
+            };
+            let has_left =
+                |places: &Vec<Place>| !places.iter().any(|other| other.waiter == place.waiter);
+            tokio::select! {
+                heard = place.ear.ask(method, params, PATIENCE) => return heard,
+                _ = places.wait_for(has_left) => {}
+            }
+        }
+    }
+}

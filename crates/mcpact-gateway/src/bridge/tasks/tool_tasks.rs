@@ -1,0 +1,87 @@
+//! Which tools of a legacy server run as tasks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mcpact_bridge::tasks::{TaskSupports, Way};
+use mcpact_spec::{Capability, Extension, Feature, Method};
+use mcpact_wire::raw::Object;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::bridge::Bridge;
+use crate::bridge::crossing::Crossing;
+use crate::upstream::text;
+
+/// How many tools are remembered.
+const TOOLS: usize = 4096;
+
+/// What the tools said, once they were asked.
+#[derive(Debug)]
+pub(in crate::bridge) struct ToolTasks {
+    supports: Mutex<TaskSupports>,
+    is_read: AtomicBool,
+    /// Whoever holds it reads the list; the others wait for it.
+    reading: AsyncMutex<()>,
+}
+
+impl Default for ToolTasks {
+    fn default() -> Self {
+        Self {
+            supports: Mutex::new(TaskSupports::new(TOOLS)),
+            is_read: AtomicBool::new(false),
+            reading: AsyncMutex::default(),
+        }
+    }
+}
+
+impl ToolTasks {
+    fn supports(&self) -> MutexGuard<'_, TaskSupports> {
+        self.supports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a page of the list.
+    pub(in crate::bridge) fn learn(&self, page: &str) {
+        if let Err(fault) = self.supports().learn(page) {
+            tracing::debug!(%fault, "a list of tools cannot be read");
+        }
+    }
+
+    /// The list has changed: what is known may be wrong.
+    pub(in crate::bridge) fn forget(&self) {
+        self.is_read.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Bridge {
+    /// How a call to a server of 2025-11-25 runs. A client of the same revision decides itself.
+    pub(in crate::bridge) async fn way(&self, crossing: &Crossing) -> Way {
+        let job = &crossing.waiter.job;
+        let server = &crossing.lane.upstream.introduction.capabilities;
+        let is_plain = job.method != Some(Method::ToolsCall)
+            || crossing.downstream().has(Feature::TasksCore)
+            || !server.declared().has(Capability::ServerTasksToolsCall);
+        if is_plain {
+            return Way::Plain;
+        }
+        self.read_tools_once(crossing).await;
+        let params = Object::parse(text(&job.params)).unwrap_or_default();
+        let tool = params.get_str("name").unwrap_or_default();
+        let follows = job.pact.lacking(Extension::Tasks).is_none();
+        self.shared
+            .tool_tasks
+            .supports()
+            .way(&tool, server, follows)
+    }
+
+    /// A client may call a tool without having looked at the list.
+    async fn read_tools_once(&self, crossing: &Crossing) {
+        let tools = &self.shared.tool_tasks;
+        if tools.is_read.load(Ordering::Relaxed) {
+            return;
+        }
+        let _alone = tools.reading.lock().await;
+        if !tools.is_read.swap(true, Ordering::Relaxed) && !self.read_tools(crossing).await {
+            tools.forget();
+        }
+    }
+}

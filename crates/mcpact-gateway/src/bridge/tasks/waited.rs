@@ -1,0 +1,104 @@
+//! Tasks of a server that somebody waits for.
+
+use std::sync::Arc;
+
+use mcpact_bridge::tasks::{created_task, with_task};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::Method;
+
+use super::of_task;
+use crate::bridge::crossing::Crossing;
+use crate::bridge::lane::Lane;
+use crate::upstream::{Call, Event, Ordered, Reply, text};
+
+/// A server's task whose result somebody waits for: whoever stops waiting calls it off.
+#[derive(Debug)]
+pub(in crate::bridge) struct Started {
+    lane: Arc<Lane>,
+    /// What to cancel it with.
+    params: String,
+    is_over: bool,
+}
+
+impl Started {
+    pub(in crate::bridge) fn new(crossing: &Crossing, id: &str) -> Result<Self, WireError> {
+        Ok(Self {
+            lane: Arc::clone(&crossing.lane),
+            params: crossing.stamped(&of_task(id))?.into_owned(),
+            is_over: false,
+        })
+    }
+
+    /// There is nothing left to call off.
+    pub(in crate::bridge) const fn over(&mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if self.is_over || self.lane.upstream.is_gone() {
+            return;
+        }
+        let (lane, params) = (Arc::clone(&self.lane), std::mem::take(&mut self.params));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                // It may have ended already.
+                let _ = lane.request(Method::TasksCancel, &params).await;
+            });
+        }
+    }
+}
+
+/// What became of a call that was made as a task.
+pub(in crate::bridge) enum Begun {
+    /// The request for its result takes the place of the call.
+    Waiting(Call, Started),
+    /// The server made no task of it.
+    Answered(Reply),
+}
+
+impl Crossing {
+    /// Sends a call to a server of 2025-11-25 as a task; what comes back is the task, if it made one.
+    pub(super) async fn send_as_task(&mut self, params: &str) -> Result<Reply, WireError> {
+        let params = with_task(params).map_err(|fault| self.malformed(&fault))?;
+        let mut call = self.send(&params).await?;
+        loop {
+            match call.next().await {
+                Event::Note(note) => self.waiter.tell(&note, &mut self.progress).await,
+                Event::Done(reply) => return Ok(reply),
+                Event::Lost(loss) => return Err(self.lost(&loss)),
+                // There is no task yet that it could be for.
+                Event::Ask(ask) => self.lane.refuse_during(&ask, None).await,
+            }
+        }
+    }
+
+    /// Calls a tool that runs only as a task, for a client that knows no tasks.
+    pub(in crate::bridge) async fn begin(&mut self, params: &str) -> Result<Begun, WireError> {
+        let reply = self.send_as_task(params).await?;
+        let Reply::Result(raw) = &reply else {
+            return Ok(Begun::Answered(reply));
+        };
+        let Some(id) = created_task(text(raw)) else {
+            return Ok(Begun::Answered(reply));
+        };
+        let started = Started::new(self, &id)?;
+        let call = self.lane.result_of(&id).await;
+        Ok(Begun::Waiting(call, started))
+    }
+}
+
+impl Lane {
+    /// Asks a server of 2025-11-25 for the result of a task; what the task asks comes on this call.
+    pub(super) async fn result_of(&self, id: &str) -> Call {
+        let params = of_task(id);
+        let order = Ordered {
+            method: Some(Method::TasksResult),
+            name: Method::TasksResult.as_str(),
+            params: &params,
+        };
+        let number = self.upstream.next_id();
+        self.upstream.call(number, order, &self.book).await
+    }
+}

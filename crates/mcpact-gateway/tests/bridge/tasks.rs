@@ -1,0 +1,156 @@
+//! Tasks of either form in front of servers of the other, and clients that know none.
+
+use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
+use mcpact::model::{ElicitResult, TaskStatus};
+use mcpact_spec::Revision;
+use serde_json::{Map, json};
+
+use crate::middle::{Carrier, Running, client, connect_as};
+
+use Revision::{V2025_11_25, V2026_07_28};
+
+/// A client that says yes to everything.
+fn agreeing(revision: Revision) -> ClientBuilder {
+    client(revision).on_elicitation(|_| async {
+        let answers = [("confirm", json!(true)), ("name", json!("Ann"))];
+        let answers = answers.map(|(key, value)| (key.to_owned(), value));
+        Ok(ElicitResult::accept(Map::from_iter(answers)))
+    })
+}
+
+async fn each_carrier(
+    builder: impl Fn() -> ClientBuilder,
+    server: Revision,
+    check: impl AsyncFn(&Client, &str),
+) {
+    for front in Carrier::ALL {
+        for back in Carrier::ALL {
+            let what = format!("{front:?} before {server} on {back:?}");
+            let connected = connect_as(builder(), front, back, server).await;
+            let (connected, _running): (Client, Running) = connected
+                .map_err(|error| format!("{what}: {error}"))
+                .unwrap();
+            check(&connected, &what).await;
+            connected.close().await;
+        }
+    }
+}
+
+/// Runs a tool as a task and waits for it.
+async fn run(
+    client: &Client,
+    tool: &str,
+    arguments: serde_json::Value,
+) -> Result<String, ClientError> {
+    let call = client
+        .call_tool_as_task(tool, arguments, TaskOptions::new())
+        .await?;
+    let task = call.task().ok_or(tool).unwrap();
+    assert_eq!(task.status, TaskStatus::Working, "{tool}");
+    Ok(call.result().await?.all_text())
+}
+
+async fn walk(client: &Client, what: &str) {
+    let slow = json!({"seconds": 0.05});
+    let computed = run(client, "slow_compute", slow).await;
+    assert_eq!(computed.unwrap(), "Computed for 0.05 seconds.", "{what}");
+    let file = json!({"filename": "a.txt"});
+    let deleted = run(client, "confirm_delete", file).await;
+    assert_eq!(deleted.unwrap(), "Deleted a.txt.", "{what}");
+    let asked_twice = run(client, "multi_input", json!({})).await;
+    assert_eq!(asked_twice.unwrap(), "2 answers", "{what}");
+    let named = run(client, "test_tool_with_task", json!({})).await;
+    assert_eq!(named.unwrap(), "The task is done, Ann.", "{what}");
+    let failed = run(client, "failing_job", json!({})).await;
+    assert_eq!(failed.unwrap(), "The job failed.", "{what}");
+    let broken = run(client, "protocol_error_job", json!({})).await;
+    let broken = broken.unwrap_err().to_string();
+    assert!(broken.contains("The job broke."), "{what}: {broken}");
+    cancel(client, what).await;
+    unknown(client, what).await;
+}
+
+/// What was called off stays called off.
+async fn cancel(client: &Client, what: &str) {
+    let slow = json!({"seconds": 50});
+    let options = TaskOptions::new();
+    let call = client
+        .call_tool_as_task("slow_compute", slow, options)
+        .await;
+    let mut call = call.unwrap();
+    call.cancel().await.unwrap();
+    let status = call.refresh().await.unwrap().map(|task| task.status);
+    assert_eq!(status, Some(TaskStatus::Cancelled), "{what}");
+}
+
+async fn unknown(client: &Client, what: &str) {
+    let asked = client
+        .request("tasks/get", Some(r#"{"taskId":"of nobody"}"#))
+        .await;
+    let error = asked.unwrap_err();
+    assert_eq!(error.code(), Some(-32602), "{what}: {error}");
+}
+
+/// BA-22, BA-23: a client of 2025-11-25 runs tools of a modern server as tasks, with questions
+/// before and in them, and failures in its own words.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn core_tasks_in_front_of_the_extension() {
+    let builder = || agreeing(V2025_11_25);
+    each_carrier(builder, V2026_07_28, async |client, what| {
+        walk(client, what).await;
+        let tools = client.list_tools().await.unwrap();
+        let is_offered = |tool: &mcpact::model::Tool| {
+            tool.supports_tasks() == mcpact::model::TaskSupport::Optional
+        };
+        assert!(tools.iter().all(is_offered), "{what}");
+        let greeted = run(client, "greet", json!({"name": "Bob"})).await;
+        assert_eq!(
+            greeted.unwrap(),
+            "Hello, Bob!",
+            "{what}: a call that is no task"
+        );
+    })
+    .await;
+}
+
+/// BB-25: a client of the extension runs tools of a server of 2025-11-25 as tasks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_extension_in_front_of_core_tasks() {
+    let builder = || agreeing(V2026_07_28).tasks();
+    each_carrier(builder, V2025_11_25, async |client, what| {
+        walk(client, what).await;
+        let greeted = client.call_tool("greet", json!({"name": "Bob"})).await;
+        assert_eq!(greeted.unwrap().all_text(), "Hello, Bob!", "{what}");
+    })
+    .await;
+}
+
+/// BB-25: who knows no tasks calls tools that run in no other way, and waits for their result.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_without_tasks_use_tools_that_need_them() {
+    for server in [V2025_11_25, V2026_07_28] {
+        // A client of the server's own revision is told what it lacks, and by whom.
+        for revision in Revision::ALL.into_iter().filter(|r| *r != server) {
+            let builder = || agreeing(revision);
+            each_carrier(builder, server, async |client, what| {
+                let what = format!("{revision} {what}");
+                let failed = client.call_tool("failing_job", json!({})).await.unwrap();
+                assert_eq!(failed.all_text(), "The job failed.", "{what}");
+                let broken = client.call_tool("protocol_error_job", json!({})).await;
+                let broken = broken.unwrap_err().to_string();
+                assert!(broken.contains("The job broke."), "{what}: {broken}");
+                if mcpact_spec::Capability::Elicitation
+                    .presence(revision)
+                    .counts()
+                {
+                    let file = json!({"filename": "a.txt"});
+                    let deleted = client.call_tool("confirm_delete", file).await.unwrap();
+                    assert_eq!(deleted.all_text(), "Deleted a.txt.", "{what}");
+                    let asked = client.call_tool("multi_input", json!({})).await.unwrap();
+                    assert_eq!(asked.all_text(), "2 answers", "{what}");
+                }
+            })
+            .await;
+        }
+    }
+}
