@@ -37,6 +37,9 @@ pub(crate) struct Cli {
 /// One verb.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the gateway: every configured server behind one address, for any client
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(Serve),
     /// Negotiate two documents without any network and explain the result
     #[command(long_about = EXPLAIN_DETAILS, after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
@@ -71,6 +74,35 @@ pub(crate) struct GuardArgs {
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  mcpact serve
+      the servers of the nearest `mcpact.toml` or `.mcp.json`, or built-in ones to try it
+  mcpact serve --config ~/.cursor/mcp.json
+      the servers of a client's config, as it is
+  mcpact serve --stdio --config prod.toml
+      on standard input and output, for the config of a client
+
+All servers are at /mcp, one alone at /servers/NAME/mcp, those with a tag at /tags/TAG/mcp.
+
+Exit codes: 0 ok, 1 unexpected, 2 usage or config";
+
+/// The arguments of `mcpact serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Read the servers from this file instead of the nearest config
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Serve HTTP clients on this address instead of the configured one; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// Serve one client on standard input and output
+    #[arg(long, conflicts_with = "listen")]
+    pub(crate) stdio: bool,
 }
 
 const BRIDGE_EXAMPLES: &str = "\

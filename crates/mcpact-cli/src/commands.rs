@@ -9,6 +9,8 @@ mod front;
 mod guard;
 mod import;
 mod schema;
+mod serve;
+mod verdicts;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -23,6 +25,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     let told = std::env::var(log::VARIABLE).ok();
     log::begin(cli.log.as_deref(), told.as_deref(), cli.verbose)?;
     match &cli.command {
+        Command::Serve(args) => serve::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Everything(args) => everything::run(args),
         Command::Bridge(args) => bridge::run(args),

@@ -60,6 +60,9 @@ pub(crate) enum CliError {
     /// `--era` names no era and no revision.
     #[error("unknown era `{given}`")]
     Era { given: String },
+    /// What the config asks for cannot be served.
+    #[error("cannot serve the config")]
+    Gateway(#[from] mcpact_gateway::GatewayError),
     /// A server could not do its work.
     #[error("cannot serve")]
     Serve(#[source] mcpact::Error),
@@ -138,6 +141,7 @@ impl CliError {
             | Self::LogFilter { .. }
             | Self::Target { .. }
             | Self::Era { .. }
+            | Self::Gateway(_)
             | Self::Token { .. }
             | Self::Tls(_)
             | Self::Catalog(_)
@@ -205,6 +209,9 @@ impl CliError {
                     "`mcpact check FILE` shows every problem with its line",
                 )]
             }
+            Self::Gateway(_) => vec![String::from(
+                "correct the config; `mcpact check FILE` shows what else is wrong",
+            )],
             Self::NoConfig => vec![
                 String::from("name one, such as `mcpact check ~/.cursor/mcp.json`, or"),
                 String::from("make one from what other clients have configured: `mcpact import`"),

@@ -9,6 +9,7 @@ pub(crate) mod log;
 mod page;
 pub(crate) mod problems;
 mod refused;
+pub(crate) mod servers;
 mod style;
 
 use std::error::Error;

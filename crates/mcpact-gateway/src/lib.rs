@@ -11,6 +11,7 @@ mod aggregate;
 mod bridge;
 pub mod catalog;
 mod error;
+mod gateway;
 mod hub;
 mod nearest;
 mod target;
@@ -18,6 +19,7 @@ mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
 pub use error::UpstreamError;
+pub use gateway::{Gateway, GatewayError, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
 pub use nearest::nearest;
 pub use target::{Local, Target};

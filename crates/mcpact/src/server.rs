@@ -22,6 +22,7 @@ mod principal;
 mod registry;
 mod seal;
 mod session;
+pub mod site;
 mod task;
 mod tcp;
 mod uri_template;

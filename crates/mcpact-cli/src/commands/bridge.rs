@@ -1,15 +1,13 @@
 //! `mcpact bridge`: one server for any client.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use mcpact::client::Verdicts;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
 use mcpact_transport::stdio::child::{ChildCommand, Guard};
 
-use super::front;
+use super::{front, verdicts};
 use crate::args::BridgeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -19,7 +17,7 @@ pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
     let target = target(&args.target)?;
     let mut settings = BridgeSettings {
         mode: mode(&args.era)?,
-        verdicts: verdicts(),
+        verdicts: verdicts::kept(),
         ..BridgeSettings::default()
     };
     settings.front.http_sse = args.sse;
@@ -88,17 +86,4 @@ fn mode(given: &str) -> Result<EraMode, CliError> {
                 given: other.to_owned(),
             }),
     }
-}
-
-/// What was learned about servers earlier; without a place to keep it, it is learned each time.
-fn verdicts() -> Verdicts {
-    let home = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = home("XDG_CACHE_HOME").or_else(|| Some(home("HOME")?.join(".cache")));
-    let Some(folder) = cache.map(|cache| cache.join("mcpact")) else {
-        return Verdicts::new();
-    };
-    if std::fs::create_dir_all(&folder).is_err() {
-        return Verdicts::new();
-    }
-    Verdicts::in_file(folder.join("verdicts.json")).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! What is known about a server, for whoever shows several as one.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpact_bridge::lifecycle::Introduction;
 use mcpact_spec::{Method, Revision};
@@ -13,7 +13,7 @@ use super::lane::Lane;
 #[derive(Debug, Default)]
 pub(super) struct Acquaintance {
     met: watch::Sender<Option<Arc<Met>>>,
-    herald: OnceLock<Weak<dyn Herald>>,
+    herald: Mutex<Option<Weak<dyn Herald>>>,
 }
 
 /// What a server said about itself.
@@ -35,9 +35,13 @@ impl Acquaintance {
         self.met.borrow().clone()
     }
 
-    /// From here on this one hears of changes; there is one gateway at most.
+    fn herald(&self) -> MutexGuard<'_, Option<Weak<dyn Herald>>> {
+        self.herald.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From here on this one hears of changes, and whoever did before does not.
     pub(super) fn tell_to(&self, herald: Weak<dyn Herald>) {
-        let _ = self.herald.set(herald);
+        *self.herald() = Some(herald);
     }
 
     /// The server has introduced itself.
@@ -51,12 +55,13 @@ impl Acquaintance {
 
     /// Whether somebody wants to hear of changes.
     pub(super) fn has_herald(&self) -> bool {
-        self.herald.get().is_some()
+        self.herald().is_some()
     }
 
     /// Tells of a change, if somebody wants to know.
     pub(super) fn tell(&self, method: Method) {
-        if let Some(herald) = self.herald.get().and_then(Weak::upgrade) {
+        let herald = self.herald().as_ref().and_then(Weak::upgrade);
+        if let Some(herald) = herald {
             herald.changed(method);
         }
     }

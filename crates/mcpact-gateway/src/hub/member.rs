@@ -12,6 +12,7 @@ use super::lists::{ListKey, ListSlot};
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Met};
+use crate::gateway::ServerReport;
 
 /// How many lists are kept of one server; clients that declare the same share them.
 const LISTS: usize = 64;
@@ -130,6 +131,17 @@ impl Member {
     #[must_use]
     pub fn failure(&self) -> Option<Box<str>> {
         lock(&self.failure).clone()
+    }
+
+    /// What is known about it.
+    pub(crate) fn report(&self) -> ServerReport {
+        let met = self.known();
+        ServerReport {
+            name: self.name.to_string(),
+            revision: met.as_ref().map(|met| met.revision),
+            calls_itself: met.map(|met| met.introduction.server_info.name().to_owned()),
+            failure: self.failure().map(String::from),
+        }
     }
 
     /// Whether it declares something; a server that nobody has met may.

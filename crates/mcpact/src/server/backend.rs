@@ -117,6 +117,29 @@ pub async fn serve_link<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), E
     super::lines::run_apart(backend, link, nobody(), "lines").await
 }
 
+/// Listens at an address as the settings say.
+pub(super) async fn bound(settings: &Settings, address: SocketAddr) -> Result<HttpServer, Error> {
+    let host = address.ip().to_canonical();
+    if !host.is_loopback() && settings.token.is_none() && !settings.allow_remote {
+        return Err(Error::NotLoopback(address));
+    }
+    let mut guard = settings.guard.clone();
+    if !host.is_unspecified() {
+        guard = guard.allow_host(address.ip().to_string());
+    }
+    let mut server = HttpServer::bind(address)
+        .await?
+        .guard(guard)
+        .limits(settings.limits);
+    if let Some(token) = &settings.token {
+        server = server.token(token.clone());
+    }
+    if let Some(identity) = &settings.tls {
+        server = server.tls(identity.clone());
+    }
+    Ok(server)
+}
+
 /// A backend that is bound to an address.
 #[derive(Debug)]
 pub struct HttpFront<B> {
@@ -131,25 +154,7 @@ impl<B: Backend> HttpFront<B> {
     /// Others could reach the address without a token and the settings do not allow that, or it cannot
     /// be bound.
     pub async fn bind(backend: Arc<B>, address: SocketAddr) -> Result<Self, Error> {
-        let settings = backend.settings();
-        let host = address.ip().to_canonical();
-        if !host.is_loopback() && settings.token.is_none() && !settings.allow_remote {
-            return Err(Error::NotLoopback(address));
-        }
-        let mut guard = settings.guard.clone();
-        if !host.is_unspecified() {
-            guard = guard.allow_host(address.ip().to_string());
-        }
-        let mut server = HttpServer::bind(address)
-            .await?
-            .guard(guard)
-            .limits(settings.limits);
-        if let Some(token) = &settings.token {
-            server = server.token(token.clone());
-        }
-        if let Some(identity) = &settings.tls {
-            server = server.tls(identity.clone());
-        }
+        let server = bound(backend.settings(), address).await?;
         let endpoint = Arc::new(HttpEndpoint::new(backend));
         Ok(Self { server, endpoint })
     }

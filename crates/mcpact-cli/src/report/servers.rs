@@ -1,0 +1,65 @@
+//! What a gateway serves, for people.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use mcpact_gateway::ServerReport;
+
+/// Where the servers come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// Nothing is configured.
+    Builtin,
+    /// This file.
+    File(PathBuf),
+}
+
+/// Every server with what was agreed on, and what to put into the config of a client.
+pub(crate) fn text(url: &str, origin: &Origin, servers: &[ServerReport]) -> String {
+    let mut out = String::from("\n");
+    match origin {
+        Origin::Builtin => {
+            out.push_str("no config found; these built-in servers show what a gateway does\n\n");
+        }
+        Origin::File(path) => {
+            let _ = writeln!(out, "the servers of `{}`\n", path.display());
+        }
+    }
+    let width = servers
+        .iter()
+        .map(|s| s.name.len())
+        .max()
+        .unwrap_or(0)
+        .max(6);
+    let _ = writeln!(
+        out,
+        "  {:width$}  {:10}  {:6}  is",
+        "server", "revision", "era"
+    );
+    for server in servers {
+        let (revision, era) = match server.revision {
+            Some(revision) => (revision.as_str(), revision.era().as_str()),
+            None => ("-", "-"),
+        };
+        let state = match (&server.failure, &server.calls_itself) {
+            (Some(failure), _) => format!("missing: {failure}"),
+            (None, Some(name)) => format!("ready, calls itself `{name}`"),
+            (None, None) => String::from("not met yet"),
+        };
+        let _ = writeln!(
+            out,
+            "  {:width$}  {revision:10}  {era:6}  {state}",
+            server.name
+        );
+    }
+    let base = url.strip_suffix("/mcp").unwrap_or(url);
+    let _ = write!(
+        out,
+        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp\n\n\
+         for the config of a client that speaks HTTP\n\n  \
+         {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": \"{url}\" }} }} }}\n\n\
+         and of one that starts programs\n\n  \
+         {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": \"mcpact\", \"args\": [\"bridge\", \"{url}\"] }} }} }}\n\n"
+    );
+    out
+}

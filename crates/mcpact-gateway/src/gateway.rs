@@ -1,0 +1,227 @@
+//! Everything that a person has configured, behind one address.
+//!
+//! A [`Gateway`] turns a [`Catalog`] into members, shows all of them as one at `/mcp`, each alone at
+//! `/servers/NAME/mcp` and those with a tag at `/tags/TAG/mcp`, and turns another catalog into the changes
+//! that it takes to get there.
+
+mod build;
+mod paths;
+mod reception;
+mod report;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpact::client::Verdicts;
+use mcpact::server::Settings;
+use mcpact::server::site::{Door, Site};
+use mcpact_transport::link::Link;
+use mcpact_transport::stdio::child::Guard;
+
+pub use self::build::GatewayError;
+pub use self::report::ServerReport;
+use crate::catalog::{Catalog, Change, Changes, ServerName};
+use crate::hub::{Hub, HubSettings, Member};
+use crate::target::Local;
+
+/// What a gateway needs beside its catalog.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The servers that are part of the program, by name.
+    pub builtins: BTreeMap<&'static str, Local>,
+    /// What was learned about servers earlier.
+    pub verdicts: Verdicts,
+    /// What ends programs when the gateway is killed.
+    pub guard: Option<Guard>,
+}
+
+/// Many servers behind one address.
+#[derive(Debug)]
+pub struct Gateway {
+    surroundings: Surroundings,
+    /// How the address is guarded; it stays as long as the gateway listens.
+    settings: Settings,
+    hub: Arc<Hub>,
+    door: Door,
+    state: Mutex<State>,
+}
+
+/// What another catalog may change.
+#[derive(Debug, Default)]
+struct State {
+    catalog: Catalog,
+    servers: BTreeMap<ServerName, Served>,
+    /// Servers that are chosen by their tags.
+    selections: HashMap<Vec<String>, Selection>,
+}
+
+/// One server, and the way to it alone.
+#[derive(Clone, Debug)]
+struct Served {
+    member: Arc<Member>,
+    door: Door,
+}
+
+#[derive(Debug)]
+struct Selection {
+    hub: Arc<Hub>,
+    door: Door,
+}
+
+impl Gateway {
+    /// A gateway for this catalog; servers are reached or started when they are needed.
+    ///
+    /// # Errors
+    /// The catalog names something that there is not, or the gateway's own settings cannot be used.
+    pub fn new(catalog: Catalog, surroundings: Surroundings) -> Result<Arc<Self>, GatewayError> {
+        let settings = build::settings(&catalog.gateway)?;
+        let hub = Hub::new(Vec::new(), build::hub_settings(&catalog.gateway, &settings));
+        let gateway = Arc::new(Self {
+            surroundings,
+            settings,
+            door: Door::to(Arc::clone(&hub)),
+            hub,
+            state: Mutex::default(),
+        });
+        gateway.change(catalog)?;
+        Ok(gateway)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves another catalog from here on; all of it, or nothing changes. Servers that are configured as
+    /// before go on undisturbed.
+    ///
+    /// # Errors
+    /// The catalog names something that there is not.
+    pub fn change(&self, catalog: Catalog) -> Result<Changes, GatewayError> {
+        let mut state = self.state();
+        let changes = state.catalog.changes_to(&catalog);
+        let mut servers = BTreeMap::new();
+        for (name, config) in catalog.served() {
+            let is_same = !changes.changed.contains_key(name) && !changes.added.contains(name);
+            let served = match state.servers.get(name).filter(|_| is_same) {
+                Some(served) => served.clone(),
+                None => self.make(name, config, state.servers.get(name), &changes)?,
+            };
+            servers.insert(name.clone(), served);
+        }
+        let gone: Vec<Served> = state
+            .servers
+            .iter()
+            .filter(|(name, served)| {
+                let next = servers.get(*name);
+                next.is_none_or(|next| !Arc::ptr_eq(&next.member, &served.member))
+            })
+            .map(|(_, served)| served.clone())
+            .collect();
+        state.servers = servers;
+        state.catalog = catalog;
+        self.hub.replace(state.members());
+        for (tags, selection) in &state.selections {
+            selection.hub.replace(state.tagged(tags));
+        }
+        drop(state);
+        for served in gone {
+            served.door.close();
+        }
+        Ok(changes)
+    }
+
+    /// A server that is new, or another one than before.
+    fn make(
+        &self,
+        name: &ServerName,
+        config: &crate::catalog::ServerConfig,
+        before: Option<&Served>,
+        changes: &Changes,
+    ) -> Result<Served, GatewayError> {
+        let bridge = match before {
+            // What runs may go on, under other names.
+            Some(before) if changes.changed.get(name) == Some(&Change::Settings) => {
+                Arc::clone(before.member.bridge())
+            }
+            Some(_) | None => build::bridge(name, config, &self.settings, &self.surroundings)?,
+        };
+        let prefix = config.prefix.as_deref().unwrap_or_else(|| name.as_str());
+        let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
+        let member = Member::with(name.as_str(), prefix, tags.collect(), Arc::clone(&bridge));
+        Ok(Served {
+            member,
+            door: Door::to(bridge),
+        })
+    }
+
+    /// Listens on HTTP at the configured address; the gateway runs once [`Site::run`] is awaited.
+    ///
+    /// # Errors
+    /// The address cannot be bound.
+    pub async fn listen(self: &Arc<Self>) -> Result<Site<Self>, mcpact::error::Error> {
+        let address = self.state().catalog.gateway.listen;
+        Site::bind(Arc::clone(self), address).await
+    }
+
+    /// Serves one client on a carrier of lines, until it goes away.
+    ///
+    /// # Errors
+    /// The carrier fails.
+    pub async fn serve(&self, link: Link) -> Result<(), mcpact::error::Error> {
+        Arc::clone(&self.hub).serve(link).await
+    }
+
+    /// Ends every connection, and waits a while for the programs behind them to go.
+    pub async fn close(&self) {
+        let State { servers, .. } = std::mem::take(&mut *self.state());
+        self.hub.replace(Vec::new());
+        let closing = servers.into_values().map(|served| async move {
+            served.door.close();
+            let bridge = Arc::clone(served.member.bridge());
+            drop(served);
+            bridge.close().await;
+        });
+        futures_util::future::join_all(closing).await;
+    }
+}
+
+impl State {
+    fn members(&self) -> Vec<Arc<Member>> {
+        let servers = self.servers.values();
+        servers.map(|served| Arc::clone(&served.member)).collect()
+    }
+
+    /// The servers that have all of these tags.
+    fn tagged(&self, tags: &[String]) -> Vec<Arc<Member>> {
+        let mut members = self.members();
+        members.retain(|member| {
+            let has = |tag: &String| member.tags().iter().any(|of| **of == **tag);
+            tags.iter().all(has)
+        });
+        members
+    }
+}
+
+impl Gateway {
+    /// How those are shown that are chosen by their tags.
+    fn selection(&self, state: &mut State, tags: Vec<String>) -> Option<Door> {
+        /// How many choices are kept; each has its own sessions.
+        const SELECTIONS: usize = 256;
+        if let Some(selection) = state.selections.get(&tags) {
+            return Some(selection.door.clone());
+        }
+        let members = state.tagged(&tags);
+        if members.is_empty() || state.selections.len() >= SELECTIONS {
+            return None;
+        }
+        let settings: HubSettings = build::hub_settings(&state.catalog.gateway, &self.settings);
+        let hub = Hub::new(members, settings);
+        let door = Door::to(Arc::clone(&hub));
+        let selection = Selection {
+            hub,
+            door: door.clone(),
+        };
+        state.selections.insert(tags, selection);
+        Some(door)
+    }
+}

@@ -1,0 +1,151 @@
+//! From configuration to what runs.
+
+use std::sync::Arc;
+
+use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token};
+use mcpact_engine::policy::{Extras, Policy, Reading};
+use mcpact_engine::revisions::RevisionSet;
+use mcpact_transport::error::DoorError;
+
+use super::Surroundings;
+use crate::bridge::{Bridge, BridgeSettings};
+use crate::catalog::{GatewayConfig, Launch, ServerConfig, ServerName};
+use crate::hub::HubSettings;
+use crate::target::Target;
+
+/// Why a catalog cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// There is no such server in the program.
+    #[error("server `{server}`: there is no built-in server `{builtin}`; there is {known}")]
+    Builtin {
+        /// Which server.
+        server: String,
+        /// What it names.
+        builtin: String,
+        /// What there is.
+        known: String,
+    },
+    /// A server cannot be reached in the way that is configured.
+    #[error("server `{server}` cannot be set up")]
+    Target {
+        /// Which server.
+        server: String,
+        /// Why.
+        #[source]
+        source: DoorError,
+    },
+    /// The certificate cannot be used.
+    #[error("the certificate cannot be used")]
+    Tls(#[source] DoorError),
+    /// The token cannot be used.
+    #[error("the token cannot be used: {0}")]
+    Token(String),
+    /// The operating system has no randomness.
+    #[error("a bridge cannot be made")]
+    Bridge(#[source] mcpact::error::Error),
+}
+
+/// How the fronts are set.
+pub(super) fn settings(config: &GatewayConfig) -> Result<Settings, GatewayError> {
+    let mut guard = HostGuard::default();
+    for name in &config.allow_hosts {
+        guard = guard.allow_host(name);
+    }
+    for origin in &config.allow_origins {
+        guard = guard.allow_origin(origin);
+    }
+    let token = config
+        .token
+        .as_ref()
+        .map(|token| Token::new(token.reveal()));
+    let token = token.transpose();
+    let tls = config.tls.as_ref();
+    let tls = tls.map(|(chain, key)| TlsIdentity::from_files(chain, key));
+    Ok(Settings {
+        policy: policy(config),
+        http_sse: config.sse,
+        websocket: config.websocket,
+        guard,
+        token: token.map_err(|fault| GatewayError::Token(fault.to_string()))?,
+        allow_remote: config.allow_remote,
+        tls: tls.transpose().map_err(GatewayError::Tls)?,
+        ..Settings::default()
+    })
+}
+
+fn policy(config: &GatewayConfig) -> Policy {
+    let mut policy = config.profile.policy();
+    if !config.revisions.is_empty() {
+        policy.version.supported = RevisionSet::of(&config.revisions);
+    }
+    if config.strict {
+        policy.reading = Reading::Strict;
+    }
+    if config.announce_extras {
+        policy.extras = Extras::Announce;
+    }
+    policy.undeclared = config.undeclared;
+    policy
+        .required
+        .extend(config.require.iter().map(|path| path.clone().into()));
+    policy
+}
+
+pub(super) fn hub_settings(config: &GatewayConfig, front: &Settings) -> HubSettings {
+    HubSettings {
+        front: front.clone(),
+        separator: config.separator.clone(),
+        ..HubSettings::default()
+    }
+}
+
+/// The way to a server.
+pub(super) fn bridge(
+    name: &ServerName,
+    config: &ServerConfig,
+    front: &Settings,
+    surroundings: &Surroundings,
+) -> Result<Arc<Bridge>, GatewayError> {
+    let server = || name.to_string();
+    let target = config.launch.target(name);
+    let target = target.map_err(|source| GatewayError::Target {
+        server: server(),
+        source,
+    })?;
+    let target = match (target, &config.launch) {
+        (Some(Target::Command(mut command)), _) => {
+            command.guard = surroundings.guard.clone();
+            Target::Command(command)
+        }
+        (Some(target), _) => target,
+        (None, launch) => {
+            let builtin = match launch {
+                Launch::Builtin(builtin) => builtin.clone(),
+                Launch::Command(_) | Launch::Url(_) => String::new(),
+            };
+            let builtins = &surroundings.builtins;
+            let local = builtins.get(builtin.as_str()).cloned();
+            Target::Local(local.ok_or_else(|| GatewayError::Builtin {
+                server: server(),
+                builtin,
+                known: quoted(builtins.keys().copied()),
+            })?)
+        }
+    };
+    let settings = BridgeSettings {
+        front: front.clone(),
+        mode: config.era,
+        verdicts: surroundings.verdicts.clone(),
+        call_timeout: config.run.call_timeout,
+        lanes: config.run.max_instances,
+        lane_idle: config.run.idle,
+        ..BridgeSettings::default()
+    };
+    Bridge::new(target, settings).map_err(GatewayError::Bridge)
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}

@@ -1,0 +1,6 @@
+//! A gateway with a catalog, on HTTP.
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+
+mod paths;
+mod place;
+mod reload;

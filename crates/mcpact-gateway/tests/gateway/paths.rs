@@ -1,0 +1,94 @@
+//! Paths and headers choose servers.
+
+use mcpact_spec::Revision;
+use serde_json::json;
+
+use crate::place::{CATALOG, client, gateway, tools};
+
+/// G14, G17: all servers at one address, one alone and under its own names at another, and those that
+/// have a tag at a third; for clients of both eras.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn paths_and_headers_choose_servers() {
+    let (_gateway, origin) = gateway(CATALOG).await;
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let cells: [(&str, Option<(&str, &str)>, &[&str]); 6] = [
+            ("/mcp", None, &["old__echo", "late__echo", "new__echo"]),
+            ("/servers/old/mcp", None, &["echo"]),
+            ("/tags/calm/mcp", None, &["old__echo", "late__echo"]),
+            ("/tags/wild,calm/mcp", None, &["late__echo"]),
+            ("/mcp", Some(("Mcpact-Server", "new")), &["echo"]),
+            ("/mcp", Some(("Mcpact-Tags", "wild")), &["late__echo"]),
+        ];
+        for (path, header, expected) in cells {
+            let mut builder = client(revision);
+            if let Some((name, value)) = header {
+                builder = builder.header(name, value);
+            }
+            let connected = builder.connect(format!("{origin}{path}")).await.unwrap();
+            let tools = tools(&connected).await;
+            let echoes = tools.iter().filter(|name| name.ends_with("echo"));
+            let mut echoes: Vec<&str> = echoes.map(String::as_str).collect();
+            let mut expected = expected.to_vec();
+            echoes.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(echoes, expected, "{revision} at {path} {header:?}");
+            for name in echoes {
+                let echoed = connected.call_tool(name, json!({"text": name})).await;
+                assert_eq!(echoed.unwrap().all_text(), name, "{revision} at {path}");
+            }
+        }
+    }
+}
+
+/// Asks for something and gives the answer back, status line first.
+async fn get(origin: &str, path: &str, header: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let host = origin.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// G17, O5: what is not there is told with what is; a choice that contradicts itself is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wrong_choices_are_told_what_there_is() {
+    let (_gateway, origin) = gateway(CATALOG).await;
+    let cells: [(&str, &str, u16, &[&str]); 7] = [
+        (
+            "/servers/lat/mcp",
+            "",
+            404,
+            &["did you mean `late`?", "old"],
+        ),
+        ("/tags/mild/mcp", "", 404, &["calm, wild"]),
+        ("/", "", 404, &["/mcp", "/servers/NAME/mcp"]),
+        (
+            "/servers/old/mcp",
+            "Mcpact-Server: new\r\n",
+            400,
+            &["choose by one"],
+        ),
+        (
+            "/mcp",
+            "Mcpact-Server: a\r\nMcpact-Tags: b\r\n",
+            400,
+            &["exclude"],
+        ),
+        ("/healthz", "", 200, &["ok"]),
+        ("/readyz", "", 200, &["ready"]),
+    ];
+    for (path, header, status, expected) in cells {
+        let answer = get(&origin, path, header).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{path}: {answer}"
+        );
+        for words in expected {
+            assert!(answer.contains(words), "{path}: {answer}");
+        }
+    }
+}

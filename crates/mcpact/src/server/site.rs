@@ -1,0 +1,130 @@
+//! Several backends at one address: who answers a request is told by its path and headers.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
+
+use super::backend::{Backend, bound};
+use super::builder::Settings;
+use super::http::HttpEndpoint;
+use crate::error::Error;
+
+/// The way to one backend, with its sessions and streams.
+#[derive(Clone, Debug)]
+pub struct Door(Arc<dyn Answering>);
+
+trait Answering: Debug + Send + Sync {
+    fn answer(self: Arc<Self>, arrival: Arrival) -> BoxFuture<'static, Answer>;
+
+    fn stop(&self);
+}
+
+impl<B: Backend> Answering for HttpEndpoint<B> {
+    fn answer(self: Arc<Self>, arrival: Arrival) -> BoxFuture<'static, Answer> {
+        async move { self.handle(arrival).await }.boxed()
+    }
+
+    fn stop(&self) {
+        Self::stop(self);
+    }
+}
+
+impl Door {
+    /// The way to this backend.
+    #[must_use]
+    pub fn to<B: Backend>(backend: Arc<B>) -> Self {
+        Self(Arc::new(HttpEndpoint::new(backend)))
+    }
+
+    /// Ends every session and stream behind it.
+    pub fn close(&self) {
+        self.0.stop();
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Directed {
+    /// It goes through this door.
+    To(Door),
+    /// It is answered at once.
+    Answer(Answer),
+}
+
+/// Directs everybody who comes to the right door.
+pub trait Reception: Debug + Send + Sync + 'static {
+    /// How the address is guarded.
+    fn settings(&self) -> &Settings;
+
+    /// Who answers a request; behind the door it has the path that it is given here.
+    fn direct(&self, arrival: &mut Arrival) -> Directed;
+
+    /// Ends what would not end by itself.
+    fn stop(&self);
+}
+
+/// Several backends that are bound to one address.
+#[derive(Debug)]
+pub struct Site<R> {
+    server: HttpServer,
+    reception: Arc<R>,
+}
+
+/// Hands requests to whoever the reception names.
+struct Entrance<R>(Arc<R>);
+
+impl<R: Reception> Endpoint for Entrance<R> {
+    async fn handle(&self, mut arrival: Arrival) -> Answer {
+        match self.0.direct(&mut arrival) {
+            Directed::To(door) => door.0.answer(arrival).await,
+            Directed::Answer(answer) => answer,
+        }
+    }
+}
+
+impl<R: Reception> Site<R> {
+    /// Listens at this address.
+    ///
+    /// # Errors
+    /// Others could reach the address without a token and the settings do not allow that, or it cannot
+    /// be bound.
+    pub async fn bind(reception: Arc<R>, address: SocketAddr) -> Result<Self, Error> {
+        let server = bound(reception.settings(), address).await?;
+        Ok(Self { server, reception })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// The address that clients use, up to the path.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let scheme = match self.reception.settings().tls {
+            Some(_) => "https",
+            None => "http",
+        };
+        format!("{scheme}://{}", self.address())
+    }
+
+    /// Serves until `stop` resolves.
+    ///
+    /// # Errors
+    /// Accepting connections failed for good.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), Error> {
+        let reception = Arc::clone(&self.reception);
+        let stop = async move {
+            stop.await;
+            reception.stop();
+        };
+        let entrance = Arc::new(Entrance(self.reception));
+        Ok(self.server.serve(entrance, stop).await?)
+    }
+}
