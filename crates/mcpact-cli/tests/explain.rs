@@ -72,7 +72,7 @@ snapshots! {
     help_without_a_command: ;
     help_of_the_program: "--help";
     help_of_explain: "explain" "--help";
-    unknown_command: "serve";
+    unknown_command: "explian";
 
     examples: "explain";
     examples_with_every_row: "explain" "--all";
