@@ -120,7 +120,7 @@ fn a_wrong_config_is_refused_with_all_of_its_problems() {
     let output = command(folder.path(), &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8(output.stderr).unwrap();
-    for words in ["mcpact.toml:2:1", "`command`", "mcpact.toml:4:7"] {
+    for words in ["mcpact.toml:2:1", "`command`", "mcpact.toml:4:1"] {
         assert!(said.contains(words), "{said}");
     }
 }

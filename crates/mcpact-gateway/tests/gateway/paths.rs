@@ -11,7 +11,7 @@ use crate::place::{CATALOG, client, gateway, tools};
 async fn paths_and_headers_choose_servers() {
     let (_gateway, origin) = gateway(CATALOG).await;
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
-        let cells: [(&str, Option<(&str, &str)>, &[&str]); 6] = [
+        let cells: [(_, _, &[&str]); 6] = [
             ("/mcp", None, &["old__echo", "late__echo", "new__echo"]),
             ("/servers/old/mcp", None, &["echo"]),
             ("/tags/calm/mcp", None, &["old__echo", "late__echo"]),
