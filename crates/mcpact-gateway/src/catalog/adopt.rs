@@ -47,42 +47,55 @@ const ROOMS: &[Room] = &[
     room(&["servers"]),
 ];
 
-/// Brings a tree into the native shape.
+/// Brings a tree into the native shape; `None` if no client keeps servers in such a file.
 pub(super) fn adopt(
     root: Node,
     syntax: Syntax,
     source: &Source,
     folder: &str,
     findings: &mut Findings,
-) -> Adopted {
+) -> Option<Adopted> {
     let Some(table) = root.table() else {
-        return native(root);
+        return Some(native(root));
     };
-    let found = ROOMS
-        .iter()
-        .find_map(|room| Some((room, enter(table, room.path)?)));
-    match found {
-        _ if table.member("gateway").is_some() || is_own_file(&source.name) => native(root),
-        None if syntax == Syntax::Json => {
-            let problem = findings.error(Span::default(), "no servers are configured here");
-            problem.remedy("`mcpServers`, `servers`, `context_servers` and `mcp` are looked for");
-            native(Node::new(root.span, Value::Table(Table::default())))
-        }
-        None => native(root),
-        Some((
-            Room {
-                path: ["servers"], ..
-            },
-            servers,
-        )) if syntax != Syntax::Json && servers.table().is_some() => native(root),
-        Some((room, servers)) => Adopted {
-            spelling: spelling(room, &source.name),
-            root: Node::new(
-                root.span,
-                Value::Table(adopted(table, servers, folder, findings)),
-            ),
-        },
+    if is_native(table, syntax, &source.name) {
+        return Some(native(root));
     }
+    let rooms = rooms(table);
+    let (first, _) = rooms.first()?;
+    let nodes: Vec<&Node> = rooms.iter().map(|(_, node)| *node).collect();
+    Some(Adopted {
+        spelling: spelling(first, &source.name),
+        root: Node::new(
+            root.span,
+            Value::Table(adopted(table, &nodes, folder, findings)),
+        ),
+    })
+}
+
+/// Whether a config is written for mcpact itself, where a slip is to be told rather than forgiven.
+fn is_native(table: &Table, syntax: Syntax, name: &str) -> bool {
+    let has_servers = enter(table, &["servers"]).is_some_and(|servers| servers.table().is_some());
+    let is_foreign = ROOMS
+        .iter()
+        .any(|room| room.path != ["servers"] && enter(table, room.path).is_some());
+    let is_toml = syntax == Syntax::Toml && !is_foreign;
+    let is_yaml = syntax == Syntax::Yaml && !is_foreign && has_servers;
+    table.member("gateway").is_some() || is_own_file(name) || is_toml || is_yaml
+}
+
+/// The places where servers stand; a weak one counts only if there is no other.
+fn rooms(table: &Table) -> Vec<(&'static Room, &Node)> {
+    let mut found: Vec<(&Room, &Node)> = Vec::new();
+    for room in ROOMS {
+        let is_weak = matches!(room.path, ["mcp"] | ["extensions"]);
+        if let Some(node) = enter(table, room.path)
+            && (!is_weak || found.is_empty())
+        {
+            found.push((room, node));
+        }
+    }
+    found
 }
 
 const fn native(root: Node) -> Adopted {
@@ -114,7 +127,7 @@ fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {
     matches!(node.value, Value::Table(_) | Value::List(_)).then_some(node)
 }
 
-fn adopted(root: &Table, servers: &Node, folder: &str, findings: &mut Findings) -> Table {
+fn adopted(root: &Table, servers: &[&Node], folder: &str, findings: &mut Findings) -> Table {
     let everywhere = meanings::runtime(root);
     let mut taken = BTreeSet::new();
     let mut own = Vec::new();
@@ -136,12 +149,7 @@ fn adopted(root: &Table, servers: &Node, folder: &str, findings: &mut Findings) 
         let node = Node::new(entry.node.span, Value::Table(server));
         own.push(Member { key, node, ..entry });
     }
-    let servers = Node::new(servers.span, Value::Table(Table(own)));
-    let servers = Member {
-        key: String::from("servers"),
-        key_span: servers.span,
-        node: servers,
-    };
+    let servers = meanings::table("servers", Span::default(), own);
     Table(
         meanings::gateway(root)
             .into_iter()
@@ -151,14 +159,18 @@ fn adopted(root: &Table, servers: &Node, folder: &str, findings: &mut Findings) 
 }
 
 /// The servers of the project, which Claude Code keeps beside those of the user, and then the others.
-fn all_entries(root: &Table, servers: &Node, folder: &str, findings: &mut Findings) -> Vec<Member> {
+fn all_entries(
+    root: &Table,
+    servers: &[&Node],
+    folder: &str,
+    findings: &mut Findings,
+) -> Vec<Member> {
+    let mut all: Vec<Member> = Vec::new();
     let of_project = enter(root, &["projects", folder, "mcpServers"]);
-    let mut all = of_project.map_or_else(Vec::new, |servers| entries(servers, findings));
-    for entry in entries(servers, findings) {
-        let is_hidden = of_project.is_some() && all.iter().any(|known| known.key == entry.key);
-        if !is_hidden {
-            all.push(entry);
-        }
+    for room in of_project.iter().chain(servers) {
+        let known: BTreeSet<String> = all.iter().map(|entry| entry.key.clone()).collect();
+        let entries = entries(room, findings).into_iter();
+        all.extend(entries.filter(|entry| !known.contains(&entry.key)));
     }
     all
 }

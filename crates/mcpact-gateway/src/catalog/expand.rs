@@ -92,8 +92,9 @@ impl Expansion<'_> {
             match piece {
                 Piece::Plain("${") if self.filling == Filling::Names => filled.push_str("$${"),
                 Piece::Plain(plain) => filled.push_str(plain),
-                Piece::Variable { inner, .. } if self.filling == Filling::Names => {
-                    filled.push_str(&self.native(inner, span, findings));
+                Piece::Variable { inner, whole } if self.filling == Filling::Names => {
+                    let at = self.place(whole, span);
+                    filled.push_str(&self.native(inner, at, findings));
                 }
                 Piece::Variable { inner, whole } => match self.value(inner) {
                     Ok(value) => filled.push_str(&value),
@@ -143,7 +144,7 @@ impl Expansion<'_> {
     }
 
     /// The native way to write a variable.
-    fn native(&self, inner: &str, span: Span, findings: &mut Findings) -> String {
+    fn native(&self, inner: &str, at: Span, findings: &mut Findings) -> String {
         let Some(id) = inner.strip_prefix("input:") else {
             return format!("${{{inner}}}");
         };
@@ -157,7 +158,7 @@ impl Expansion<'_> {
         let name: String = usual.collect();
         let message =
             format!("nobody is there to answer `${{input:{id}}}`: it becomes `${{{name}}}`");
-        findings.note(span, message).remedy("set the variable");
+        findings.note(at, message).remedy("set the variable");
         format!("${{{name}}}")
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::adopt::adopt;
+use super::adopt::{Adopted, adopt};
 use super::expand::{Expansion, Filling};
 use super::keys;
 use super::problem::{Findings, Problem};
@@ -125,16 +125,20 @@ impl Import {
         let problems = match syntax.parse(&source) {
             Err(problem) => vec![problem],
             Ok(root) => {
-                let adopted = adopt(root, syntax, &source, &surroundings.folder(), &mut findings);
-                let mut root = adopted.root;
-                let expansion = Expansion {
-                    source: &source,
-                    surroundings,
-                    spelling: adopted.spelling,
-                    filling: Filling::Names,
-                };
-                expansion.run(&mut root, &mut findings);
-                self.servers(&root, &source, &mut findings);
+                let folder = surroundings.folder();
+                // A client may have nothing configured, which is no fault.
+                if let Some(Adopted { mut root, spelling }) =
+                    adopt(root, syntax, &source, &folder, &mut findings)
+                {
+                    let expansion = Expansion {
+                        source: &source,
+                        surroundings,
+                        spelling,
+                        filling: Filling::Names,
+                    };
+                    expansion.run(&mut root, &mut findings);
+                    self.servers(&root, &source, &mut findings);
+                }
                 findings.finish()
             }
         };

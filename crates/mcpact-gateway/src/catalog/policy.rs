@@ -227,15 +227,15 @@ fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findin
         .iter()
         .any(|pin| name.get(1..).is_some_and(|name| name.contains(pin)));
     let is_local = name.starts_with(['.', '/']);
-    if !is_pinned && !is_local {
+    let is_newest = name.ends_with("@latest");
+    if (!is_pinned || is_newest) && !is_local {
         let message = format!(
             "`{runner}` starts whatever version of `{}` is the newest",
             package.written
         );
-        let example = format!(
-            "name a version, such as `{}{}1.2.3`",
-            package.written, pin[0]
-        );
+        let alone = package.written.strip_suffix("@latest");
+        let alone = alone.unwrap_or(package.written);
+        let example = format!("name a version, such as `{alone}{}1.2.3`", pin[0]);
         findings.note(package.span, message).remedy(example);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use self::server::Ground;
 use super::Catalog;
-use super::adopt::adopt;
+use super::adopt::{Adopted, adopt};
 use super::config::{GatewayConfig, RunSettings, ServerConfig};
 use super::expand::{Expansion, Filling, OnMissing, Spelling};
 use super::fields::Fields;
@@ -35,15 +35,22 @@ pub fn read(source: &Source, surroundings: &dyn Surroundings) -> Reading {
     let syntax = Syntax::of(source);
     let mut findings = Findings::default();
     let catalog = match syntax.parse(source) {
-        Ok(root) => {
-            let adopted = adopt(root, syntax, source, &surroundings.folder(), &mut findings);
-            let desk = Desk {
-                source,
-                surroundings,
-                spelling: adopted.spelling,
-            };
-            desk.catalog(&adopted.root, &mut findings)
-        }
+        Ok(root) => match adopt(root, syntax, source, &surroundings.folder(), &mut findings) {
+            Some(Adopted { root, spelling }) => {
+                let desk = Desk {
+                    source,
+                    surroundings,
+                    spelling,
+                };
+                desk.catalog(&root, &mut findings)
+            }
+            None => {
+                let problem = findings.error(Span::default(), "no servers are configured here");
+                problem
+                    .remedy("`mcpServers`, `servers`, `context_servers` and `mcp` are looked for");
+                Catalog::default()
+            }
+        },
         Err(problem) => {
             return Reading {
                 catalog: None,

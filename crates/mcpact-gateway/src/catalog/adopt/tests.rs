@@ -79,6 +79,10 @@ fn vs_code_is_understood() {
     assert_eq!(command.cwd.unwrap().value(), "/work/shop");
     let text = r#"{"editor.tabSize": 2, "mcp": {"servers": {"a": {"command": "a"}}}}"#;
     assert_eq!(names(&taken_from("settings.json", text)), ["a"]);
+    let both = r#"{"mcpServers": {"a": {"command": "a"}}, "servers": {"b": {"command": "b"}, "a": {"command": "x"}}}"#;
+    let catalog = taken_from("mcp.json", both);
+    assert_eq!(names(&catalog), ["a", "b"]);
+    assert_eq!(program(&catalog.servers["a"]), ["a"]);
     let asking = r#"{"servers": {"a": {"command": "a", "env": {"K": "${input:key}"}}}}"#;
     let found = found_in("mcp.json", asking);
     assert!(

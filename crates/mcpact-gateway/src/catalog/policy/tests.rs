@@ -48,6 +48,7 @@ fn dangerous_commands_are_refused() {
             NOTE,
             "whatever version of `@scope/server`",
         ),
+        (&["npx", "-y", "server@latest"], NOTE, "the newest"),
         (&["uvx", "server"], NOTE, "the newest"),
         (&["uvx", "--from", "server==1.0", "run"], NONE, ""),
         (
