@@ -109,7 +109,7 @@ const BRIDGE_EXAMPLES: &str = "\
 Examples:
   mcpact bridge -- npx -y @modelcontextprotocol/server-everything
       on standard input and output, for the config of a client
-  mcpact bridge https://tickets.example/mcp
+  mcpact bridge --header 'Authorization: Bearer ${TICKETS_TOKEN}' https://tickets.example/mcp
       a server that is reached by HTTP, for a client that starts programs
   mcpact bridge --listen 127.0.0.1:6274 --sse -- my-server
       on HTTP, for clients of every revision, those of 2024-11-05 on /sse
@@ -134,6 +134,14 @@ pub(crate) struct BridgeArgs {
     /// How the server is spoken to: `auto`, `legacy`, `modern` or a revision
     #[arg(long, value_name = "ERA", default_value = "auto")]
     pub(crate) era: String,
+
+    /// Send a URL this header, as `Name: value`; `${VAR}` and `${file:PATH}` keep secrets out of sight
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) header: Vec<String>,
+
+    /// Ask the server for its era each time, and write nothing down
+    #[arg(long)]
+    pub(crate) no_cache: bool,
 
     #[command(flatten)]
     pub(crate) front: Front,

@@ -57,6 +57,12 @@ pub(crate) enum CliError {
     /// What a bridge shall lead to is neither an address nor a program.
     #[error("`{given}` is neither an `http://` or `https://` address nor a program")]
     Target { given: String },
+    /// Something stands behind an address.
+    #[error("`{given}` stands behind the address of the server")]
+    Behind { given: String },
+    /// A header cannot be sent, or not to this server.
+    #[error("cannot use `--header`: {why}")]
+    Header { why: String, remedy: String },
     /// `--era` names no era and no revision.
     #[error("unknown era `{given}`")]
     Era { given: String },
@@ -140,6 +146,8 @@ impl CliError {
             | Self::UnknownProfile { .. }
             | Self::LogFilter { .. }
             | Self::Target { .. }
+            | Self::Behind { .. }
+            | Self::Header { .. }
             | Self::Era { .. }
             | Self::Gateway(_)
             | Self::Token { .. }
@@ -183,6 +191,8 @@ impl CliError {
             Self::Target { .. } => vec![String::from(
                 "such as `mcpact bridge https://tickets.example/mcp` or `mcpact bridge -- npx -y some-server`",
             )],
+            Self::Behind { .. } => vec![String::from("options stand before the address")],
+            Self::Header { remedy, .. } => vec![remedy.clone()],
             Self::Era { given } => choice(given, &eras()),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),

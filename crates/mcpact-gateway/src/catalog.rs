@@ -34,7 +34,7 @@ pub use config::{
     CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe, Restarts,
     RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
-pub use expand::OnMissing;
+pub use expand::{OnMissing, fill};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
 pub use machine::Machine;
 pub use name::{NameFault, ServerName};

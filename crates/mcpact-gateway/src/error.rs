@@ -1,5 +1,7 @@
 //! What goes wrong with an upstream server.
 
+use std::io::ErrorKind;
+
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
 use mcpact_transport::error::DoorError;
@@ -22,6 +24,20 @@ pub enum Trouble {
     /// It cannot be reached or started.
     #[error("the server cannot be reached")]
     Door(#[from] DoorError),
+    /// There is something at its address, and it is no MCP server.
+    #[error("nothing takes MCP messages there (HTTP {status})")]
+    NotThere {
+        /// The HTTP status of the first message.
+        status: u16,
+    },
+    /// The program ended before there was an agreement.
+    #[error("the program ended before it agreed to anything ({status}){}", hint(.stderr))]
+    Exited {
+        /// Its exit status, in words.
+        status: String,
+        /// The end of its log.
+        stderr: String,
+    },
     /// It was reached, and there is no agreement.
     #[error("no agreement with the server{}", hint(.stderr))]
     Failure {
@@ -36,12 +52,6 @@ pub enum Trouble {
     Status {
         /// The HTTP status.
         status: u16,
-    },
-    /// The connection ended.
-    #[error("the server went away{}", hint(.stderr))]
-    Gone {
-        /// The end of its log.
-        stderr: String,
     },
     /// It said something that it must not.
     #[error("the server broke a rule: {0}")]
@@ -58,17 +68,73 @@ pub enum Trouble {
     },
 }
 
+/// How much of a log is told.
+const TOLD: usize = 600;
+
+/// The last lines of a log, short and without control characters.
 fn hint(stderr: &str) -> String {
-    match stderr.trim() {
-        "" => String::new(),
-        text => format!("; its log ends with: {text}"),
+    let skipped = stderr.trim().chars().count().saturating_sub(TOLD);
+    let clean = |letter: char| match letter {
+        '\n' | '\t' => letter,
+        letter if letter.is_control() => '\u{fffd}',
+        letter => letter,
+    };
+    let end: String = stderr.trim().chars().skip(skipped).map(clean).collect();
+    match (end.as_str(), skipped) {
+        ("", _) => String::new(),
+        (text, 0) => format!("; its log ends with: {text}"),
+        (text, _) => format!("; its log ends with: …{text}"),
     }
 }
 
 impl Trouble {
+    /// Whether the server was there, and did not go along.
+    pub(crate) const fn is_disagreement(&self) -> bool {
+        matches!(
+            self,
+            Self::Failure { .. } | Self::Exited { .. } | Self::NotThere { .. }
+        )
+    }
+
     /// With its causes, in one line.
     pub(crate) fn told(&self) -> String {
         chain(self)
+    }
+
+    /// What would help.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::Failure { failure, .. } => return Some(failure.advice()),
+            Self::Suspended { wait, .. } => {
+                return Some(format!("it is tried again in {wait:.1?}"));
+            }
+            Self::Door(DoorError::Spawn { source, .. }) => match source.kind() {
+                ErrorKind::NotFound => {
+                    "install it, or give its full path: it is looked for in the PATH of whoever starts mcpact"
+                }
+                ErrorKind::PermissionDenied => "make sure that it is a program that may be run",
+                _ => return None,
+            },
+            Self::Door(DoorError::Http(_) | DoorError::Timeout(_)) => {
+                "check that the server runs and that its address is right"
+            }
+            Self::NotThere { .. } => {
+                "check the path of the address; MCP servers often listen at `/mcp` or `/sse`"
+            }
+            Self::Exited { .. } => {
+                "run the command by itself to see what it needs, such as an argument or a variable"
+            }
+            Self::Status { status: 401 } => {
+                "it wants to know who asks: set an `Authorization` header"
+            }
+            Self::Status { status: 403 } => {
+                "it does not let us in: check the credentials and from where it may be used"
+            }
+            Self::Status { status: 429 } => "it is asked too often: try again later",
+            _ => return None,
+        };
+        Some(advice.to_owned())
     }
 }
 
@@ -92,17 +158,25 @@ impl UpstreamError {
     #[must_use]
     pub fn on_wire(&self) -> WireError {
         let reason = match &self.kind {
-            Trouble::Door(_) => "upstream_unreachable",
+            Trouble::Door(_) | Trouble::NotThere { .. } => "upstream_unreachable",
+            Trouble::Exited { .. } => "upstream_exited",
             Trouble::Failure { .. } => "upstream_no_agreement",
             Trouble::Status { .. } => "upstream_status",
-            Trouble::Gone { .. } => "upstream_gone",
             Trouble::Misbehaved(_) => "upstream_misbehaved",
             Trouble::Suspended { .. } => "upstream_suspended",
         };
+        let data = ObjectWriter::new().text("reason", reason);
+        let (message, data) = match self.kind.advice() {
+            None => (chain(self), data),
+            Some(advice) => (
+                format!("{}; hint: {advice}", chain(self)),
+                data.text("advice", &advice),
+            ),
+        };
         WireError {
             code: -32603,
-            message: chain(self),
-            data: Some(ObjectWriter::new().text("reason", reason).finish()),
+            message,
+            data: Some(data.finish()),
             http_status: 200,
         }
     }

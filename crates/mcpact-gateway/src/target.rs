@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use mcpact_transport::address::shown;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::ChildCommand;
+use sha2::{Digest, Sha256};
 
 /// The server behind a bridge.
 #[derive(Clone, Debug)]
@@ -42,23 +44,64 @@ impl Target {
         }
     }
 
-    /// The key under which a verdict about its era is kept.
+    /// The key under which a verdict about its era is kept. Arguments and queries may be secrets, so that
+    /// only their digest is written down.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
-            Self::Command(command) => format!("command {} {:?}", command.name, command.args),
-            Self::Url { url, .. } => format!("url {url}"),
+            Self::Command(command) => {
+                let args = command.args.iter().map(|arg| arg.as_encoded_bytes());
+                format!("command {} {}", command.name, digest(args))
+            }
+            Self::Url { url, .. } => format!("url {} {}", shown(url), digest([url.as_bytes()])),
             Self::Local(_) => String::from("local"),
         }
     }
+}
+
+/// A digest that tells one list of texts from another.
+fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.len().to_le_bytes());
+        hash.update(text);
+    }
+    let bytes = hash.finalize();
+    bytes[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => write!(f, "`{}`", command.name),
-            Self::Url { url, .. } => write!(f, "`{url}`"),
+            Self::Url { url, .. } => write!(f, "`{}`", shown(url)),
             Self::Local(_) => f.write_str("a server in this process"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K5: neither the arguments of a program nor the query of an address are shown or kept.
+    #[test]
+    fn secrets_of_a_target_are_left_out() {
+        let command = |secret| {
+            let command = ChildCommand::new("serve").with_args(["--token", secret]);
+            Target::Command(command)
+        };
+        let url = |secret| Target::url(format!("https://host/mcp?key={secret}"));
+        for make in [command as fn(&'static str) -> Target, url] {
+            let (one, other) = (make("canary-1"), make("canary-2"));
+            for text in [one.key(), one.to_string()] {
+                assert!(!text.contains("canary"), "{text}");
+            }
+            assert_ne!(one.key(), other.key());
+            assert_eq!(one.key(), make("canary-1").key());
         }
     }
 }

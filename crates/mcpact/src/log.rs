@@ -15,15 +15,17 @@
 //! The other way, what handlers tell the local log, goes to clients with
 //! [`ClientLog`](crate::server::ClientLog).
 
+mod diary;
 mod life;
 mod messages;
 mod witness;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+pub use diary::Diary;
 pub(crate) use life::{Life, Turn};
 pub(crate) use messages::{remote, write_message};
-pub(crate) use witness::{Asking, Witness};
+pub(crate) use witness::Witness;
 
 /// The target of everything about negotiations.
 pub const NEGOTIATION: &str = "mcpact::negotiation";

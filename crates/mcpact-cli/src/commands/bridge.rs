@@ -1,10 +1,14 @@
 //! `mcpact bridge`: one server for any client.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use mcpact::client::Verdicts;
 use mcpact_engine::client::EraMode;
+use mcpact_gateway::catalog::{Machine, fill};
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
+use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::{ChildCommand, Guard};
 
 use super::{front, verdicts};
@@ -14,10 +18,15 @@ use crate::exit::Exit;
 use crate::report;
 
 pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
-    let target = target(&args.target)?;
+    let target = target(&args.target, &args.header)?;
+    let verdicts = if args.no_cache {
+        Verdicts::new()
+    } else {
+        verdicts::kept()
+    };
     let mut settings = BridgeSettings {
         mode: mode(&args.era)?,
-        verdicts: verdicts::kept(),
+        verdicts,
         ..BridgeSettings::default()
     };
     settings.front.http_sse = args.sse;
@@ -52,11 +61,20 @@ async fn serve(
 }
 
 /// A URL, or a program with its arguments.
-fn target(given: &[String]) -> Result<Target, CliError> {
+fn target(given: &[String], headers: &[String]) -> Result<Target, CliError> {
+    let is_url = |text: &str| text.starts_with("http://") || text.starts_with("https://");
     match given {
-        [url] if url.starts_with("http://") || url.starts_with("https://") => {
-            Ok(Target::url(url.as_str()))
-        }
+        [url] if is_url(url) => Ok(Target::Url {
+            url: url.clone(),
+            settings: Box::new(with_headers(headers)?),
+        }),
+        [url, next, ..] if is_url(url) => Err(CliError::Behind {
+            given: next.clone(),
+        }),
+        [_, ..] if !headers.is_empty() => Err(CliError::Header {
+            why: String::from("the server is a program, which is sent none"),
+            remedy: String::from("programs take secrets from variables"),
+        }),
         [program, args @ ..] if !program.contains("://") => {
             let mut command = ChildCommand::new(program)
                 .with_args(args)
@@ -73,6 +91,29 @@ fn target(given: &[String]) -> Result<Target, CliError> {
             given: given.join(" "),
         }),
     }
+}
+
+fn with_headers(given: &[String]) -> Result<HttpSettings, CliError> {
+    let mut settings = HttpSettings::default();
+    // Files are looked for from where the command was given.
+    let machine = Machine::around(Path::new("here")).map_err(CliError::Here)?;
+    for header in given {
+        // What is not a header may be a secret all the same.
+        let (name, value) = header.split_once(':').ok_or_else(|| CliError::Header {
+            why: String::from("it has no colon between name and value"),
+            remedy: String::from("such as `--header 'Authorization: Bearer ${TOKEN}'`"),
+        })?;
+        let value = fill(value.trim(), &machine).map_err(|problem| CliError::Header {
+            why: problem.message,
+            remedy: problem.remedy.unwrap_or_default(),
+        })?;
+        let added = settings.headers.insert(name.trim(), &value);
+        added.map_err(|error| CliError::Header {
+            why: error.to_string(),
+            remedy: String::from("leave it out, or correct it"),
+        })?;
+    }
+    Ok(settings)
 }
 
 fn mode(given: &str) -> Result<EraMode, CliError> {

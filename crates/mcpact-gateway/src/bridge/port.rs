@@ -165,7 +165,9 @@ impl Port {
             target: self.shared.target.to_string(),
             kind,
         };
-        tracing::warn!(%error, "the server cannot be used");
+        let server = error.target.as_str();
+        let (why, advice) = (error.kind.told(), error.kind.advice());
+        tracing::warn!(server, error = why, advice, "the server cannot be used");
         error
     }
 
@@ -177,29 +179,22 @@ impl Port {
             prior,
             ..self.wish.clone()
         };
-        match connect(&self.shared.target, &wish, &self.shared.alive).await {
-            Ok(met) => {
-                if let Some(verdict) = met.verdict {
-                    asking.learn(verdict);
-                }
-                let pact = &met.upstream.pact;
-                tracing::info!(
-                    target = %self.shared.target,
-                    revision = pact.revision().as_str(),
-                    era = pact.era().as_str(),
-                    outcome = "agreed",
-                    "negotiated with the server"
-                );
-                Ok(Lane::new(met, &self.shared, Arc::clone(&self.audience)))
-            }
-            Err(trouble) => {
-                if prior.is_some() {
-                    // What was believed about the server may be what is wrong.
-                    asking.forget();
-                }
-                Err(trouble)
-            }
+        let (target, alive) = (&self.shared.target, &self.shared.alive);
+        let mut met = connect(target, &wish, alive).await;
+        if prior.is_some() && met.as_ref().is_err_and(Trouble::is_disagreement) {
+            // What was believed about the server may be what is wrong.
+            asking.forget();
+            let wish = Wish {
+                prior: None,
+                ..wish
+            };
+            met = connect(target, &wish, alive).await;
         }
+        let met = met?;
+        if let Some(verdict) = met.verdict {
+            asking.learn(verdict);
+        }
+        Ok(Lane::new(met, &self.shared, Arc::clone(&self.audience)))
     }
 
     /// Ends the connection if nobody has needed it for so long.

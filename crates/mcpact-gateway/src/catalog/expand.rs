@@ -1,7 +1,7 @@
 //! Fills variables into the texts of a tree. Parsing is over by then: a value cannot become a key, a
 //! quote or another argument.
 
-use super::problem::Findings;
+use super::problem::{Findings, Problem};
 use super::secret::Filled;
 use super::source::{Source, Span};
 use super::surroundings::Surroundings;
@@ -221,6 +221,25 @@ impl Expansion<'_> {
             remedy: String::from("a small text file is expected, in UTF-8"),
         })?;
         Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+    }
+}
+
+/// One text with its variables filled in, as a catalog has them.
+///
+/// # Errors
+/// A variable is not set, or is none.
+pub fn fill(text: &str, surroundings: &dyn Surroundings) -> Result<String, Problem> {
+    let expansion = Expansion {
+        source: &Source::new("", text),
+        surroundings,
+        spelling: Spelling::Dollar,
+        filling: Filling::Values(OnMissing::Refuse),
+    };
+    let mut findings = Findings::default();
+    let filled = expansion.text(text, Span::new(0, text.len()), &mut findings);
+    match findings.finish().into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Ok(filled.unwrap_or_else(|| text.to_owned())),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
+use mcpact::log::Diary;
 use mcpact_bridge::lifecycle::{Introduction, without_elicitation};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{
@@ -119,13 +120,14 @@ async fn by_command(
                 std::future::pending::<()>().await;
             }
         };
+        let mut exit = None;
         let ended = talk.on_lines(&mut link, first_byte).await;
         let must_respawn = match ended {
             Ended::Agreed(agreed) => return Ok(agreed.on_lines(link, Some(process), &talk, alive)),
             Ended::Respawn => true,
             Ended::HangUp => false,
             Ended::Gone => {
-                let _ = tokio::time::timeout(LAST_WORDS, process.wait()).await;
+                exit = tokio::time::timeout(LAST_WORDS, process.wait()).await.ok();
                 talk.feed(Input::Closed, None).next == Next::Respawn
             }
         };
@@ -134,8 +136,13 @@ async fn by_command(
         if let Err(error) = process.shutdown(Grace::default()).await {
             tracing::warn!(%error, "the process did not end as it should");
         }
-        if !must_respawn {
-            return Err(talk.trouble(stderr));
+        match exit {
+            _ if must_respawn => {}
+            Some(Ok(status)) => {
+                let status = status.to_string();
+                return Err(Trouble::Exited { status, stderr });
+            }
+            Some(Err(_)) | None => return Err(talk.trouble(stderr)),
         }
     }
 }
@@ -206,7 +213,15 @@ async fn by_http_sse(
     mut talk: Talk,
     alive: &mpsc::Sender<Infallible>,
 ) -> Result<Met, Trouble> {
-    let mut link = sse_link::open(http).await?;
+    let mut link = match sse_link::open(http).await {
+        Ok(link) => link,
+        // Whatever the older transport says, it is the answer to the first message that tells.
+        Err(_) if talk.status.is_some() => {
+            let status = talk.status.unwrap_or_default();
+            return Err(Trouble::NotThere { status });
+        }
+        Err(error) => return Err(error.into()),
+    };
     match talk.on_lines(&mut link, std::future::pending()).await {
         Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, alive)),
         Ended::Respawn | Ended::HangUp | Ended::Gone => Err(talk.trouble(String::new())),
@@ -220,6 +235,9 @@ struct Talk {
     name: String,
     zero: Instant,
     verdict: Option<EraVerdict>,
+    /// The status of the last answer, on HTTP.
+    status: Option<u16>,
+    diary: Diary,
 }
 
 struct Agreed {
@@ -295,10 +313,13 @@ impl Talk {
             name: name.to_owned(),
             zero: Instant::now(),
             verdict: None,
+            status: None,
+            diary: Diary::new(carrier),
         }
     }
 
     fn connected(&mut self) -> Said {
+        self.diary.begin(&self.name);
         let _ = self.feed(Input::Open, None);
         self.feed(Input::Connected, None)
     }
@@ -318,6 +339,7 @@ impl Talk {
         let step = std::mem::replace(&mut self.machine, idle).handle(input, now);
         self.machine = step.next;
         let mut said = Said::default();
+        let mut negotiated = None;
         for effect in step.effects {
             match effect {
                 Effect::Write(text) | Effect::Reply { text, .. } => said.writes.push(text),
@@ -332,14 +354,15 @@ impl Talk {
                 Effect::Report(refusal) => {
                     tracing::warn!(reason = refusal.reason(), "{}", refusal.log_text());
                 }
+                Effect::Negotiated(negotiation) => negotiated = Some(negotiation),
                 Effect::Serve(_)
                 | Effect::Observe(_)
-                | Effect::Negotiated(_)
                 | Effect::Settled { .. }
                 | Effect::Withheld(_)
                 | Effect::Abandon(_) => {}
             }
         }
+        self.diary.follow(self.machine.trail(), negotiated);
         said
     }
 
@@ -428,6 +451,7 @@ impl Talk {
         session: &mut Option<HeaderValue>,
     ) -> Result<Said, Trouble> {
         let status = answer.status;
+        self.status = Some(status);
         // These say nothing about the era.
         if matches!(status, 401 | 403 | 429) {
             return Err(Trouble::Status { status });

@@ -2,7 +2,6 @@
 
 mod answers;
 mod asking;
-mod diary;
 mod held;
 mod serving;
 
@@ -26,10 +25,10 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 
 use self::answers::{instructions, offers_what_we_speak};
-use self::diary::Diary;
 use super::error::{AnswerError, ClientError};
 use super::shared::{Agreement, Shared};
 use super::watch::ChangeQueue;
+use crate::log::Diary;
 use crate::model::Progress;
 
 pub(super) use self::answers::{number, rpc_error};

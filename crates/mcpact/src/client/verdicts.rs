@@ -154,7 +154,8 @@ impl Verdicts {
             return;
         };
         let text = serde_json::to_string_pretty(&state.dated).unwrap_or_default();
-        let temporary = path.with_extension("tmp");
+        // Others may write at the same time; each has a file of its own until it is whole.
+        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
         let written = std::fs::write(&temporary, text);
         if let Err(error) = written.and_then(|()| std::fs::rename(&temporary, path)) {
             tracing::warn!(path = %path.display(), %error, "the verdict file cannot be written");

@@ -112,7 +112,8 @@ impl ChildCommand {
             Some(guard) => {
                 // The guard would be started all the same, and only then find that there is no program.
                 if !self.is_there() {
-                    return Err(io::ErrorKind::NotFound.into());
+                    let why = "there is no such program";
+                    return Err(io::Error::new(io::ErrorKind::NotFound, why));
                 }
                 guard.command(&self.program)
             }

@@ -1,13 +1,14 @@
-//! What the log hears of this client's negotiations.
+//! What the log hears of the negotiations of a client.
 
 use mcpact_engine::client::CarrierKind;
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::trail::{Trail, TrailEvent};
 
-use crate::log::{self, Asking};
+use super::witness::Asking;
 
+/// Writes down the negotiations of whoever drives the client machine, as the library's own client does.
 #[derive(Debug)]
-pub(super) struct Diary {
+pub struct Diary {
     transport_id: String,
     open: Option<Page>,
 }
@@ -20,20 +21,22 @@ struct Page {
 }
 
 impl Diary {
-    pub(super) fn new(carrier: CarrierKind) -> Self {
+    /// For a client on this kind of carrier.
+    #[must_use]
+    pub fn new(carrier: CarrierKind) -> Self {
         let kind = match carrier {
             CarrierKind::Child => "child",
             CarrierKind::Stream => "stream",
             CarrierKind::Http => "http",
         };
         Self {
-            transport_id: log::transport_id(kind),
+            transport_id: super::transport_id(kind),
             open: None,
         }
     }
 
     /// A negotiation begins, or goes on with a carrier that was opened anew.
-    pub(super) fn begin(&mut self, server: &str) {
+    pub fn begin(&mut self, server: &str) {
         self.open.get_or_insert_with(|| Page {
             asking: Asking::new(&self.transport_id, server),
             told: 0,
@@ -41,7 +44,7 @@ impl Diary {
     }
 
     /// Tells what is new on the trail, and how it ended.
-    pub(super) fn follow(&mut self, trail: &Trail, ended: Option<Box<Negotiation>>) {
+    pub fn follow(&mut self, trail: &Trail, ended: Option<Box<Negotiation>>) {
         let Some(page) = &mut self.open else {
             return;
         };
