@@ -147,7 +147,14 @@ impl Gateway {
         };
         let prefix = config.prefix.as_deref().unwrap_or_else(|| name.as_str());
         let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
-        let member = Member::with(name.as_str(), prefix, tags.collect(), Arc::clone(&bridge));
+        let tools = config.tools.clone();
+        let member = Member::with(
+            name.as_str(),
+            prefix,
+            tags.collect(),
+            tools,
+            Arc::clone(&bridge),
+        );
         Ok(Served {
             member,
             door: Door::to(bridge),

@@ -239,6 +239,36 @@ pub struct Restarts {
     pub suspend: Duration,
 }
 
+impl ToolFilter {
+    /// Whether a tool is served.
+    #[must_use]
+    pub fn admits(&self, tool: &str) -> bool {
+        let is_among = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        (self.only.is_empty() || is_among(&self.only)) && !is_among(&self.hidden)
+    }
+}
+
+/// Whether a name has the shape of a pattern, in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut left) = name.strip_prefix(first) else {
+        return false;
+    };
+    let Some((middle, last)) = rest.rsplit_once('*') else {
+        return left.ends_with(rest);
+    };
+    // The earliest place of each piece leaves the most for the others.
+    for piece in middle.split('*') {
+        let Some(at) = left.find(piece) else {
+            return false;
+        };
+        left = &left[at + piece.len()..];
+    }
+    left.ends_with(last)
+}
+
 impl Default for GatewayConfig {
     fn default() -> Self {
         read::default_gateway()
@@ -272,5 +302,41 @@ impl ServerConfig {
             declare: Vec::new(),
             run: RunSettings::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, name, expected) in [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("*", "", true),
+            ("a*", "a", true),
+            ("a*", "ba", false),
+            ("*a", "ba", true),
+            ("a*a", "a", false),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "acb", false),
+            ("a*b*b", "ab", false),
+            ("*x*y*", "axbyc", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn hidden_wins_over_listed() {
+        let filter = |only: &[&str], hidden: &[&str]| ToolFilter {
+            only: only.iter().map(ToString::to_string).collect(),
+            hidden: hidden.iter().map(ToString::to_string).collect(),
+        };
+        assert!(filter(&[], &[]).admits("a"));
+        assert!(!filter(&["b"], &[]).admits("a"));
+        assert!(filter(&["read_*"], &["read_secret"]).admits("read_file"));
+        assert!(!filter(&["read_*"], &["read_secret"]).admits("read_secret"));
     }
 }

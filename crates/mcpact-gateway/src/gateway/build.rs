@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token};
-use mcpact_engine::policy::{Extras, Policy, Reading};
-use mcpact_engine::revisions::RevisionSet;
 use mcpact_transport::error::DoorError;
 
 use super::Surroundings;
@@ -63,7 +61,7 @@ pub(super) fn settings(config: &GatewayConfig) -> Result<Settings, GatewayError>
     let tls = config.tls.as_ref();
     let tls = tls.map(|(chain, key)| TlsIdentity::from_files(chain, key));
     Ok(Settings {
-        policy: policy(config),
+        policy: config.policy(),
         http_sse: config.sse,
         websocket: config.websocket,
         guard,
@@ -72,24 +70,6 @@ pub(super) fn settings(config: &GatewayConfig) -> Result<Settings, GatewayError>
         tls: tls.transpose().map_err(GatewayError::Tls)?,
         ..Settings::default()
     })
-}
-
-fn policy(config: &GatewayConfig) -> Policy {
-    let mut policy = config.profile.policy();
-    if !config.revisions.is_empty() {
-        policy.version.supported = RevisionSet::of(&config.revisions);
-    }
-    if config.strict {
-        policy.reading = Reading::Strict;
-    }
-    if config.announce_extras {
-        policy.extras = Extras::Announce;
-    }
-    policy.undeclared = config.undeclared;
-    policy
-        .required
-        .extend(config.require.iter().map(|path| path.clone().into()));
-    policy
 }
 
 pub(super) fn hub_settings(config: &GatewayConfig, front: &Settings) -> HubSettings {

@@ -160,7 +160,8 @@ impl Hub {
         if let Some(board) = kept.filter(|board| is_same(&board.of, &listings)) {
             return board;
         }
-        let parts = parts(&listings, client);
+        let mut parts = parts(&listings, client);
+        roster.leave_out(kind, &mut parts);
         let board = match kind {
             ListKind::Tools | ListKind::Prompts => {
                 self.merge_named(&roster, kind, listings, &parts)
@@ -393,6 +394,22 @@ const fn needed(kind: ListKind) -> Capability {
         ListKind::Tools => Capability::Tools,
         ListKind::Prompts => Capability::Prompts,
         ListKind::Resources | ListKind::Templates => Capability::Resources,
+    }
+}
+
+impl Roster {
+    /// Takes out what is not served.
+    fn leave_out(&self, kind: ListKind, parts: &mut [Part]) {
+        for part in parts {
+            let Some(member) = self.members.get(part.server) else {
+                continue;
+            };
+            part.items.retain(|item| {
+                let item = Object::parse(item).unwrap_or_default();
+                let name = item.get_str("name");
+                name.is_none_or(|name| member.serves(kind, &name))
+            });
+        }
     }
 }
 

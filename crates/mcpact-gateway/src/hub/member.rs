@@ -12,6 +12,7 @@ use super::lists::{ListKey, ListSlot};
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Met};
+use crate::catalog::ToolFilter;
 use crate::gateway::ServerReport;
 
 /// How many lists are kept of one server; clients that declare the same share them.
@@ -23,6 +24,7 @@ pub struct Member {
     pub(super) name: Box<str>,
     pub(super) prefix: Box<str>,
     pub(super) tags: Vec<Box<str>>,
+    tools: ToolFilter,
     pub(super) bridge: Arc<Bridge>,
     /// Tells this server from one that had its name before.
     pub(super) number: u64,
@@ -40,16 +42,24 @@ impl Member {
     /// A server under this name, which its things are prefixed with.
     #[must_use]
     pub fn new(name: &str, bridge: Arc<Bridge>) -> Arc<Self> {
-        Self::with(name, name, Vec::new(), bridge)
+        Self::with(name, name, Vec::new(), ToolFilter::default(), bridge)
     }
 
-    /// A server with another prefix than its name, and tags by which it can be selected.
+    /// A server with another prefix than its name, tags by which it can be selected, and only some of its
+    /// tools.
     #[must_use]
-    pub fn with(name: &str, prefix: &str, tags: Vec<Box<str>>, bridge: Arc<Bridge>) -> Arc<Self> {
+    pub fn with(
+        name: &str,
+        prefix: &str,
+        tags: Vec<Box<str>>,
+        tools: ToolFilter,
+        bridge: Arc<Bridge>,
+    ) -> Arc<Self> {
         let member = Arc::new(Self {
             name: Box::from(name),
             prefix: Box::from(prefix),
             tags,
+            tools,
             bridge,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             lists: Mutex::default(),
@@ -78,6 +88,14 @@ impl Member {
     #[must_use]
     pub const fn bridge(&self) -> &Arc<Bridge> {
         &self.bridge
+    }
+
+    /// Whether a thing of it is served.
+    pub(super) fn serves(&self, kind: ListKind, name: &str) -> bool {
+        match kind {
+            ListKind::Tools => self.tools.admits(name),
+            ListKind::Prompts | ListKind::Resources | ListKind::Templates => true,
+        }
     }
 
     pub(super) fn belong_to(&self, hub: &Arc<Hub>) {

@@ -88,6 +88,7 @@ impl Hub {
         if !has_lists
             && let [only] = self.style.guess(name, prefixes).as_slice()
             && let Some(member) = roster.members.get(only.server)
+            && member.serves(kind, &only.name)
         {
             return Ok((Arc::clone(member), only.name.clone()));
         }

@@ -57,11 +57,11 @@ pub const SERVER: &[Key] = &[
     ),
     texts(
         "tools",
-        "The only tools that are served; `*` stands for anything. Empty means all.",
+        "The only tools that are served at `/mcp`; `*` stands for anything. Empty means all. The address of the server alone, `/servers/NAME/mcp`, has all of them.",
     ),
     texts(
         "hidden_tools",
-        "Tools that are not served; `*` stands for anything.",
+        "Tools that are not served at `/mcp`; `*` stands for anything.",
     ),
     choice(
         "era",

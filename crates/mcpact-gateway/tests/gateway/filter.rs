@@ -1,0 +1,33 @@
+//! Only some of the tools of a server.
+
+use mcpact_spec::Revision;
+use serde_json::json;
+
+use crate::place::{client, gateway, tools};
+
+/// G14: tools that are not served are neither listed nor called, whether the list was asked for or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hidden_tools_are_neither_listed_nor_called() {
+    let text = "[servers.a]\nbuiltin = \"everything\"\ntools = [\"e*\"]\n[servers.b]\nbuiltin = \"everything\"\nhidden_tools = [\"echo\"]\n";
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let (_gateway, origin) = gateway(text).await;
+        let connected = client(revision).connect(format!("{origin}/mcp")).await;
+        let connected = connected.unwrap();
+        for _ in 0..2 {
+            let hidden = connected.call_tool("b__echo", json!({"text": "x"})).await;
+            assert!(hidden.is_err(), "{hidden:?}");
+            let shown = connected.call_tool("a__echo", json!({"text": "x"})).await;
+            assert!(shown.is_ok(), "{shown:?}");
+            let all = tools(&connected).await;
+            assert!(all.contains(&"a__echo".to_owned()), "{all:?}");
+            assert!(!all.contains(&"b__echo".to_owned()), "{all:?}");
+            let of_a = all.iter().filter(|name| name.starts_with("a__"));
+            assert!(
+                of_a.into_iter().all(|name| name.starts_with("a__e")),
+                "{all:?}"
+            );
+            assert!(all.iter().any(|name| name.starts_with("b__")), "{all:?}");
+        }
+        connected.close().await;
+    }
+}
