@@ -38,7 +38,7 @@ pub(crate) fn strip(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeE
 }
 
 /// Says who the server is.
-pub(super) fn sign(result: &mut Members<'_>, server_info: &str) -> Result<(), ShapeError> {
+pub(crate) fn sign(result: &mut Members<'_>, server_info: &str) -> Result<(), ShapeError> {
     Object::parse(server_info)?;
     put(result, meta::SERVER_INFO, server_info)
 }

@@ -96,8 +96,8 @@ impl Mapped {
         Ok(())
     }
 
-    /// The server made a task of a call; `session` is our name for the session that it is in. The
-    /// answer is the client's result.
+    /// The server made a task of a call; `session` is our name for the session that it is in, and
+    /// `server_info` is who it is. The answer is the client's result.
     ///
     /// # Errors
     /// There is no task in the result.
@@ -107,12 +107,13 @@ impl Mapped {
         owner: &str,
         session: u64,
         result: &str,
+        server_info: Option<&str>,
         now: Moment,
     ) -> Result<String, ShapeError> {
         let created = Object::parse(result)?;
         let raw = created.get("task").unwrap_or("null");
         let entry = Task::new(owner, session, raw, now, self.limits.longest)?;
-        let flat = entry.encode_created(task, created.get("_meta"))?;
+        let flat = entry.encode_created(task, created.get("_meta"), server_info)?;
         self.tasks.insert(Box::from(task), entry);
         Ok(flat)
     }

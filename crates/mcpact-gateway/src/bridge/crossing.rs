@@ -258,10 +258,7 @@ impl Crossing {
             Era::Legacy => {
                 lower_result(method, raw, down).and_then(|lowered| self.offering_tasks(lowered))
             }
-            Era::Modern => {
-                let info = self.lane.upstream.introduction.server_info.encode(down);
-                raise_result(method, raw, down, Some(&info))
-            }
+            Era::Modern => raise_result(method, raw, down, Some(&self.lane.server_info())),
         };
         let paged = shaped.and_then(|shaped| match self.cursor_keeper() {
             Some(keeper) => page_down(&shaped, keeper).map(Cow::into_owned),

@@ -94,6 +94,12 @@ impl Lane {
         self.upstream.revision()
     }
 
+    /// Who a legacy server is, as a modern result says it.
+    pub(super) fn server_info(&self) -> String {
+        let info = &self.upstream.introduction.server_info;
+        info.encode(Revision::LATEST)
+    }
+
     /// Takes note of a page of the server's tools.
     pub(super) fn learn_tools(&self, page: &str) {
         self.book.learn(page);

@@ -141,6 +141,8 @@ impl Port {
     /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
     pub(super) async fn lost(self: &Arc<Self>) {
         self.audience.listens.lost();
+        // Another process may have other tools.
+        self.shared.tool_tasks.forget();
         let mut failures = 0;
         while self.audience.is_waiting() {
             match self.lane().await {

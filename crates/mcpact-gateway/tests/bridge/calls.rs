@@ -14,6 +14,7 @@ use crate::staged::{Peer, Scene};
 
 use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
 
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 fn call() -> Value {
@@ -337,6 +338,7 @@ async fn a_core_tasks_questions_and_changes_reach_its_client() {
     assert_eq!(task["resultType"], "task");
     let name = task["taskId"].clone();
     assert_ne!(name, "x", "the server's name may be guessed");
+    assert_eq!(task["_meta"][SERVER_INFO]["name"], "script");
 
     let filter = json!({"notifications": {"taskIds": [name, "x"]}});
     client
@@ -370,6 +372,7 @@ async fn a_core_tasks_questions_and_changes_reach_its_client() {
     server.answer(&looked, core_task("input_required")).await;
     let detailed = client.result(3).await;
     assert_eq!(detailed["status"], "input_required", "{detailed}");
+    assert_eq!(detailed["_meta"][SERVER_INFO]["name"], "script");
     let asked = detailed["inputRequests"].as_object().unwrap();
     let (key, asked) = asked.iter().next().unwrap();
     assert_eq!(asked["params"]["message"], "Who?");

@@ -1,8 +1,13 @@
 //! Tasks of either form in front of servers of the other, and clients that know none.
 
+use std::sync::Arc;
+
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
 use mcpact::model::{ElicitResult, TaskStatus};
+use mcpact::server::Principals;
+use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
 use mcpact_spec::Revision;
+use mcpact_transport::memory;
 use serde_json::{Map, json};
 
 use crate::middle::{Carrier, Running, client, connect_as};
@@ -153,4 +158,49 @@ async fn clients_without_tasks_use_tools_that_need_them() {
             .await;
         }
     }
+}
+
+/// Clients that are told apart have tasks of their own and can list them; to everybody else they do not
+/// exist. Where nobody is told apart, there is no list.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_belong_to_their_principal() {
+    let mut settings = BridgeSettings::default();
+    settings.front.principals = Principals::told_by(|headers| {
+        let name = headers.get("x-name")?.to_str().ok()?;
+        Some(name.to_owned())
+    });
+    let target = Target::Local(Local(Arc::new(|| {
+        let (ours, theirs) = memory::pair();
+        let server = mcpact_everything::server(&[V2026_07_28]);
+        tokio::spawn(async move { server.serve(theirs).await });
+        ours
+    })));
+    let bridge = Bridge::new(target, settings).unwrap();
+    let front = bridge.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let url = front.url();
+    let running = tokio::spawn(front.run(std::future::pending()));
+    let named = async |name: &str| {
+        let builder = agreeing(V2025_11_25).header("x-name", name);
+        builder.connect(url.clone()).await.unwrap()
+    };
+    let (ann, bob) = (named("ann").await, named("bob").await);
+    let slow = json!({"seconds": 50});
+    let call = ann.call_tool_as_task("slow_compute", slow, TaskOptions::new());
+    let call = call.await.unwrap();
+    let id = call.task().unwrap().task_id.clone();
+    let ids = async |client: &Client| {
+        let tasks = client.list_tasks().await.unwrap();
+        Vec::from_iter(tasks.into_iter().map(|task| task.task_id))
+    };
+    assert_eq!(ids(&ann).await, [id.as_str()]);
+    assert!(ids(&bob).await.is_empty());
+    let params = json!({ "taskId": id }).to_string();
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let error = bob.request(method, Some(&params)).await.unwrap_err();
+        assert_eq!(error.code(), Some(-32602), "{method}: {error}");
+    }
+    call.cancel().await.unwrap();
+    let nobody = agreeing(V2025_11_25).connect(url.clone()).await.unwrap();
+    assert!(nobody.list_tasks().await.is_err(), "everybody's tasks");
+    running.abort();
 }

@@ -16,7 +16,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::{MODERN, Seen};
 use crate::input::{Outcome, ServerAnswer};
 use crate::shape::members::{Members, or_same};
-use crate::shape::meta::strip;
+use crate::shape::meta::{sign, strip};
 use crate::shape::{ShapeError, lower_answer, raise_error, raise_result};
 use crate::tasks::status::Status;
 
@@ -77,6 +77,7 @@ impl Task {
         &self,
         id: &str,
         meta: Option<&str>,
+        server_info: Option<&str>,
     ) -> Result<String, ShapeError> {
         let mut task = Members::of_body(&self.form)?;
         task.set_str("resultType", "task");
@@ -86,6 +87,9 @@ impl Task {
             task.set("_meta", String::from(meta));
         }
         strip(&mut task, MODERN)?;
+        if let Some(server_info) = server_info {
+            sign(&mut task, server_info)?;
+        }
         Ok(or_same(task.finish(), &self.form).into_owned())
     }
 

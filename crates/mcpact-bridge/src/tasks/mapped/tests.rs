@@ -45,7 +45,7 @@ fn mapped() -> Mapped {
         r#"{{"task":{},"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"up"}},"k":1}}}}"#,
         task("working")
     );
-    let flat = mapped.created("t", "me", 7, &created, at(0)).unwrap();
+    let flat = mapped.created("t", "me", 7, &created, None, at(0)).unwrap();
     let flat = Object::parse(&flat).unwrap();
     assert_eq!(flat.get("resultType"), Some(r#""task""#));
     assert_eq!(flat.get("taskId"), Some(r#""t""#));
@@ -195,13 +195,15 @@ fn tasks_belong_to_their_owner_and_have_limits() {
     assert_eq!(mapped.cancel("t", "you").unwrap_err().code, -32602);
     assert!(mapped.owns("t", "me") && !mapped.owns("t", "you"));
     let created = format!(r#"{{"task":{}}}"#, task("working").replace("30000", "null"));
-    mapped.created("u", "me", 7, &created, at(0)).unwrap();
+    mapped.created("u", "me", 7, &created, None, at(0)).unwrap();
     assert_eq!(mapped.room("me").unwrap_err().code, -32603);
     assert_eq!(mapped.room("you"), Ok(()));
-    mapped.created("v", "you", 7, &created, at(0)).unwrap();
+    mapped
+        .created("v", "you", 7, &created, None, at(0))
+        .unwrap();
     assert_eq!(mapped.room("them").unwrap_err().code, -32603);
     assert!(
-        mapped.created("w", "me", 7, "{}", at(0)).is_err(),
+        mapped.created("w", "me", 7, "{}", None, at(0)).is_err(),
         "no task"
     );
     assert_eq!(mapped.next_deadline(), Some(at(30)));

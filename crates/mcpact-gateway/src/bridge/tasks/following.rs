@@ -1,5 +1,7 @@
 //! A modern server's task, for a legacy client that waits for its call.
 
+use std::time::Duration;
+
 use mcpact_bridge::input::{Outcome, Rounds, Turn};
 use mcpact_bridge::tasks::{Followed, Step};
 use mcpact_engine::refusal::WireError;
@@ -10,7 +12,10 @@ use super::{QUESTIONS, of_task};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::rounds::{Asking, mint};
-use crate::upstream::text;
+use crate::upstream::{Reply, text};
+
+/// How often in a row the server may fail to say where its task stands.
+const ATTEMPTS: u32 = 5;
 
 impl Bridge {
     /// Looks after the task until it is over; the client sees one call with questions in it.
@@ -28,9 +33,8 @@ impl Bridge {
         let params = of_task(task.id());
         let mut pause = task.pause();
         loop {
-            tokio::time::sleep(pause).await;
-            let detailed = crossing.aside(Method::TasksGet, &params).await?;
-            match task.seen(text(&detailed)) {
+            let detailed = self.look(&crossing, task.id(), pause).await?;
+            match task.seen(&detailed) {
                 Step::Poll(after) => pause = after,
                 Step::Ask(round) => {
                     if let Some(raw) = self.answer_task(&crossing, &params, &round).await? {
@@ -45,6 +49,35 @@ impl Bridge {
                         Outcome::Error(raw) => Err(crossing.error(&raw)),
                     };
                 }
+            }
+        }
+    }
+
+    /// Where the server's task stands; a connection that broke is opened again.
+    pub(super) async fn look(
+        &self,
+        crossing: &Crossing,
+        upstream: &str,
+        after: Duration,
+    ) -> Result<String, WireError> {
+        let params = of_task(upstream);
+        let params = crossing.stamped(&params)?;
+        let mut attempt = 0;
+        loop {
+            tokio::time::sleep(after).await;
+            attempt += 1;
+            let lane = crossing.caller.lane().await;
+            let lane = lane.map_err(|error| error.on_wire());
+            let lost = match lane {
+                Ok(lane) => match lane.request(Method::TasksGet, &params).await {
+                    Ok(Reply::Result(raw)) => return Ok(text(&raw).to_owned()),
+                    Ok(Reply::Error(raw)) => return Err(crossing.error(text(&raw))),
+                    Err(loss) => crossing.lost(&loss),
+                },
+                Err(error) => error,
+            };
+            if attempt >= ATTEMPTS {
+                return Err(lost);
             }
         }
     }

@@ -21,7 +21,7 @@ use super::{LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, unkn
 use crate::bridge::crossing::{Crossing, Told, stamped, wire_error};
 use crate::bridge::rounds::{Asking, CallEnd, mint};
 use crate::bridge::{Bridge, Clock};
-use crate::upstream::{Reply, text};
+use crate::upstream::text;
 
 const LIMITS: HostLimits = HostLimits {
     tasks: TASKS,
@@ -31,9 +31,6 @@ const LIMITS: HostLimits = HostLimits {
     poll: Duration::from_millis(500),
     page: 100,
 };
-
-/// How often in a row the server may fail to say where its task stands.
-const ATTEMPTS: u32 = 5;
 
 /// The hosted tasks, who works for them and who waits for them.
 #[derive(Debug)]
@@ -257,35 +254,6 @@ impl Bridge {
         }
     }
 
-    /// Where the server's task stands; a connection that broke is opened again.
-    async fn look(
-        &self,
-        crossing: &Crossing,
-        upstream: &str,
-        after: Duration,
-    ) -> Result<String, WireError> {
-        let params = of_task(upstream);
-        let params = crossing.stamped(&params)?;
-        let mut attempt = 0;
-        loop {
-            tokio::time::sleep(after).await;
-            attempt += 1;
-            let lane = crossing.caller.lane().await;
-            let lane = lane.map_err(|error| error.on_wire());
-            let lost = match lane {
-                Ok(lane) => match lane.request(Method::TasksGet, &params).await {
-                    Ok(Reply::Result(raw)) => return Ok(text(&raw).to_owned()),
-                    Ok(Reply::Error(raw)) => return Err(crossing.error(text(&raw))),
-                    Err(loss) => crossing.lost(&loss),
-                },
-                Err(error) => error,
-            };
-            if attempt >= ATTEMPTS {
-                return Err(lost);
-            }
-        }
-    }
-
     /// What a client of 2025-11-25 asks about its tasks.
     pub(in crate::bridge) async fn about_hosted(
         &self,
@@ -330,7 +298,10 @@ impl Bridge {
         let outcome = match retrieved {
             Retrieved::Now(outcome) => outcome,
             Retrieved::Later(acts) => {
-                if let Some(runner) = &waiting.runner {
+                // Who takes no stream cannot be asked there.
+                let reach = crossing.waiter.job.reach;
+                let runner = waiting.runner.as_ref();
+                if let Some(runner) = runner.filter(|_| reach == Reach::Stream) {
                     runner.arrived(Place {
                         waiter,
                         ear: ear.clone(),

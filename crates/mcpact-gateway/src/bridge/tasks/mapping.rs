@@ -8,7 +8,7 @@ use mcpact_bridge::tasks::created_task;
 use mcpact_bridge::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, Wanted};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::watch;
@@ -243,11 +243,7 @@ async fn fetch(mapping: Weak<Mapping>, open: Open, task: Box<str>) {
     let Some(mapping) = mapping.upgrade() else {
         return;
     };
-    let info = lane
-        .upstream
-        .introduction
-        .server_info
-        .encode(Revision::LATEST);
+    let info = lane.server_info();
     let detailed = mapping.mapped().ended(&task, &ended, Some(&info));
     mapping.open().remove(&task);
     if let Some(detailed) = detailed {
@@ -282,11 +278,11 @@ impl Bridge {
         };
         // The session is known before anybody can ask for it.
         mapping.open().insert(task.as_str().into(), open);
-        let session_name = crossing.lane.session;
-        let now = self.clock.now();
+        let (lane, now) = (&crossing.lane, self.clock.now());
+        let info = lane.server_info();
         let created = mapping
             .mapped()
-            .created(&task, &owner, session_name, raw, now);
+            .created(&task, &owner, lane.session, raw, Some(&info), now);
         created.map_err(|fault| {
             mapping.close(&task);
             let why = format!("The server's task cannot be passed on: {fault}");
@@ -303,8 +299,8 @@ impl Bridge {
         let mapping = &self.shared.mapping;
         let task = meant(&crossing)?;
         let owner = crossing.waiter.ear.principal();
-        match crossing.waiter.job.method {
-            Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await,
+        let answer = match crossing.waiter.job.method {
+            Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await?,
             Some(Method::TasksUpdate) => {
                 let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
                 let responses = params.get_present("inputResponses");
@@ -316,17 +312,18 @@ impl Bridge {
                 if let Some(lane) = lane {
                     answer_all(&lane, answers).await;
                 }
-                Ok(ACKNOWLEDGED.to_owned())
+                ACKNOWLEDGED.to_owned()
             }
             Some(Method::TasksCancel) => {
                 let upstream = mapping.mapped().cancel(&task, owner)?;
                 if let Some(upstream) = upstream {
                     self.cancel_mapped(&task, &upstream, owner).await;
                 }
-                Ok(ACKNOWLEDGED.to_owned())
+                ACKNOWLEDGED.to_owned()
             }
-            Some(_) | None => Err(unknown(&crossing)),
-        }
+            Some(_) | None => return Err(unknown(&crossing)),
+        };
+        crossing.result(&answer)
     }
 
     async fn mapped_task(&self, crossing: &Crossing, task: &str) -> Result<String, WireError> {
