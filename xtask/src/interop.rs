@@ -10,7 +10,6 @@ mod ground;
 mod judge;
 mod manifest;
 mod pair;
-mod python;
 mod table;
 
 use std::fs;

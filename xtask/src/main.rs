@@ -19,6 +19,7 @@ mod node;
 mod oracle;
 mod process;
 mod purity;
+mod python;
 mod report;
 mod requirements;
 mod source_text;

@@ -275,6 +275,12 @@ impl Server {
         self.serving.len()
     }
 
+    /// Whether the owner is serving this request and its client still wants the answer.
+    #[must_use]
+    pub fn is_serving(&self, id: &Id) -> bool {
+        self.serving.get(id).is_some_and(|entry| !entry.cancelled)
+    }
+
     /// When [`Input::Tick`] is next of use.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {

@@ -1,4 +1,6 @@
-//! The messages of the load: one tool, called with 1 KiB of text.
+//! The messages of the load: a tool that is called with 1 KiB of text, and one that answers with 1 MiB.
+
+use crate::role::Era;
 
 /// How long the text is that the tool gets and gives back; an echo is longer.
 pub const TEXT_LENGTH: usize = 1024;
@@ -9,8 +11,59 @@ pub const LEGACY: &str = "2025-11-25";
 /// The revision of the modern requests.
 pub const MODERN: &str = "2026-07-28";
 
-/// The only tool.
+/// The tool that gives its text back.
 pub const TOOL: &str = "echo";
+
+/// The tool that gives [`LARGE_LENGTH`] bytes of text.
+pub const LARGE_TOOL: &str = "large";
+
+/// How long the text of a large answer is.
+pub const LARGE_LENGTH: usize = 1024 * 1024;
+
+/// Which tool is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// The one that echoes.
+    Small,
+    /// The one with the large answer.
+    Large,
+}
+
+impl Size {
+    /// Its name.
+    #[must_use]
+    pub const fn tool(self) -> &'static str {
+        match self {
+            Self::Small => TOOL,
+            Self::Large => LARGE_TOOL,
+        }
+    }
+
+    fn arguments(self) -> String {
+        match self {
+            Self::Small => format!(r#"{{"text":"{}"}}"#, text()),
+            Self::Large => String::from("{}"),
+        }
+    }
+
+    /// Whether an answer can be whole, told by its length alone.
+    #[must_use]
+    pub const fn fits(self, length: usize) -> bool {
+        match self {
+            Self::Small => length > TEXT_LENGTH,
+            Self::Large => length > LARGE_LENGTH,
+        }
+    }
+
+    /// Whether these bytes hold what the tool gives.
+    #[must_use]
+    pub fn is_answer(self, body: &[u8]) -> bool {
+        match self {
+            Self::Small => is_echo(body, &text()),
+            Self::Large => self.fits(body.len()),
+        }
+    }
+}
 
 /// What the tool is called with.
 #[must_use]
@@ -33,31 +86,45 @@ pub fn initialize() -> String {
 /// Confirms a legacy conversation.
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A call of the tool in a legacy conversation.
+/// A call of a tool.
 #[must_use]
-pub fn legacy(id: u64) -> String {
-    let text = text();
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{TOOL}","arguments":{{"text":"{text}"}}}}}}"#
-    )
+pub fn request(era: Era, id: u64, size: Size) -> String {
+    let (tool, arguments) = (size.tool(), size.arguments());
+    match era {
+        Era::Legacy => format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+        ),
+        Era::Modern => format!(
+            concat!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","#,
+                r#""arguments":{arguments},"_meta":{{"io.modelcontextprotocol/protocolVersion":"#,
+                r#""{revision}","io.modelcontextprotocol/clientInfo":{{"name":"load","version":"1.0.0"}},"#,
+                r#""io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#,
+            ),
+            id = id,
+            tool = tool,
+            arguments = arguments,
+            revision = MODERN,
+        ),
+    }
 }
 
-/// A call of the tool that stands alone.
+/// A call of the echo in a legacy conversation.
 #[must_use]
-pub fn modern(id: u64) -> String {
-    let text = text();
-    format!(
-        concat!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","#,
-            r#""arguments":{{"text":"{text}"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"#,
-            r#""{revision}","io.modelcontextprotocol/clientInfo":{{"name":"load","version":"1.0.0"}},"#,
-            r#""io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#,
-        ),
-        id = id,
-        tool = TOOL,
-        text = text,
-        revision = MODERN,
-    )
+pub fn legacy(id: u64) -> String {
+    request(Era::Legacy, id, Size::Small)
+}
+
+/// The id of a message, which nothing in the texts resembles.
+#[must_use]
+pub fn id(message: &[u8]) -> Option<u64> {
+    let key = b"\"id\":";
+    let start = message.windows(key.len()).position(|part| part == key)? + key.len();
+    let digits = message.get(start..)?.iter();
+    let digits = digits.take_while(|b| b.is_ascii_digit());
+    digits.fold(None, |number, digit| {
+        Some(number.unwrap_or(0) * 10 + u64::from(digit - b'0'))
+    })
 }
 
 /// Whether these bytes hold the whole text: what an honest echo must.

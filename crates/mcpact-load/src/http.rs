@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::call;
+use crate::call::{self, Size};
 use crate::role::Era;
 use crate::sample::{Stretch, WARM_UP};
 use crate::trouble::Trouble;
@@ -26,15 +26,47 @@ const NAME: HeaderName = HeaderName::from_static("mcp-name");
 #[derive(Debug)]
 pub struct Caller {
     sender: SendRequest<Full<Bytes>>,
+    path: http::Uri,
     headers: HeaderMap,
 }
+
+/// Where a load goes, and what it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Errand<'a> {
+    /// `host:port`
+    pub address: &'a str,
+    /// The path behind it.
+    pub path: &'a str,
+    /// What the workers speak.
+    pub era: Era,
+    /// How many there are.
+    pub workers: usize,
+    /// Whether each of them is a client of its own.
+    pub sessions: Sessions,
+    /// What they call.
+    pub size: Size,
+    /// How long.
+    pub duration: Duration,
+}
+
+/// How many clients the workers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sessions {
+    /// Each has a session of its own.
+    Own,
+    /// They are one client with many calls at a time.
+    Shared,
+}
+
+/// The path of our own servers.
+pub const PATH: &str = "/mcp";
 
 impl Caller {
     /// Connects to `host:port`.
     ///
     /// # Errors
     /// Nobody answers there.
-    pub async fn connect(address: &str) -> Result<Self, Trouble> {
+    pub async fn connect(address: &str, path: &str) -> Result<Self, Trouble> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
@@ -45,14 +77,19 @@ impl Caller {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let both = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(ACCEPT, both);
-        Ok(Self { sender, headers })
+        let path = path.parse().map_err(http::Error::from)?;
+        Ok(Self {
+            sender,
+            path,
+            headers,
+        })
     }
 
     /// Opens a conversation of this era. A floor knows neither and gives no session.
     ///
     /// # Errors
     /// The server refuses.
-    pub async fn open(&mut self, era: Era) -> Result<(), Trouble> {
+    pub async fn open(&mut self, era: Era, size: Size) -> Result<(), Trouble> {
         match era {
             Era::Modern => {
                 let modern = HeaderValue::from_static(call::MODERN);
@@ -60,7 +97,7 @@ impl Caller {
                 self.headers
                     .insert(METHOD, HeaderValue::from_static("tools/call"));
                 self.headers
-                    .insert(NAME, HeaderValue::from_static(call::TOOL));
+                    .insert(NAME, HeaderValue::from_static(size.tool()));
             }
             Era::Legacy => {
                 let response = self.post(call::initialize().into()).await?;
@@ -85,13 +122,22 @@ impl Caller {
         for header in [SESSION_ID, VERSION, METHOD, NAME] {
             self.headers.remove(header);
         }
-        self.open(era).await
+        self.open(era, Size::Small).await
+    }
+
+    /// Ends a session, if there is one; a server may refuse that.
+    async fn close(&mut self) -> Result<(), Trouble> {
+        if self.headers.contains_key(SESSION_ID) {
+            let response = self.send(Method::DELETE, Bytes::new()).await?;
+            response.into_body().collect().await?;
+        }
+        Ok(())
     }
 
     async fn send(&mut self, method: Method, body: Bytes) -> Result<Response<Incoming>, Trouble> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
-        *request.uri_mut() = http::Uri::from_static("/mcp");
+        *request.uri_mut() = self.path.clone();
         *request.headers_mut() = self.headers.clone();
         self.sender.ready().await?;
         Ok(self.sender.send_request(request).await?)
@@ -120,17 +166,17 @@ impl Caller {
     /// # Errors
     /// Nobody answers there.
     pub async fn twin(&self, address: &str) -> Result<Self, Trouble> {
-        let mut twin = Self::connect(address).await?;
+        let mut twin = Self::connect(address, self.path.path()).await?;
         twin.headers = self.headers.clone();
         Ok(twin)
     }
 
     /// One call.
-    async fn call(&mut self, body: &Bytes) -> Result<Bytes, Trouble> {
+    async fn call(&mut self, body: &Bytes, size: Size) -> Result<Bytes, Trouble> {
         let response = self.post(body.clone()).await?;
         let status = response.status().as_u16();
         let answer = response.into_body().collect().await?.to_bytes();
-        if status == 200 && answer.len() > call::TEXT_LENGTH {
+        if status == 200 && size.fits(answer.len()) {
             return Ok(answer);
         }
         Err(Trouble::wrong(status, &answer))
@@ -147,53 +193,64 @@ async fn accepted(response: Response<Incoming>) -> Result<(), Trouble> {
     Err(Trouble::wrong(status.as_u16(), &body))
 }
 
-/// Loads a server with this many workers.
+/// Loads a server.
 ///
 /// # Errors
 /// A worker failed, or got an answer that is not its echo.
-pub async fn load(
-    address: &str,
-    era: Era,
-    workers: usize,
-    duration: Duration,
-) -> Result<Stretch, Trouble> {
-    let mut callers = Vec::new();
-    for _ in 0..workers {
-        let mut caller = Caller::connect(address).await?;
-        caller.open(era).await?;
+pub async fn load(errand: Errand<'_>) -> Result<Stretch, Trouble> {
+    let Errand {
+        address, era, size, ..
+    } = errand;
+    let mut callers: Vec<Caller> = Vec::new();
+    for _ in 0..errand.workers {
+        let caller = match callers.first() {
+            Some(first) if errand.sessions == Sessions::Shared => first.twin(address).await?,
+            Some(_) | None => {
+                let mut caller = Caller::connect(address, errand.path).await?;
+                caller.open(era, size).await?;
+                caller
+            }
+        };
         callers.push(caller);
     }
     let mut running = JoinSet::new();
     for (caller, id) in callers.into_iter().zip(1..) {
-        let body = match era {
-            Era::Legacy => call::legacy(id),
-            Era::Modern => call::modern(id),
-        };
-        running.spawn(work(caller, body.into(), duration));
+        let body = call::request(era, id, size);
+        running.spawn(work(caller, body.into(), size, errand.duration));
     }
     let mut all = Stretch::default();
+    let mut callers = Vec::new();
     while let Some(ended) = running.join_next().await {
-        let part = ended.map_err(std::io::Error::from)??;
+        let (caller, part) = ended.map_err(std::io::Error::from)??;
         all.join(part);
+        callers.push(caller);
+    }
+    if let (Sessions::Shared, Some(caller)) = (errand.sessions, callers.first_mut()) {
+        caller.close().await?;
     }
     Ok(all)
 }
 
-async fn work(mut caller: Caller, body: Bytes, duration: Duration) -> Result<Stretch, Trouble> {
-    let answer = caller.call(&body).await?;
-    if !call::is_echo(&answer, &call::text()) {
+async fn work(
+    mut caller: Caller,
+    body: Bytes,
+    size: Size,
+    duration: Duration,
+) -> Result<(Caller, Stretch), Trouble> {
+    let answer = caller.call(&body, size).await?;
+    if !size.is_answer(&answer) {
         return Err(Trouble::wrong(200, &answer));
     }
     let mut stretch = Stretch::default();
     let start = Instant::now();
     while start.elapsed() < WARM_UP {
-        caller.call(&body).await?;
+        caller.call(&body, size).await?;
         stretch.uncounted += 1;
     }
     let start = Instant::now();
     let mut before = start;
     while before.duration_since(start) < duration {
-        caller.call(&body).await?;
+        caller.call(&body, size).await?;
         let after = Instant::now();
         stretch
             .latencies
@@ -201,5 +258,5 @@ async fn work(mut caller: Caller, body: Bytes, duration: Duration) -> Result<Str
         before = after;
     }
     stretch.elapsed = Stretch::nanoseconds(before.duration_since(start));
-    Ok(stretch)
+    Ok((caller, stretch))
 }

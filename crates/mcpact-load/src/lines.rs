@@ -102,22 +102,12 @@ impl Window {
 
     /// Takes an answer and asks again in its place.
     fn answered(&mut self, line: &[u8], now: Instant, out: &mut Vec<u8>) -> Option<Duration> {
-        let id = id(line).filter(|_| line.len() > call::TEXT_LENGTH)?;
+        let id = call::id(line).filter(|_| line.len() > call::TEXT_LENGTH)?;
         let took = now.duration_since(*self.slot(id)?);
         let size = self.open.len() as u64;
         self.ask(id + size, now, out);
         Some(took)
     }
-}
-
-/// The id of a message, which nothing in the text resembles.
-fn id(line: &[u8]) -> Option<u64> {
-    let key = b"\"id\":";
-    let start = line.windows(key.len()).position(|part| part == key)? + key.len();
-    let digits = line.get(start..)?.iter().take_while(|b| b.is_ascii_digit());
-    digits.fold(None, |number, digit| {
-        Some(number.unwrap_or(0) * 10 + u64::from(digit - b'0'))
-    })
 }
 
 /// Loads a server with this many calls open at a time.

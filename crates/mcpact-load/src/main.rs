@@ -1,9 +1,11 @@
 //! Runs the whole comparison and writes what it saw as JSON to standard output.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
 use mcpact_load::plan::{Effort, Programs, run};
+use mcpact_load::relay::Recipe;
 use mcpact_load::trouble::Trouble;
 
 #[derive(Debug, Parser)]
@@ -17,6 +19,18 @@ struct Options {
     /// Only the contests whose name contains this; the sessions are weighed under `memory`.
     #[arg(long, default_value = "")]
     only: String,
+    /// A file with the relays of others, as JSON.
+    #[arg(long)]
+    relays: Option<PathBuf>,
+}
+
+impl Options {
+    fn recipes(&self) -> Result<Vec<Recipe>, Trouble> {
+        match &self.relays {
+            Some(file) => Ok(serde_json::from_slice(&std::fs::read(file)?)?),
+            None => Ok(Vec::new()),
+        }
+    }
 }
 
 #[tokio::main]
@@ -26,7 +40,8 @@ async fn main() -> Result<(), Trouble> {
         rounds: options.rounds,
         stretch: Duration::from_millis(options.milliseconds),
     };
-    let findings = run(&Programs::beside_us()?, effort, &options.only).await?;
+    let recipes = options.recipes()?;
+    let findings = run(&Programs::beside_us()?, effort, &options.only, &recipes).await?;
     Ok(serde_json::to_writer_pretty(
         std::io::stdout().lock(),
         &findings,

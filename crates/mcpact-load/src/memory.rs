@@ -3,7 +3,7 @@
 use http::Response;
 use hyper::body::Incoming;
 
-use crate::http::Caller;
+use crate::http::{Caller, PATH};
 use crate::process::Subject;
 use crate::role::Era;
 use crate::trouble::Trouble;
@@ -56,7 +56,7 @@ async fn settle(
     stream: Stream,
     open: &mut Vec<(Caller, Response<Incoming>)>,
 ) -> Result<(), Trouble> {
-    let mut first = Caller::connect(address).await?;
+    let mut first = Caller::connect(address, PATH).await?;
     for _ in 0..count {
         first.renew(Era::Legacy).await?;
         if stream == Stream::Open {

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::between;
+use crate::call::Size;
+use crate::http::{self, Errand, PATH, Sessions};
+use crate::lines;
 use crate::memory::{self, Stream};
 use crate::process::{Subject, capture};
+use crate::relay::Recipe;
 use crate::role::Era;
 use crate::sample::{Sample, Stretch, median};
 use crate::trouble::Trouble;
-use crate::{http, lines};
 
 /// How many calls are open at a time: one after the other, and many at once.
 const OPEN: [usize; 2] = [1, 32];
@@ -45,7 +49,13 @@ impl Programs {
     }
 
     fn path(&self, subject: &Rival) -> PathBuf {
-        self.folder.join(subject.program)
+        self.named(subject.program)
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn named(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 }
 
@@ -135,9 +145,51 @@ const CONTESTS: &[Contest] = &[
 pub struct Row {
     contest: &'static str,
     open: usize,
-    subject: &'static str,
+    subject: String,
     #[serde(flatten)]
     sample: Sample,
+    /// The most memory that it held, in bytes, where that was looked at.
+    resident: Option<u64>,
+}
+
+impl Row {
+    /// What a subject did with this many calls open at a time.
+    #[must_use]
+    pub fn new(
+        contest: &'static str,
+        open: usize,
+        subject: &str,
+        sample: Sample,
+        resident: Option<u64>,
+    ) -> Self {
+        Self {
+            contest,
+            open,
+            subject: subject.to_owned(),
+            sample,
+            resident,
+        }
+    }
+}
+
+/// A subject of others that could not do what was asked of it.
+#[derive(Debug, Serialize)]
+pub struct Failed {
+    contest: &'static str,
+    subject: String,
+    why: String,
+}
+
+impl Failed {
+    /// Who failed, where and why.
+    #[must_use]
+    pub fn new(contest: &'static str, subject: &str, why: &Trouble) -> Self {
+        Self {
+            contest,
+            subject: subject.to_owned(),
+            why: why.to_string(),
+        }
+    }
 }
 
 /// The weight of an idle session.
@@ -153,13 +205,19 @@ pub struct Weight {
 pub struct Findings {
     rows: Vec<Row>,
     weights: Vec<Weight>,
+    failures: Vec<Failed>,
 }
 
-/// Runs every contest whose name contains the filter.
+/// Runs every contest whose name contains the filter; `recipes` are the relays of others.
 ///
 /// # Errors
 /// A subject failed.
-pub async fn run(programs: &Programs, effort: Effort, filter: &str) -> Result<Findings, Trouble> {
+pub async fn run(
+    programs: &Programs,
+    effort: Effort,
+    filter: &str,
+    recipes: &[Recipe],
+) -> Result<Findings, Trouble> {
     let mut rows = Vec::new();
     for contest in CONTESTS {
         for open in OPEN {
@@ -176,7 +234,13 @@ pub async fn run(programs: &Programs, effort: Effort, filter: &str) -> Result<Fi
             }
         }
     }
-    Ok(Findings { rows, weights })
+    let (through, failures) = between::run(programs, effort, filter, recipes).await?;
+    rows.extend(through);
+    Ok(Findings {
+        rows,
+        weights,
+        failures,
+    })
 }
 
 /// The rivals alternate, so that whatever else the machine does falls on all of them.
@@ -194,12 +258,7 @@ async fn compete(
     }
     let rows = contest.rivals.iter().zip(&samples);
     Ok(rows
-        .map(|(rival, samples)| Row {
-            contest: contest.name,
-            open,
-            subject: rival.name,
-            sample: median(samples),
-        })
+        .map(|(rival, samples)| Row::new(contest.name, open, rival.name, median(samples), None))
         .collect())
 }
 
@@ -216,7 +275,16 @@ async fn measure(
             let mut server = Subject::start(&program, rival.arguments)?;
             let address = server.address().await?;
             let before = server.cpu()?;
-            let load = http::load(&address, era, open, stretch).await?;
+            let load = http::load(Errand {
+                address: &address,
+                path: PATH,
+                era,
+                workers: open,
+                sessions: Sessions::Own,
+                size: Size::Small,
+                duration: stretch,
+            })
+            .await?;
             Ok(load.sample(server.cpu()?.saturating_sub(before)))
         }
         Way::Lines => {

@@ -26,11 +26,25 @@ impl Subject {
     /// It cannot be started.
     pub fn start(program: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
         let mut command = Command::new(program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self::spawn(command, program, arguments)
+    }
+
+    /// Starts a program whose words nobody wants to hear.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_quietly(program: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
+        let mut command = Command::new(program);
         command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true);
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        Self::spawn(command, program, arguments)
+    }
+
+    fn spawn(mut command: Command, program: &Path, arguments: &[&str]) -> Result<Self, Trouble> {
+        command.args(arguments).kill_on_drop(true);
         Ok(Self {
             child: command.spawn()?,
             name: program.display().to_string(),
@@ -80,8 +94,20 @@ impl Subject {
     /// # Errors
     /// It has ended.
     pub fn resident(&self) -> Result<u64, Trouble> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory that it has held so far, in bytes.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn peak(&self) -> Result<u64, Trouble> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, key: &str) -> Result<u64, Trouble> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = text.lines().find_map(|line| line.strip_prefix(key));
         let kibibytes =
             line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
         kibibytes

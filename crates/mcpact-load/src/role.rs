@@ -8,9 +8,16 @@ pub enum Role {
         /// How it treats legacy clients, where it has a choice.
         #[arg(long, value_enum, default_value = "session")]
         legacy: Legacy,
+        /// The only era that it speaks, where it has a choice.
+        #[arg(long, value_enum)]
+        era: Option<Era>,
     },
     /// A server on standard input and output.
-    Stdio,
+    Stdio {
+        /// The only era that it speaks, where it has a choice.
+        #[arg(long, value_enum)]
+        era: Option<Era>,
+    },
     /// A client that calls as often as it can, and then writes down how long each call took.
     Client {
         /// An address, or a program that is a subject.

@@ -1,7 +1,7 @@
 //! Request ids: strings and integers, echoed exactly as they came.
 
 use alloc::borrow::Cow;
-use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::hash::{Hash, Hasher};
 
 use crate::scan::{is_unspeakable, quote, unquote};
@@ -12,10 +12,10 @@ pub struct IdRef<'a> {
     raw: &'a str,
 }
 
-/// An owned request id: the raw JSON token.
+/// An owned request id: the raw JSON token. Copies share it.
 #[derive(Clone, Debug)]
 pub struct Id {
-    raw: Box<str>,
+    raw: Arc<str>,
 }
 
 impl<'a> IdRef<'a> {
@@ -50,7 +50,7 @@ impl<'a> IdRef<'a> {
     #[must_use]
     pub fn to_id(self) -> Id {
         Id {
-            raw: Box::from(self.raw),
+            raw: Arc::from(self.raw),
         }
     }
 }
@@ -60,7 +60,7 @@ impl Id {
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self {
-            raw: quote(text).into_boxed_str(),
+            raw: Arc::from(quote(text)),
         }
     }
 
@@ -68,19 +68,19 @@ impl Id {
     #[must_use]
     pub fn number(number: i64) -> Self {
         Self {
-            raw: alloc::format!("{number}").into_boxed_str(),
+            raw: Arc::from(alloc::format!("{number}")),
         }
     }
 
     /// The borrowed form.
     #[must_use]
-    pub const fn as_ref(&self) -> IdRef<'_> {
+    pub fn as_ref(&self) -> IdRef<'_> {
         IdRef { raw: &self.raw }
     }
 
     /// The token as it came.
     #[must_use]
-    pub const fn raw(&self) -> &str {
+    pub fn raw(&self) -> &str {
         &self.raw
     }
 }

@@ -1,7 +1,9 @@
 //! Whole servers and clients under load, beside the peer and the floors.
 
+mod bridge_promises;
 pub(super) mod page;
 mod promises;
+mod relays;
 
 use std::path::Path;
 
@@ -28,6 +30,16 @@ pub(super) struct Row {
     p50: f64,
     p99: f64,
     cpu: f64,
+    /// The most memory that it held, in bytes, where that was looked at.
+    resident: Option<f64>,
+}
+
+/// A relay of others that could not do what was asked of it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Failed {
+    contest: String,
+    subject: String,
+    why: String,
 }
 
 /// What an idle session weighs.
@@ -43,6 +55,7 @@ pub(super) struct Weight {
 pub(super) struct Findings {
     rows: Vec<Row>,
     weights: Vec<Weight>,
+    failures: Vec<Failed>,
 }
 
 /// Builds the subjects and loads them.
@@ -51,10 +64,14 @@ pub(super) fn measure(
     target: &Path,
     options: &Options,
 ) -> Result<Findings, Failure> {
-    let words = "build --profile load --package mcpact-load --features rmcp";
+    let words = "build --profile load --package mcpact-load --package mcpact-cli --features mcpact-load/rmcp";
     run_program(cargo(checkout).args(words.split(' ')))?;
     let program = target.join("load/mcpact-load");
+    let relays = relays::install(checkout)?;
     let mut command = program_at(checkout, program.clone());
+    // What the bridge learns about a server must not outlive the run.
+    command.env("XDG_CACHE_HOME", target.join("load/cache"));
+    command.arg("--relays").arg(relays);
     if options.quick {
         command.args(QUICK);
     }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{Kind, Peer, Transport};
 use super::pair::Pair;
-use super::python;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::node::{self, Pin};
 use crate::process::{build, remove};
+use crate::python;
 
 /// Everything of a run: packages, logs, the folders that pairs work in.
 const FOLDER: &str = "target/interop";

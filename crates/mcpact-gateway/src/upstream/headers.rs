@@ -11,6 +11,11 @@ use mcpact_wire::raw::{Object, elements};
 
 use super::Ordered;
 
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
 /// How many tools are remembered.
 const LIMIT: usize = 4096;
 
@@ -54,17 +59,14 @@ impl HeaderBook {
 
 /// `2026-07-28 basic/transports/streamable-http#protocol-headers`
 pub(super) fn modern(order: Ordered<'_>, revision: Revision, book: &HeaderBook) -> HeaderMap {
-    let mut facts = HeaderMap::with_capacity(4);
-    insert(
-        &mut facts,
-        Header::ProtocolVersion.name(),
-        revision.as_str(),
-    );
-    insert(
-        &mut facts,
-        Header::Method.name(),
-        &header_value::encode(order.name),
-    );
+    let mut facts = HeaderMap::with_capacity(8);
+    facts.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+    match order.method {
+        Some(method) => {
+            facts.insert(METHOD, HeaderValue::from_static(method.as_str()));
+        }
+        None => insert(&mut facts, METHOD, &header_value::encode(order.name)),
+    }
     let Some(key) = order.method.and_then(Method::name_param) else {
         return facts;
     };
@@ -72,18 +74,16 @@ pub(super) fn modern(order: Ordered<'_>, revision: Revision, book: &HeaderBook) 
     let Some(name) = params.get_str(key) else {
         return facts;
     };
-    insert(
-        &mut facts,
-        Header::Name.name(),
-        &header_value::encode(&name),
-    );
+    insert(&mut facts, NAME, &header_value::encode(&name));
     if order.method == Some(Method::ToolsCall)
         && let Some(annotations) = book.of(&name)
     {
         for annotation in annotations.iter() {
             let value = argument(annotation, params.get("arguments")).and_then(header_for);
-            if let Some(value) = value {
-                insert(&mut facts, &annotation.header, &value);
+            match (value, HeaderName::try_from(&*annotation.header)) {
+                (Some(value), Ok(name)) => insert(&mut facts, name, &value),
+                (Some(_), Err(_)) => tracing::warn!("a parameter has a header without a name"),
+                (None, _) => {}
             }
         }
     }
@@ -97,22 +97,43 @@ pub(super) fn legacy(revision: Revision, session: Option<&HeaderValue>) -> Heade
     if let HeaderRule::AfterInitialize | HeaderRule::Required =
         Header::ProtocolVersion.rule(revision)
     {
-        insert(
-            &mut facts,
-            Header::ProtocolVersion.name(),
-            revision.as_str(),
-        );
+        facts.insert(VERSION, HeaderValue::from_static(revision.as_str()));
     }
     if let Some(session) = session {
-        facts.insert(HeaderName::from_static("mcp-session-id"), session.clone());
+        facts.insert(SESSION_ID, session.clone());
     }
     facts
 }
 
 /// Adds a header; what cannot stand in one is left for the server to miss.
-fn insert(facts: &mut HeaderMap, name: &str, value: &str) {
-    match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
-        (Ok(name), Ok(value)) => drop(facts.insert(name, value)),
-        (Err(_), _) | (_, Err(_)) => tracing::warn!(name, "a header cannot be sent"),
+fn insert(facts: &mut HeaderMap, name: HeaderName, value: &str) {
+    match HeaderValue::try_from(value) {
+        Ok(value) => drop(facts.insert(name, value)),
+        Err(_) => tracing::warn!(%name, "a header cannot be sent"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_have_the_names_of_the_table() {
+        for (ours, header) in [
+            (SESSION_ID, Header::SessionId),
+            (VERSION, Header::ProtocolVersion),
+            (METHOD, Header::Method),
+            (NAME, Header::Name),
+        ] {
+            assert!(header.name().eq_ignore_ascii_case(ours.as_str()), "{ours}");
+        }
+    }
+
+    /// A method is written as it is: none has a character that a header must not carry.
+    #[test]
+    fn methods_need_no_encoding() {
+        for method in Method::ALL {
+            assert_eq!(header_value::encode(method.as_str()), method.as_str());
+        }
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct HttpWire {
     http: HttpClient,
     revision: Revision,
     /// The headers of everything in a legacy session.
-    facts: HeaderMap,
+    facts: Arc<HeaderMap>,
     is_gone: Arc<AtomicBool>,
     stream: Option<AbortHandle>,
     can_push: bool,
@@ -52,7 +52,7 @@ impl HttpWire {
         Self {
             http,
             revision,
-            facts: HeaderMap::new(),
+            facts: Arc::default(),
             is_gone: Arc::default(),
             stream: None,
             can_push: false,
@@ -66,11 +66,11 @@ impl HttpWire {
         session: Option<HeaderValue>,
         strays: mpsc::Sender<Stray>,
     ) -> Self {
-        let facts = headers::legacy(revision, session.as_ref());
+        let facts = Arc::new(headers::legacy(revision, session.as_ref()));
         let is_gone = Arc::new(AtomicBool::new(false));
         let (open, opened) = tokio::sync::oneshot::channel();
         let gone = Arc::clone(&is_gone);
-        let listening = listen(http.clone(), facts.clone(), strays, open, gone);
+        let listening = listen(http.clone(), Arc::clone(&facts), strays, open, gone);
         let stream = tokio::spawn(listening).abort_handle();
         // A server that takes its time to say that it has no such stream is not waited for.
         let opened = tokio::time::timeout(PAUSE, opened).await;
@@ -107,11 +107,11 @@ impl HttpWire {
         book: &HeaderBook,
     ) -> HttpCall {
         let facts = match self.revision.era() {
-            Era::Modern => headers::modern(order, self.revision, book),
-            Era::Legacy => self.facts.clone(),
+            Era::Modern => Arc::new(headers::modern(order, self.revision, book)),
+            Era::Legacy => Arc::clone(&self.facts),
         };
         let http = self.http.clone();
-        let posted = facts.clone();
+        let posted = Arc::clone(&facts);
         let posting = async move { http.post(&posted, Bytes::from(text)).await }.boxed();
         HttpCall {
             http: self.http.clone(),
@@ -154,7 +154,7 @@ impl Drop for HttpWire {
 pub(super) struct HttpCall {
     http: HttpClient,
     era: Era,
-    facts: HeaderMap,
+    facts: Arc<HeaderMap>,
     id: Id,
     is_gone: Arc<AtomicBool>,
     state: State,
@@ -287,7 +287,7 @@ impl HttpCall {
             return self.over(Event::Lost(Loss::Connection(why)));
         };
         let pause = resume.pause();
-        let (http, facts) = (self.http.clone(), self.facts.clone());
+        let (http, facts) = (self.http.clone(), Arc::clone(&self.facts));
         let opening = async move {
             tokio::time::sleep(pause).await;
             http.listen(&facts, Some(&last_id)).await
@@ -371,7 +371,7 @@ impl Reading {
 /// The stream of a session, for what the server says without being asked.
 async fn listen(
     http: HttpClient,
-    facts: HeaderMap,
+    facts: Arc<HeaderMap>,
     strays: mpsc::Sender<Stray>,
     open: tokio::sync::oneshot::Sender<bool>,
     is_gone: Arc<AtomicBool>,

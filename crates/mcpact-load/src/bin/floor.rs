@@ -70,7 +70,7 @@ async fn stdio() -> Result<(), Trouble> {
 async fn main() -> Result<ExitCode, Trouble> {
     match Role::parse() {
         Role::Http { .. } => http().await?,
-        Role::Stdio => stdio().await?,
+        Role::Stdio { .. } => stdio().await?,
         // There is nothing to negotiate with: no client is a floor.
         Role::Client { .. } => return Ok(ExitCode::FAILURE),
     }

@@ -7,19 +7,31 @@ use clap::Parser;
 use mcpact::client::{ChildCommand, Client, EraMode, Target};
 use mcpact::model::Content;
 use mcpact::server::{Context, Server};
-use mcpact_load::call::TOOL;
+use mcpact_load::call::{LARGE_LENGTH, LARGE_TOOL, TOOL};
 use mcpact_load::caller::{announce, drive, tell};
 use mcpact_load::role::{Era, Role};
 use mcpact_load::trouble::Trouble;
+use mcpact_spec::Revision;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
     text: String,
 }
 
-fn server() -> Server {
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn server(era: Option<Era>) -> Server {
     let echo = |args: Echo, _: Context| async move { Ok(args.text) };
-    Server::new("load", "1.0.0").tool(TOOL, "Gives its text back", echo)
+    let large = |_: Nothing, _: Context| async move { Ok("x".repeat(LARGE_LENGTH)) };
+    let server = Server::new("load", "1.0.0")
+        .tool(TOOL, "Gives its text back", echo)
+        .tool(LARGE_TOOL, "Gives a long text", large);
+    match era {
+        None => server,
+        Some(Era::Legacy) => server.revisions(&[Revision::LATEST_LEGACY]),
+        Some(Era::Modern) => server.revisions(&[Revision::LATEST]),
+    }
 }
 
 fn ours(error: impl std::fmt::Display) -> Trouble {
@@ -54,13 +66,13 @@ async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Resu
 #[tokio::main]
 async fn main() -> Result<(), Trouble> {
     match Role::parse() {
-        Role::Http { .. } => {
+        Role::Http { era, .. } => {
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            let listening = server().listen(address).await.map_err(ours)?;
+            let listening = server(era).listen(address).await.map_err(ours)?;
             announce(&listening.url())?;
             listening.run(std::future::pending()).await.map_err(ours)
         }
-        Role::Stdio => server().serve_stdio().await.map_err(ours),
+        Role::Stdio { era } => server(era).serve_stdio().await.map_err(ours),
         Role::Client {
             target,
             era,

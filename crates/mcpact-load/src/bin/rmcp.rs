@@ -127,8 +127,8 @@ async fn client(target: &str, era: Era, open: usize, duration: Duration) -> Resu
 #[tokio::main]
 async fn main() -> Result<(), Trouble> {
     match Role::parse() {
-        Role::Http { legacy } => http(legacy).await,
-        Role::Stdio => {
+        Role::Http { legacy, .. } => http(legacy).await,
+        Role::Stdio { .. } => {
             let running = Server::new().serve(stdio()).await.map_err(theirs)?;
             running.waiting().await.map_err(theirs)?;
             Ok(())

@@ -12,6 +12,7 @@ mod proxy;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,7 +131,9 @@ impl HttpSettings {
 #[derive(Clone, Debug)]
 pub struct HttpClient {
     pool: Client<Connector, Full<Bytes>>,
-    endpoint: Url,
+    endpoint: Arc<Url>,
+    /// The same, read once.
+    address: Uri,
     settings: Arc<HttpSettings>,
     /// What a proxy that forwards requests wants to see.
     proxy_auth: Option<HeaderValue>,
@@ -159,10 +162,7 @@ impl HttpClient {
         }
         endpoint.set_fragment(None);
         let connector = Connector::new(&settings)?;
-        let target: Uri = endpoint
-            .as_str()
-            .parse()
-            .map_err(|_| refuse("it is not a URL that HTTP can carry"))?;
+        let target = uri(&endpoint)?;
         let proxy_auth = connector.router().forwarded_auth(&target);
         let pool = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -171,7 +171,8 @@ impl HttpClient {
             .build(connector);
         Ok(Self {
             pool,
-            endpoint,
+            endpoint: Arc::new(endpoint),
+            address: target,
             settings: Arc::new(settings),
             proxy_auth,
         })
@@ -179,7 +180,7 @@ impl HttpClient {
 
     /// Where requests go.
     #[must_use]
-    pub const fn endpoint(&self) -> &Url {
+    pub fn endpoint(&self) -> &Url {
         &self.endpoint
     }
 
@@ -188,8 +189,10 @@ impl HttpClient {
     /// # Errors
     /// The address is not a URL or belongs to another origin.
     pub fn at(&self, address: &str) -> Result<Self, DoorError> {
+        let endpoint = self.resolve(&self.endpoint, address)?;
         Ok(Self {
-            endpoint: self.resolve(&self.endpoint, address)?,
+            address: uri(&endpoint)?,
+            endpoint: Arc::new(endpoint),
             ..self.clone()
         })
     }
@@ -235,8 +238,10 @@ impl HttpClient {
     }
 
     fn headers(&self, facts: &HeaderMap, accept: &'static str) -> HeaderMap {
-        let mut all = self.settings.headers.all().clone();
-        all.extend(facts.clone());
+        let mut all = facts.clone();
+        for (name, value) in self.settings.headers.all() {
+            all.entry(name).or_insert_with(|| value.clone());
+        }
         all.insert(ACCEPT, HeaderValue::from_static(accept));
         if let Some(auth) = &self.proxy_auth {
             all.insert(PROXY_AUTHORIZATION, auth.clone());
@@ -250,47 +255,51 @@ impl HttpClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<http::Response<Incoming>, DoorError> {
-        let mut address = self.endpoint.clone();
+        let mut place = Cow::Borrowed(&*self.endpoint);
+        let mut address = self.address.clone();
         for _ in 0..=MAX_REDIRECTS {
-            let mut request = Request::builder()
-                .method(method.clone())
-                .uri(address.as_str())
-                .body(Full::new(body.clone()))
-                .map_err(|error| DoorError::Http(error.to_string()))?;
-            *request.headers_mut() = headers.clone();
-            let response = self.exchange(&request).await?;
+            let response = self.exchange(&method, &address, &headers, &body).await?;
+            if !response.status().is_redirection() {
+                return Ok(response);
+            }
+            let location = response.headers().get(LOCATION);
+            let Some(location) = location.and_then(|value| value.to_str().ok()) else {
+                return Ok(response);
+            };
+            let next = self.resolve(&place, location)?;
             // Only these keep method and body, and only the same origin may see our headers.
             let keeps = matches!(
                 response.status(),
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             );
-            let location = response.headers().get(LOCATION);
-            match location.and_then(|value| value.to_str().ok()) {
-                Some(location) if response.status().is_redirection() => {
-                    let next = self.resolve(&address, location)?;
-                    if !keeps {
-                        return Err(DoorError::Redirect {
-                            location: next.to_string(),
-                        });
-                    }
-                    address = next;
-                }
-                Some(_) | None => return Ok(response),
+            if !keeps {
+                return Err(DoorError::Redirect {
+                    location: next.to_string(),
+                });
             }
+            address = uri(&next)?;
+            place = Cow::Owned(next);
         }
         Err(DoorError::Redirect {
-            location: address.to_string(),
+            location: place.to_string(),
         })
     }
 
     /// Sends one request, and tries again only while no connection was made.
     async fn exchange(
         &self,
-        request: &Request<Full<Bytes>>,
+        method: &Method,
+        address: &Uri,
+        headers: &HeaderMap,
+        body: &Bytes,
     ) -> Result<http::Response<Incoming>, DoorError> {
         let mut pause = self.settings.retry_pause;
         for tries_left in (0..=self.settings.connect_retries).rev() {
-            let sending = self.pool.request(request.clone());
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = address.clone();
+            *request.headers_mut() = headers.clone();
+            let sending = self.pool.request(request);
             let error = match tokio::time::timeout(self.settings.head_timeout, sending).await {
                 Ok(Ok(response)) => return Ok(response),
                 Ok(Err(error)) => error,
@@ -321,4 +330,12 @@ impl HttpClient {
             })
         }
     }
+}
+
+/// An address as requests carry it.
+fn uri(endpoint: &Url) -> Result<Uri, DoorError> {
+    endpoint.as_str().parse().map_err(|_| DoorError::Address {
+        address: shown(endpoint.as_str()),
+        why: "it is not a URL that HTTP can carry",
+    })
 }

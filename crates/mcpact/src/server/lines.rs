@@ -276,23 +276,28 @@ impl<B: Backend> Connection<B> {
         let id = job.id.clone();
         let outbox = Outbox(self.outbox.clone());
         let backend = Arc::clone(&self.backend);
-        let serve = held::serve(backend, job, Arc::clone(session), outbox);
-        let done_session = Arc::clone(session);
-        let (abort, registration) = AbortHandle::new_pair();
-        let done_id = id.clone();
-        let mut future = Abortable::new(serve, registration)
-            .map(move |ended| Done {
-                session: done_session,
-                id: done_id,
-                outcome: ended.ok(),
-            })
-            .boxed();
-        match std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
-            Poll::Ready(done) => self.finish(done),
+        let mut serve = held::serve(backend, job, Arc::clone(session), outbox).boxed();
+        let session = Arc::clone(session);
+        match std::future::poll_fn(|cx| Poll::Ready(serve.as_mut().poll(cx))).await {
+            Poll::Ready(outcome) => self.finish(Done {
+                session,
+                id,
+                outcome: Some(outcome),
+            }),
             Poll::Pending => {
-                let session = Arc::clone(session);
-                self.open.insert(id, OpenRequest { session, abort });
-                self.running.push(future);
+                let (abort, registration) = AbortHandle::new_pair();
+                let open = OpenRequest {
+                    session: Arc::clone(&session),
+                    abort,
+                };
+                self.open.insert(id.clone(), open);
+                let serve = Abortable::new(serve, registration);
+                let done = serve.map(move |ended| Done {
+                    session,
+                    id,
+                    outcome: ended.ok(),
+                });
+                self.running.push(done.boxed());
             }
         }
     }
@@ -305,7 +310,10 @@ impl<B: Backend> Connection<B> {
 
     /// Writes an answer behind everything that its handler sent before.
     fn finish(&mut self, done: Done) {
-        self.open.remove(&done.id);
+        // Most end before anybody could find them.
+        if !self.open.is_empty() {
+            self.open.remove(&done.id);
+        }
         while let Ok(parcel) = self.parcels.try_recv() {
             self.write(parcel);
         }

@@ -1,7 +1,7 @@
 //! Who is behind a request.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::HeaderMap;
 
@@ -47,5 +47,6 @@ impl fmt::Debug for Principals {
 
 /// The principal of everybody who has none.
 pub(super) fn nobody() -> Arc<str> {
-    Arc::from("")
+    static NOBODY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
+    Arc::clone(&NOBODY)
 }

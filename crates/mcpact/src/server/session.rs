@@ -181,6 +181,14 @@ impl Session {
         machine.as_ref().is_some_and(Server::has_heard)
     }
 
+    /// Whether the answer to a request is still wanted.
+    pub(super) fn is_serving(&self, id: &Id) -> bool {
+        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        machine
+            .as_ref()
+            .is_some_and(|machine| machine.is_serving(id))
+    }
+
     pub(super) fn memory(&self) -> Option<Arc<Remembered>> {
         let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         machine.as_ref().and_then(Server::memory)

@@ -1,14 +1,16 @@
 //! The part of the report that tells of the load.
 
 use super::promises::{Outcome, judge};
-use super::{Findings, Row, Weight};
+use super::{Failed, Findings, Row, Weight, bridge_promises};
 use crate::bench::markdown::{table, time};
 
 /// Promises first, then every number.
 pub(in crate::bench) fn section(findings: &Findings) -> String {
+    let mut outcomes = judge(findings);
+    outcomes.extend(bridge_promises::judge(findings));
     let promises = table(
         &["promise", "promised", "seen", ""],
-        judge(findings).iter().map(verdict).collect(),
+        outcomes.iter().map(verdict).collect(),
     );
     let numbers = table(
         &[
@@ -20,6 +22,7 @@ pub(in crate::bench) fn section(findings: &Findings) -> String {
             "p99",
             "added p99",
             "CPU/answer",
+            "memory",
         ],
         findings
             .rows
@@ -31,10 +34,12 @@ pub(in crate::bench) fn section(findings: &Findings) -> String {
         &["idle session", "with", "memory"],
         findings.weights.iter().map(weight).collect(),
     );
+    let failures: String = findings.failures.iter().map(failed).collect();
     format!(
         "## Under load\n\n1 KiB `tools/call`. The subjects of a contest alternate, and each number is the median of its \
-         stretches.\nA floor echoes bytes without any protocol; what a subject adds is told against it.\n\n\
-         {promises}\n{numbers}\n{weights}"
+         stretches.\nA floor echoes or passes on bytes without any protocol; what a subject adds is told against it. \
+         The workers\nof a bridge are one client with so many calls open; a floor, which cannot translate, has a server \
+         of its client's era\nbehind it.\n\n{promises}\n{numbers}\n{weights}{failures}"
     )
 }
 
@@ -59,7 +64,18 @@ fn numbers(findings: &Findings, row: &Row) -> Vec<String> {
         time(row.p99),
         added.map_or_else(String::new, |floor| time((row.p99 - floor.p99).max(0.0))),
         time(row.cpu),
+        row.resident
+            .map_or_else(String::new, |bytes| format!("{:.1} MB", bytes / 1e6)),
     ]
+}
+
+fn failed(failed: &Failed) -> String {
+    let Failed {
+        contest,
+        subject,
+        why,
+    } = failed;
+    format!("\nNot measured: {subject} in `{contest}`: {why}\n")
 }
 
 fn weight(weight: &Weight) -> Vec<String> {

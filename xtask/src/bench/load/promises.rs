@@ -81,7 +81,7 @@ pub(super) fn judge(findings: &Findings) -> Vec<Outcome> {
         .collect()
 }
 
-fn speed(
+pub(super) fn speed(
     findings: &Findings,
     contest: &str,
     open: u32,
@@ -131,6 +131,7 @@ mod tests {
             p50: 1.0,
             p99: 1.0,
             cpu: 1.0,
+            resident: None,
         }
     }
 
@@ -143,6 +144,7 @@ mod tests {
         let findings = Findings {
             rows: vec![row("ours", ours), row("rmcp", 10.0), row("floor", 100.0)],
             weights: vec![weight],
+            failures: Vec::new(),
         };
         let outcomes = judge(&findings).into_iter();
         outcomes.map(|o| (o.seen, o.is_met)).collect()

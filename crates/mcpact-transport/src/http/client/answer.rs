@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 
 use super::events::EventStream;
 use super::{EVENTS, HttpSettings, JSON};
@@ -88,7 +88,10 @@ fn check_length(headers: &HeaderMap, limit: usize) -> Result<(), DoorError> {
     }
 }
 
+/// Reads a body within its limits; one in one piece is not copied.
 async fn whole(mut body: Incoming, settings: &HttpSettings) -> Result<Bytes, DoorError> {
+    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut first = Bytes::new();
     let mut all = BytesMut::new();
     loop {
         let frame = tokio::time::timeout(settings.idle_timeout, body.frame());
@@ -96,17 +99,26 @@ async fn whole(mut body: Incoming, settings: &HttpSettings) -> Result<Bytes, Doo
             .await
             .map_err(|_| DoorError::Timeout("reading an HTTP body"))?;
         let Some(frame) = frame else {
-            return Ok(all.freeze());
+            return Ok(if all.is_empty() { first } else { all.freeze() });
         };
         let frame = frame.map_err(|error| super::connector::explain(&error))?;
-        if let Some(data) = frame.data_ref() {
-            if all.len() + data.len() > settings.body_limit {
-                return Err(DoorError::TooLarge {
-                    limit: settings.body_limit,
-                });
-            }
-            all.extend_from_slice(data);
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if first.len().max(all.len()) + data.len() > settings.body_limit {
+            return Err(DoorError::TooLarge {
+                limit: settings.body_limit,
+            });
         }
+        if first.is_empty() && all.is_empty() {
+            first = data;
+            continue;
+        }
+        if all.is_empty() {
+            all.reserve(expected.min(settings.body_limit));
+            all.extend_from_slice(&first);
+        }
+        all.extend_from_slice(&data);
     }
 }
 

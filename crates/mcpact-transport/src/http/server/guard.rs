@@ -65,7 +65,7 @@ impl Guard {
         let Some(name) = host_name(authority) else {
             return false;
         };
-        is_loopback(&name) || self.hosts.contains(&name)
+        is_loopback(name) || self.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     fn is_allowed_origin(&self, origin: &str) -> bool {
@@ -77,9 +77,7 @@ impl Guard {
         let rest = origin
             .strip_prefix("http://")
             .or_else(|| origin.strip_prefix("https://"));
-        rest.and_then(host_name)
-            .is_some_and(|name| is_loopback(&name))
-            && lower == origin
+        rest.and_then(host_name).is_some_and(is_loopback) && lower == origin
     }
 }
 
@@ -93,8 +91,8 @@ fn single<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> Result<Option<
     }
 }
 
-/// The host of `host[:port]`, in lower case and without a trailing dot.
-fn host_name(authority: &str) -> Option<String> {
+/// The host of `host[:port]`, without a trailing dot.
+fn host_name(authority: &str) -> Option<&str> {
     if authority.is_empty() || authority.contains(['@', '/', '\\', ' ', '?', '#']) {
         return None;
     }
@@ -115,11 +113,11 @@ fn host_name(authority: &str) -> Option<String> {
     };
     let is_port = !port.is_empty() && port.len() <= 5 && port.bytes().all(|b| b.is_ascii_digit());
     let host = host.strip_suffix('.').unwrap_or(host);
-    (is_port && !host.is_empty()).then(|| host.to_ascii_lowercase())
+    (is_port && !host.is_empty()).then_some(host)
 }
 
 fn is_loopback(name: &str) -> bool {
-    name == "localhost"
+    name.eq_ignore_ascii_case("localhost")
         || name
             .parse::<std::net::Ipv4Addr>()
             .is_ok_and(|ip| ip.is_loopback())

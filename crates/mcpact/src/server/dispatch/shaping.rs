@@ -15,7 +15,27 @@ use super::Served;
 /// How a server says who it is, written once for each revision.
 #[derive(Debug)]
 pub(in crate::server) struct Signatures {
-    all: Vec<(Revision, String)>,
+    all: Vec<Signature>,
+}
+
+#[derive(Debug)]
+struct Signature {
+    revision: Revision,
+    /// The server's `Implementation`.
+    info: String,
+    /// The same as the last member of a result.
+    tail: String,
+}
+
+impl Signature {
+    fn new(revision: Revision, info: String) -> Self {
+        let meta = ObjectWriter::new().raw(meta::SERVER_INFO, &info).finish();
+        Self {
+            revision,
+            info,
+            tail: format!(r#","_meta":{meta}"#),
+        }
+    }
 }
 
 impl Signatures {
@@ -24,7 +44,7 @@ impl Signatures {
             let modern = Revision::ALL.into_iter();
             let modern = modern.filter(|revision| revision.era() == Era::Modern);
             modern
-                .map(|revision| (revision, info.encode(revision)))
+                .map(|revision| Signature::new(revision, info.encode(revision)))
                 .collect()
         };
         let info = terms.party.info.as_deref();
@@ -33,9 +53,8 @@ impl Signatures {
         }
     }
 
-    fn find(&self, revision: Revision) -> Option<&str> {
-        let found = self.all.iter().find(|(of, _)| *of == revision);
-        found.map(|(_, text)| text.as_str())
+    fn find(&self, revision: Revision) -> Option<&Signature> {
+        self.all.iter().find(|one| one.revision == revision)
     }
 }
 
@@ -56,7 +75,8 @@ impl Served {
                 owned(shape::lower_result(method, &raw, revision).ok()).unwrap_or(raw)
             }
             (Self::Result(raw), Era::Modern, Some(method)) => {
-                owned(shape::raise_result(method, &raw, revision, signature).ok()).unwrap_or(raw)
+                let info = signature.map(|signature| signature.info.as_str());
+                owned(shape::raise_result(method, &raw, revision, info).ok()).unwrap_or(raw)
             }
         }
     }
@@ -70,19 +90,10 @@ fn owned(shaped: Option<Cow<'_, str>>) -> Option<String> {
 }
 
 /// A plain result for a modern client. What stands in it is known, so it need not be looked through.
-fn signed(raw: &str, signature: Option<&str>) -> String {
+fn signed(raw: &str, signature: Option<&Signature>) -> String {
     let inner = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}'));
-    let mut out = String::with_capacity(raw.len() + signature.map_or(0, str::len) + 128);
-    out.push_str(COMPLETE);
-    out.push(',');
-    out.push_str(inner.unwrap_or_default());
-    if let Some(signature) = signature {
-        out.push_str(r#","_meta":"#);
-        let meta = ObjectWriter::new().raw(meta::SERVER_INFO, signature);
-        out.push_str(&meta.finish());
-    }
-    out.push('}');
-    out
+    let tail = signature.map_or("", |signature| signature.tail.as_str());
+    [COMPLETE, ",", inner.unwrap_or_default(), tail, "}"].concat()
 }
 
 #[cfg(test)]

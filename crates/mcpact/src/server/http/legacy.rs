@@ -9,10 +9,11 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, join_all};
 use futures_util::stream::unfold;
 use mcpact_engine::classify::{CarrierFacts, SessionFact};
+use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Feature, Method};
 use mcpact_transport::http::server::{Answer, Arrival};
 use mcpact_wire::batch::Frame;
-use mcpact_wire::id::IdRef;
+use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
@@ -127,61 +128,54 @@ impl<B: Backend> HttpEndpoint<B> {
     /// on when the client leaves: before 2026-07-28 a lost connection is not a cancellation.
     async fn call(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
         let (outbox, mut parcels) = mpsc::channel(BACKLOG);
-        let mut serving = self.start(session, job, outbox.clone()).boxed();
-        let first = std::future::poll_fn(|cx| Poll::Ready(serving.as_mut().poll(cx))).await;
+        let id = job.id.clone();
+        let mut serve = self.serve(session, job, outbox.clone()).boxed();
+        let first = std::future::poll_fn(|cx| Poll::Ready(serve.as_mut().poll(cx))).await;
         match first {
-            Poll::Ready(None) => return Answer::empty(202),
-            Poll::Ready(Some((text, status))) => {
-                // It may have filled the queue; nobody has read from it yet.
-                let said = parcels.try_recv().ok();
-                let Some(said) = said else {
-                    return Answer::json(status, json(text));
-                };
-                let _ = outbox.try_send(Parcel::Answer(text, status));
-                return self.event_answer(session, said, parcels);
-            }
-            Poll::Pending => tokio::spawn(async move {
-                if let Some((text, status)) = serving.await {
-                    let _ = outbox.send(Parcel::Answer(text, status)).await;
+            Poll::Ready(outcome) => match answered(session, id, outcome) {
+                None => return Answer::empty(202),
+                Some((text, status)) => {
+                    // It may have filled the queue; nobody has read from it yet.
+                    let said = parcels.try_recv().ok();
+                    let Some(said) = said else {
+                        return Answer::json(status, json(text));
+                    };
+                    let _ = outbox.try_send(Parcel::Answer(text, status));
+                    return self.event_answer(session, said, parcels);
                 }
-            }),
-        };
+            },
+            Poll::Pending => {
+                let running = finish(Arc::clone(session), id, serve);
+                tokio::spawn(async move {
+                    if let Some((text, status)) = running.await {
+                        let _ = outbox.send(Parcel::Answer(text, status)).await;
+                    }
+                });
+            }
+        }
         self.first_answer(session, parcels.recv().await, parcels)
     }
 
     /// A call of a client that takes no stream: whatever is said or asked before the answer finds nobody.
     async fn call_plainly(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
         let (outbox, _) = mpsc::channel(1);
-        let serving = tokio::spawn(self.start(session, job, outbox));
+        let id = job.id.clone();
+        let serve = self.serve(session, job, outbox);
+        let serving = tokio::spawn(finish(Arc::clone(session), id, serve));
         match serving.await {
             Ok(Some((text, status))) => Answer::json(status, json(text)),
             Ok(None) | Err(_) => Answer::empty(202),
         }
     }
 
-    /// Serves a request until it ends or is cancelled, and gives its answer.
-    fn start(
+    fn serve(
         &self,
         session: &Arc<HttpSession>,
         job: Job,
         outbox: mpsc::Sender<Parcel>,
-    ) -> impl Future<Output = Option<(String, u16)>> + Send + use<B> {
-        let id = job.id.clone();
+    ) -> impl Future<Output = Result<String, WireError>> + Send + use<B> {
         let backend = Arc::clone(&self.backend);
-        let serve = held::serve(backend, job, Arc::clone(&session.session), Outbox(outbox));
-        let (abort, registration) = AbortHandle::new_pair();
-        session.running().insert(id.clone(), abort);
-        let session = Arc::clone(session);
-        async move {
-            let outcome = Abortable::new(serve, registration).await;
-            session.running().remove(&id);
-            let outcome = outcome.unwrap_or_else(|_| Err(cancelled()));
-            let deeds = session.session.answer(id, outcome);
-            deeds.into_iter().find_map(|deed| match deed {
-                Deed::Reply { text, status, .. } => Some((text, status)),
-                _ => None,
-            })
-        }
+        held::serve(backend, job, Arc::clone(&session.session), Outbox(outbox))
     }
 
     /// JSON if the answer is the first thing said, a stream if it is not.
@@ -227,7 +221,11 @@ impl<B: Backend> HttpEndpoint<B> {
         let (outbox, mut parcels) = mpsc::channel(BACKLOG);
         let serving: Vec<_> = jobs
             .into_iter()
-            .map(|job| self.start(session, job, outbox.clone()))
+            .map(|job| {
+                let id = job.id.clone();
+                let serve = self.serve(session, job, outbox.clone());
+                finish(Arc::clone(session), id, serve)
+            })
             .collect();
         tokio::spawn(async move {
             let served = join_all(serving).await;
@@ -291,8 +289,40 @@ pub(super) fn reach(arrival: &Arrival) -> Reach {
     }
 }
 
-fn cancelled() -> mcpact_engine::refusal::WireError {
-    mcpact_engine::refusal::WireError {
+/// Serves a request until it ends or is cancelled, and gives its answer. Most requests end before they
+/// come here, and nobody could have cancelled them.
+fn finish(
+    session: Arc<HttpSession>,
+    id: Id,
+    serve: impl Future<Output = Result<String, WireError>> + Send,
+) -> impl Future<Output = Option<(String, u16)>> + Send {
+    let (abort, registration) = AbortHandle::new_pair();
+    session.running().insert(id.clone(), abort.clone());
+    // The client may have cancelled it just before it could be found.
+    if !session.session.is_serving(&id) {
+        abort.abort();
+    }
+    async move {
+        let outcome = Abortable::new(serve, registration).await;
+        session.running().remove(&id);
+        answered(&session, id, outcome.unwrap_or_else(|_| Err(cancelled())))
+    }
+}
+
+fn answered(
+    session: &HttpSession,
+    id: Id,
+    outcome: Result<String, WireError>,
+) -> Option<(String, u16)> {
+    let deeds = session.session.answer(id, outcome);
+    deeds.into_iter().find_map(|deed| match deed {
+        Deed::Reply { text, status, .. } => Some((text, status)),
+        _ => None,
+    })
+}
+
+fn cancelled() -> WireError {
+    WireError {
         code: -32603,
         message: String::from("cancelled"),
         data: None,

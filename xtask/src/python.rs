@@ -14,7 +14,7 @@ const STAMP: &str = "pins.txt";
 const OLDEST: (u32, u32) = (3, 10);
 
 /// The interpreter of an environment with exactly these packages, made unless it is there.
-pub(super) fn environment(
+pub(crate) fn environment(
     checkout: &Checkout,
     folder: &Path,
     pins: &[String],

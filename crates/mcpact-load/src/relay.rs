@@ -1,0 +1,130 @@
+//! What stands between a client and a server: our bridge, bare floors, and the relays of others.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::process::Subject;
+use crate::trouble::Trouble;
+
+/// How long a relay may take until it listens.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait before the next look whether it does.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a relay leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Behind {
+    /// A server on HTTP.
+    Http,
+    /// A server that the relay starts and talks to over pipes.
+    Stdio,
+}
+
+/// How a relay is started. In its words `{port}` is where it shall listen and `{host}` and `{url}` are
+/// the server on HTTP; the word `{server}` stands for the words that start a server on pipes, and
+/// `{server line}` for the same in one word.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Recipe {
+    /// Its name in the report.
+    pub name: String,
+    /// What it leads to.
+    pub behind: Behind,
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// Where it serves.
+    pub path: String,
+}
+
+/// The server that a relay leads to.
+#[derive(Clone, Debug)]
+pub struct Goal {
+    /// `host:port` of a server on HTTP; nothing listens there where pipes are meant.
+    pub host: String,
+    /// The words that start a server on pipes.
+    pub server: Vec<String>,
+}
+
+impl Recipe {
+    fn filled(&self, port: u16, goal: &Goal) -> Vec<String> {
+        let fill = |word: &String| {
+            word.replace("{port}", &port.to_string())
+                .replace("{url}", &format!("http://{}/mcp", goal.host))
+                .replace("{host}", &goal.host)
+                .replace("{server line}", &goal.server.join(" "))
+        };
+        let words = self.words.iter().flat_map(|word| match word.as_str() {
+            "{server}" => goal.server.clone(),
+            _ => vec![fill(word)],
+        });
+        words.collect()
+    }
+}
+
+/// A relay that listens.
+#[derive(Debug)]
+pub struct Relay {
+    /// Its process.
+    pub subject: Subject,
+    /// `host:port`
+    pub address: String,
+}
+
+impl Relay {
+    /// Starts a relay and waits until it listens.
+    ///
+    /// # Errors
+    /// It does not start or does not listen in time.
+    pub async fn start(recipe: &Recipe, goal: &Goal) -> Result<Self, Trouble> {
+        let port = free_port().await?;
+        let words = recipe.filled(port, goal);
+        let silent = || Trouble::Silent(recipe.name.clone());
+        let (program, arguments) = words.split_first().ok_or_else(silent)?;
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let subject = Subject::start_quietly(Path::new(program), &arguments)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
+        let start = Instant::now();
+        while TcpStream::connect(&address).await.is_err() {
+            if start.elapsed() > PATIENCE {
+                return Err(silent());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(Self { subject, address })
+    }
+}
+
+/// A port that nobody has at the moment: most relays cannot be told to pick one.
+async fn free_port() -> Result<u16, Trouble> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    Ok(listener.local_addr()?.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recipe_is_filled_with_port_and_server() {
+        let recipe = Recipe {
+            name: String::from("r"),
+            behind: Behind::Stdio,
+            words: ["r", "--port={port}", "{url}", "{server line}", "{server}"]
+                .map(str::to_owned)
+                .to_vec(),
+            path: String::from("/mcp"),
+        };
+        let goal = Goal {
+            host: String::from("h:1"),
+            server: vec![String::from("s"), String::from("stdio")],
+        };
+        let words = recipe.filled(7, &goal);
+        let expected = ["r", "--port=7", "http://h:1/mcp", "s stdio", "s", "stdio"];
+        assert_eq!(words, expected);
+    }
+}
