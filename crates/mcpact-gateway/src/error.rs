@@ -31,7 +31,7 @@ pub enum Trouble {
         status: u16,
     },
     /// The program ended before there was an agreement.
-    #[error("the program ended before it agreed to anything ({status}){}", hint(.stderr))]
+    #[error("the program ended before it agreed to anything ({status})")]
     Exited {
         /// Its exit status, in words.
         status: String,
@@ -39,7 +39,7 @@ pub enum Trouble {
         stderr: String,
     },
     /// It was reached, and there is no agreement.
-    #[error("no agreement with the server{}", hint(.stderr))]
+    #[error("no agreement with the server")]
     Failure {
         /// Why.
         #[source]
@@ -72,7 +72,7 @@ pub enum Trouble {
 const TOLD: usize = 600;
 
 /// The last lines of a log, short and without control characters.
-fn hint(stderr: &str) -> String {
+fn last_words(stderr: &str) -> String {
     let skipped = stderr.trim().chars().count().saturating_sub(TOLD);
     let clean = |letter: char| match letter {
         '\n' | '\t' => letter,
@@ -96,9 +96,14 @@ impl Trouble {
         )
     }
 
-    /// With its causes, in one line.
+    /// With its causes and the end of the server's log.
     pub(crate) fn told(&self) -> String {
-        chain(self)
+        match self {
+            Self::Exited { stderr, .. } | Self::Failure { stderr, .. } => {
+                format!("{}{}", chain(self), last_words(stderr))
+            }
+            _ => chain(self),
+        }
     }
 
     /// What would help.
@@ -166,10 +171,11 @@ impl UpstreamError {
             Trouble::Suspended { .. } => "upstream_suspended",
         };
         let data = ObjectWriter::new().text("reason", reason);
+        let why = format!("{}: {}", self.target, self.kind.told());
         let (message, data) = match self.kind.advice() {
-            None => (chain(self), data),
+            None => (why, data),
             Some(advice) => (
-                format!("{}; hint: {advice}", chain(self)),
+                format!("{why}; hint: {advice}"),
                 data.text("advice", &advice),
             ),
         };
@@ -179,5 +185,28 @@ impl UpstreamError {
             data: Some(data.finish()),
             http_status: 200,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_log_stands_behind_the_cause_and_before_the_hint() {
+        let error = UpstreamError {
+            target: String::from("`x`"),
+            kind: Trouble::Failure {
+                failure: Failure::InitTimeout,
+                stderr: format!("{}\u{1b}[1mwaiting\n", "-".repeat(TOLD)),
+            },
+        };
+        let message = error.on_wire().message;
+        let start = "`x`: no agreement with the server: the server did not answer `initialize` in time; its log ends with: …---";
+        assert!(message.starts_with(start), "{message}");
+        assert!(
+            message.contains("\u{fffd}[1mwaiting; hint: it is silent"),
+            "{message}"
+        );
     }
 }
