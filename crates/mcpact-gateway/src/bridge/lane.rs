@@ -220,9 +220,10 @@ impl Lane {
             self.complete(note);
         }
         self.withdraw(note);
-        // What it is asked it is asked under ids of ours.
+        // These name questions and calls by ids that mean something else to the client, or nothing.
+        let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
         if let Some(ear) = self.audience.owner()
-            && note.method != Method::Cancelled
+            && !is_between_us
         {
             ear.hint(Scope::Connection, note.method, text(&note.params));
         }

@@ -107,7 +107,7 @@ pub(super) struct Open {
     /// The task whose result the call is, where the tool runs in no other way.
     started: Option<Started>,
     /// Kept until the call has ended.
-    pub(super) _turn: Option<Turn>,
+    turn: Option<Turn>,
 }
 
 impl Bridge {
@@ -132,12 +132,20 @@ impl Bridge {
         if way == Way::Task {
             return self.call_as_task(crossing).await;
         }
-        let turn = turn(&mut crossing).await?;
+        let mut turn = turn(&mut crossing).await?;
         let params = crossing.params()?;
+        if let Some(turn) = &mut turn {
+            turn.begin();
+        }
         let (call, started) = match way {
             Way::Waited => match crossing.begin(&params).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
-                Begun::Answered(reply) => return crossing.finished(&reply),
+                Begun::Answered(reply) => {
+                    if let Some(turn) = &mut turn {
+                        turn.end();
+                    }
+                    return crossing.finished(&reply);
+                }
             },
             Way::Plain | Way::Task => (crossing.send(&params).await?, None),
         };
@@ -150,7 +158,7 @@ impl Bridge {
             until: None,
             is_parked: false,
             started,
-            _turn: turn,
+            turn,
         };
         loop {
             let event = open.event().await;
@@ -260,10 +268,14 @@ impl Open {
     /// What happens next; none when no more questions come together with the first. Safe to drop at
     /// any time.
     async fn event(&mut self) -> Option<Event> {
-        match self.until {
+        let event = match self.until {
             None => Some(self.call.next().await),
             Some(until) => tokio::time::timeout_at(until, self.call.next()).await.ok(),
+        };
+        if let (Some(Event::Done(_) | Event::Lost(_)), Some(turn)) = (&event, &mut self.turn) {
+            turn.end();
         }
+        event
     }
 
     /// Deals with it; `seats` are those who wait once the call is parked.

@@ -5,6 +5,7 @@
 //! own.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -25,12 +26,45 @@ pub(super) struct Pool {
     limit: usize,
 }
 
+/// How long a server may go on asking for a call that it was told to forget.
+const LINGER: Duration = Duration::from_secs(30);
+
 /// A connection on which nobody else can be asked anything, for as long as this is held.
+///
+/// A server that is told to forget a call may not have heard of it yet, and still ask something for
+/// it. The connection goes to nobody else in that time, who would be asked another's question.
 #[derive(Debug)]
 pub(super) struct Turn {
     pub(super) lane: Arc<Lane>,
     /// None where turns are not taken any more.
-    _permit: Option<OwnedSemaphorePermit>,
+    permit: Option<OwnedSemaphorePermit>,
+    is_running: bool,
+}
+
+impl Turn {
+    /// A call is about to be made.
+    pub(super) const fn begin(&mut self) {
+        self.is_running = true;
+    }
+
+    /// The server has answered, or never will.
+    pub(super) const fn end(&mut self) {
+        self.is_running = false;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Some(permit) = self.permit.take().filter(|_| self.is_running) else {
+            return;
+        };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(LINGER).await;
+                drop(permit);
+            });
+        }
+    }
 }
 
 impl Pool {
@@ -61,7 +95,8 @@ impl Pool {
         };
         Ok(Turn {
             lane: port.lane().await?,
-            _permit: permit,
+            permit,
+            is_running: false,
         })
     }
 

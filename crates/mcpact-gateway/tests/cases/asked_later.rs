@@ -478,6 +478,42 @@ async fn a_closed_stream_cancels_the_call() {
     }
 }
 
+/// A parked call whose client comes back and then leaves for good is cancelled after a moment.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_for_good_cancels() {
+    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+    let (said, asked) = parked(&mut stage, &mut peer).await;
+    let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
+    peer.request(2, "tools/call", back.clone()).await;
+    assert_eq!(stage.hear().await.message["id"], "q1");
+    peer.note("notifications/cancelled", json!({"requestId": 2}))
+        .await;
+    let cancelled = stage.hear_of("notifications/cancelled").await;
+    assert_eq!(cancelled.params()["requestId"], said.message["id"]);
+    assert_eq!(code(&peer.ask(3, "tools/call", back).await), -32602);
+}
+
+/// A server that goes on with a call that was cancelled asks nobody else.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_asks_nobody_else() {
+    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+    peer.request(1, "tools/call", tool("greet")).await;
+    let first = stage.hear_of("tools/call").await;
+    peer.note("notifications/cancelled", json!({"requestId": 1}))
+        .await;
+    stage.hear_of("notifications/cancelled").await;
+    peer.request(2, "tools/call", tool("other")).await;
+    let second = stage.hear_of("tools/call").await;
+    first.ask("q1", "elicitation/create", form("Who?"));
+    let refused = stage.hear().await;
+    assert_eq!(
+        (&refused.message["id"], code(&refused.message)),
+        (&json!("q1"), -32602)
+    );
+    second.text("done");
+    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+}
+
 /// BB-26: a server's ping is answered by the bridge, during a call, while it is parked and without one.
 #[tokio::test(start_paused = true)]
 async fn pings_of_the_server_are_answered_here() {

@@ -9,7 +9,9 @@
 mod asked_later;
 mod asked_within;
 mod changes;
+mod conversations;
 mod peer;
 mod plain;
+mod same_ids;
 mod stage;
 mod web;

@@ -83,6 +83,12 @@ impl Peer {
         self.link.sink.flush().await.unwrap();
     }
 
+    /// As [`tell`](Self::tell), to somebody who may have gone.
+    pub(crate) async fn tell_if_there(&mut self, message: &Value) {
+        self.link.sink.push(&message.to_string());
+        let _ = self.link.sink.flush().await;
+    }
+
     pub(crate) async fn note(&mut self, method: &str, params: Value) {
         self.tell(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
             .await;
@@ -110,16 +116,22 @@ impl Peer {
     }
 
     pub(crate) async fn hear(&mut self) -> Value {
-        let hearing = async {
-            loop {
-                if let Some(Line::Json(bytes)) = self.link.source.next_line() {
-                    return serde_json::from_slice(bytes).unwrap();
-                }
-                assert!(self.link.source.fill().await.unwrap(), "the bridge closed");
+        let heard = tokio::time::timeout(PATIENCE, self.hear_or_end()).await;
+        heard
+            .expect("something is said")
+            .expect("the bridge is there")
+    }
+
+    /// The next message, however long it takes; none when the bridge has closed. Safe to drop.
+    pub(crate) async fn hear_or_end(&mut self) -> Option<Value> {
+        loop {
+            if let Some(Line::Json(bytes)) = self.link.source.next_line() {
+                return Some(serde_json::from_slice(bytes).unwrap());
             }
-        };
-        let heard = tokio::time::timeout(PATIENCE, hearing).await;
-        heard.expect("something is said")
+            if !self.link.source.fill().await.unwrap_or_default() {
+                return None;
+            }
+        }
     }
 
     /// The next message, which asks this.

@@ -162,6 +162,11 @@ impl Said {
         self.say(Word::End);
     }
 
+    /// Whether the connection is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.voice.is_closed()
+    }
+
     /// Until the other side does not listen any more.
     pub(crate) async fn closed(&self) {
         let gone = tokio::time::timeout(PATIENCE, self.voice.closed()).await;
@@ -175,6 +180,8 @@ pub(crate) struct Stage {
     heard: mpsc::UnboundedReceiver<Said>,
     patience: Duration,
     greetings: Arc<Mutex<Vec<Value>>>,
+    /// Held by every connection that is open.
+    connections: Arc<()>,
 }
 
 impl Stage {
@@ -184,6 +191,8 @@ impl Stage {
         let greetings = Arc::<Mutex<Vec<Value>>>::default();
         let log = Arc::clone(&greetings);
         let count = Mutex::new(0);
+        let connections = Arc::new(());
+        let open = Arc::clone(&connections);
         let target = Target::Local(Local(Arc::new(move || {
             let (ours, theirs) = memory::pair();
             let connection = {
@@ -192,13 +201,18 @@ impl Stage {
                 *count
             };
             let (role, log, tell) = (role.clone(), Arc::clone(&log), tell.clone());
-            tokio::spawn(play(theirs, connection, role, log, tell));
+            let open = Arc::clone(&open);
+            tokio::spawn(async move {
+                play(theirs, connection, role, log, tell).await;
+                drop(open);
+            });
             ours
         })));
         Self {
             target,
             heard,
             patience: VIRTUAL_PATIENCE,
+            connections,
             greetings,
         }
     }
@@ -219,6 +233,7 @@ impl Stage {
             target,
             heard,
             patience: PATIENCE,
+            connections: Arc::default(),
             greetings,
         }
     }
@@ -227,6 +242,16 @@ impl Stage {
     pub(crate) async fn hear(&mut self) -> Said {
         let heard = tokio::time::timeout(self.patience, self.heard.recv()).await;
         heard.expect("something is said").unwrap()
+    }
+
+    /// The next message, however long it takes; none when there will be no more.
+    pub(crate) async fn hear_more(&mut self) -> Option<Said> {
+        self.heard.recv().await
+    }
+
+    /// Held by every connection that is open, and by whoever opens more.
+    pub(crate) fn connections(&self) -> Arc<()> {
+        Arc::clone(&self.connections)
     }
 
     /// The next message, which has this method.
