@@ -20,7 +20,7 @@ use mcpact_transport::stdio::child::Guard;
 
 pub use self::build::GatewayError;
 pub use self::report::ServerReport;
-use crate::catalog::{Catalog, Change, Changes, ServerName};
+use crate::catalog::{Catalog, Change, Changes, NameStyle, ServerName};
 use crate::hub::{Hub, HubSettings, Member};
 use crate::target::Local;
 
@@ -104,7 +104,10 @@ impl Gateway {
             let is_same = !changes.changed.contains_key(name) && !changes.added.contains(name);
             let served = match state.servers.get(name).filter(|_| is_same) {
                 Some(served) => served.clone(),
-                None => self.make(name, config, state.servers.get(name), &changes)?,
+                None => {
+                    let before = state.servers.get(name);
+                    self.make(name, config, catalog.gateway.names, before, &changes)?
+                }
             };
             servers.insert(name.clone(), served);
         }
@@ -135,6 +138,7 @@ impl Gateway {
         &self,
         name: &ServerName,
         config: &crate::catalog::ServerConfig,
+        names: NameStyle,
         before: Option<&Served>,
         changes: &Changes,
     ) -> Result<Served, GatewayError> {
@@ -145,7 +149,10 @@ impl Gateway {
             }
             Some(_) | None => build::bridge(name, config, &self.settings, &self.surroundings)?,
         };
-        let prefix = config.prefix.as_deref().unwrap_or_else(|| name.as_str());
+        let prefix = config.prefix.as_deref().unwrap_or(match names {
+            NameStyle::Prefix => name.as_str(),
+            NameStyle::Flat => "",
+        });
         let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
         let tools = config.tools.clone();
         let member = Member::with(

@@ -65,7 +65,7 @@ pub struct GatewayConfig {
 pub enum NameStyle {
     /// Always.
     Prefix,
-    /// Only where two servers use the same name.
+    /// Never; where two servers use the same name, the later one is marked.
     Flat,
 }
 

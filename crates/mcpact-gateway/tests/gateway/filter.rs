@@ -1,4 +1,4 @@
-//! Only some of the tools of a server.
+//! Only some of the tools of a server, and under names of their own.
 
 use mcpact_spec::Revision;
 use serde_json::json;
@@ -30,4 +30,27 @@ async fn hidden_tools_are_neither_listed_nor_called() {
         }
         connected.close().await;
     }
+}
+
+/// G14: flat names stay as they are; of two that are the same, the later one is marked, and both can be called.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flat_names_stay_as_they_are() {
+    let text = "names = \"flat\"\n[servers.a]\nbuiltin = \"everything\"\ntools = [\"echo\"]\n[servers.b]\nbuiltin = \"everything\"\ntools = [\"echo\"]\n[servers.c]\nbuiltin = \"everything\"\nprefix = \"see\"\ntools = [\"echo\"]\n";
+    let (_gateway, origin) = gateway(text).await;
+    let connected = client(Revision::LATEST)
+        .connect(format!("{origin}/mcp"))
+        .await;
+    let connected = connected.unwrap();
+    let all = tools(&connected).await;
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert!(
+        all.contains(&"echo".to_owned()) && all.contains(&"see__echo".to_owned()),
+        "{all:?}"
+    );
+    assert!(all.iter().any(|name| name.starts_with("echo_")), "{all:?}");
+    for name in &all {
+        let echoed = connected.call_tool(name, json!({"text": "x"})).await;
+        assert!(echoed.is_ok(), "{name}: {echoed:?}");
+    }
+    connected.close().await;
 }

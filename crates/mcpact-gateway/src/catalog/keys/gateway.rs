@@ -56,7 +56,7 @@ pub const GATEWAY: &[Key] = &[
         "names",
         &["prefix", "flat"],
         "prefix",
-        "Whether names of tools and prompts start with the name of their server always (`prefix`), or only where two servers use the same name (`flat`).",
+        "Whether names of tools and prompts start with the name of their server (`prefix`), or stay as they are (`flat`); where two servers use the same name then, the later one is marked with a hash.",
     ),
     text_or(
         "separator",
