@@ -11,8 +11,9 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl, BaseModel
 
+from ears import Heard
 from report import Invocation, invocation
-from walk import ELICITED, ROOTS, SAMPLED, Heard, run
+from walk import run
 
 
 def wire(model: BaseModel) -> dict[str, Any]:
@@ -90,16 +91,13 @@ def connect(given: Invocation) -> Any:
     @asynccontextmanager
     async def open(heard: Heard) -> Any:
         async def elicit(_: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-            heard.elicit.push(wire(params))
-            return types.ElicitResult.model_validate(ELICITED)
+            return types.ElicitResult.model_validate(heard.elicited(wire(params)))
 
         async def sample(_: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-            heard.sample.push(wire(params))
-            return types.CreateMessageResult.model_validate(SAMPLED)
+            return types.CreateMessageResult.model_validate(heard.sampled(wire(params)))
 
         async def roots(_: Any) -> types.ListRootsResult:
-            heard.roots.push({})
-            return types.ListRootsResult.model_validate(ROOTS)
+            return types.ListRootsResult.model_validate(heard.rooted())
 
         async def log(params: types.LoggingMessageNotificationParams) -> None:
             heard.log.push(wire(params))
@@ -127,4 +125,4 @@ if __name__ == "__main__":
     given = invocation()
     # The SDK always offers its latest revision; there is no option for another.
     types.LATEST_PROTOCOL_VERSION = given.revision
-    anyio.run(run, connect(given), given.revision)
+    anyio.run(run, connect(given), given)

@@ -11,8 +11,9 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters
 from pydantic import BaseModel
 
+from ears import Heard
 from report import Invocation, invocation
-from walk import ELICITED, ROOTS, SAMPLED, Heard, run
+from walk import run
 
 # What the modern era has left out is called on purpose.
 warnings.simplefilter("ignore")
@@ -87,16 +88,13 @@ def connect(given: Invocation) -> Any:
     @asynccontextmanager
     async def open(heard: Heard) -> Any:
         async def elicit(_: Any, params: Any) -> types.ElicitResult:
-            heard.elicit.push(wire(params))
-            return types.ElicitResult.model_validate(ELICITED)
+            return types.ElicitResult.model_validate(heard.elicited(wire(params)))
 
         async def sample(_: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-            heard.sample.push(wire(params))
-            return types.CreateMessageResult.model_validate(SAMPLED)
+            return types.CreateMessageResult.model_validate(heard.sampled(wire(params)))
 
         async def roots(_: Any) -> types.ListRootsResult:
-            heard.roots.push({})
-            return types.ListRootsResult.model_validate(ROOTS)
+            return types.ListRootsResult.model_validate(heard.rooted())
 
         async def log(params: types.LoggingMessageNotificationParams) -> None:
             heard.log.push(wire(params))
@@ -121,4 +119,4 @@ def connect(given: Invocation) -> Any:
 
 if __name__ == "__main__":
     given = invocation()
-    anyio.run(run, connect(given), given.revision)
+    anyio.run(run, connect(given), given)

@@ -5,13 +5,14 @@ const PATIENCE = 15_000;
 
 export const REVISION_OF_MODE = { auto: '2026-07-28', modern: '2026-07-28', legacy: '2025-11-25' };
 
-/** `--mode MODE (--url URL | --stdio COMMAND ARGS...)` */
+/** `[--script JSON] --mode MODE (--url URL | --stdio COMMAND ARGS...)` */
 export function invocation(argv = process.argv.slice(2)) {
     const mode = valueOf(argv, '--mode');
     const stdio = argv.indexOf('--stdio');
     const [command, ...args] = stdio < 0 ? [] : argv.slice(stdio + 1);
     const url = stdio < 0 ? new URL(valueOf(argv, '--url')) : undefined;
-    return { mode, url, command, args, revision: REVISION_OF_MODE[mode] ?? mode };
+    const script = argv[0] === '--script' ? JSON.parse(argv[1]) : undefined;
+    return { mode, url, command, args, script, revision: REVISION_OF_MODE[mode] ?? mode };
 }
 
 function valueOf(argv, flag) {

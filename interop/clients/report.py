@@ -16,11 +16,12 @@ REVISION_OF_MODE = {"auto": "2026-07-28", "modern": "2026-07-28", "legacy": "202
 
 @dataclass
 class Invocation:
-    """`--mode MODE (--url URL | --stdio COMMAND ARGS...)`"""
+    """`[--script JSON] --mode MODE (--url URL | --stdio COMMAND ARGS...)`"""
 
     mode: str
     url: str | None
     command: list[str]
+    script: dict[str, Any] | None
 
     @property
     def revision(self) -> str:
@@ -36,7 +37,8 @@ def invocation() -> Invocation:
     at = argv.index("--stdio") if "--stdio" in argv else len(argv)
     own, command = argv[:at], argv[at + 1 :]
     flags = dict(zip(own[::2], own[1::2]))
-    return Invocation(flags["--mode"], flags.get("--url"), command)
+    script = json.loads(flags["--script"]) if "--script" in flags else None
+    return Invocation(flags["--mode"], flags.get("--url"), command, script)
 
 
 class Absent(Exception):

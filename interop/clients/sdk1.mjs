@@ -4,6 +4,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
+import { follow } from './follow.mjs';
 import { invocation } from './report.mjs';
 import { CAPABILITIES, walk } from './walk.mjs';
 
@@ -16,7 +17,7 @@ const SCHEMAS = {
     'notifications/tools/list_changed': types.ToolListChangedNotificationSchema,
 };
 
-const { url, command, args, revision } = invocation();
+const { url, command, args, revision, script } = invocation();
 const client = new Client({ name: 'interop-sdk1', version: '1.0.0' }, { capabilities: CAPABILITIES });
 const transport = open();
 let negotiated;
@@ -35,15 +36,14 @@ function keepVersion(tell) {
     };
 }
 
-await walk(
-    {
-        client,
-        connect: () => client.connect(transport),
-        revision: () => negotiated,
-        call: (params, options) => client.callTool(params, undefined, options),
-        unknownResource: -32002,
-        hear: (method, handler) => client.setNotificationHandler(SCHEMAS[method], handler),
-        answer: (method, handler) => client.setRequestHandler(SCHEMAS[method], handler),
-    },
-    revision,
-);
+const peer = {
+    client,
+    connect: () => client.connect(transport),
+    revision: () => negotiated,
+    call: (params, options) => client.callTool(params, undefined, options),
+    unknownResource: -32002,
+    hear: (method, handler) => client.setNotificationHandler(SCHEMAS[method], handler),
+    answer: (method, handler) => client.setRequestHandler(SCHEMAS[method], handler),
+};
+
+await (script === undefined ? walk(peer, revision) : follow(peer, revision, script));

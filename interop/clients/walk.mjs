@@ -1,4 +1,4 @@
-// The walk through all features, for clients on either JavaScript SDK.
+// The walk through all features of `mcpact everything`, for clients on either JavaScript SDK.
 //
 // The two SDKs agree on most of their methods; `peer` holds what they do differently:
 //   client    the SDK's client, not yet connected
@@ -9,6 +9,7 @@
 //   answer(method, handler) registers for a request of the server
 //   unknownResource the code that the SDK shows for a resource that is not there
 //   listen(filter) opens a stream of changes, where the SDK has one
+import { ears } from './ears.mjs';
 import { Absent, Inbox, check, equal, feature } from './report.mjs';
 
 const WATCHED = 'test://watched-resource';
@@ -20,22 +21,7 @@ export const CAPABILITIES = { elicitation: {}, sampling: {}, roots: { listChange
 
 export async function walk(peer, wanted) {
     const { client } = peer;
-    const heard = { elicit: new Inbox(), sample: new Inbox(), roots: new Inbox(), log: new Inbox(), updated: new Inbox(), tools: new Inbox() };
-    peer.answer('elicitation/create', ({ params }) => {
-        heard.elicit.push(params);
-        return { action: 'accept', content: PERSON };
-    });
-    peer.answer('sampling/createMessage', ({ params }) => {
-        heard.sample.push(params);
-        return { model: 'interop', role: 'assistant', content: { type: 'text', text: 'Paris' } };
-    });
-    peer.answer('roots/list', () => {
-        heard.roots.push({});
-        return { roots: [ROOT] };
-    });
-    peer.hear('notifications/message', ({ params }) => heard.log.push(params));
-    peer.hear('notifications/resources/updated', ({ params }) => heard.updated.push(params));
-    peer.hear('notifications/tools/list_changed', () => heard.tools.push({}));
+    const heard = ears(peer, { person: PERSON, said: 'Paris', root: ROOT });
 
     await feature('negotiate', async () => {
         await peer.connect();

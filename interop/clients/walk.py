@@ -1,4 +1,4 @@
-"""The walk through all features, for clients on either Python SDK.
+"""The walk through all features of `mcpact everything`, for clients on either Python SDK.
 
 The two SDKs name the same things differently, in their methods and in their types. `Peer` holds the methods; what goes
 in and comes out has the shape of the protocol.
@@ -8,39 +8,16 @@ import base64
 import json
 import os
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from report import Absent, Inbox, cause, check, equal, feature, tell
+from ears import Heard
+from follow import Follow
+from report import Absent, Inbox, Invocation, cause, check, equal, feature, tell
 
 WATCHED = "test://watched-resource"
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 PERSON = {"username": "ada", "email": "ada@example.org"}
 ROOT = {"uri": "file:///srv/interop", "name": "interop"}
-
-# What the client answers to the server.
-ELICITED = {"action": "accept", "content": PERSON}
-SAMPLED = {"model": "interop", "role": "assistant", "content": {"type": "text", "text": "Paris"}}
-ROOTS = {"roots": [ROOT]}
-
-
-@dataclass
-class Heard:
-    """What the server said by itself."""
-
-    elicit: Inbox = field(default_factory=Inbox)
-    sample: Inbox = field(default_factory=Inbox)
-    roots: Inbox = field(default_factory=Inbox)
-    log: Inbox = field(default_factory=Inbox)
-    updated: Inbox = field(default_factory=Inbox)
-    tools: Inbox = field(default_factory=Inbox)
-
-    def note(self, notification: dict[str, Any]) -> None:
-        """Takes a notification as it stands on the wire."""
-        if notification["method"] == "notifications/resources/updated":
-            self.updated.push(notification["params"])
-        if notification["method"] == "notifications/tools/list_changed":
-            self.tools.push({})
 
 
 class Peer(Protocol):
@@ -64,14 +41,17 @@ class Peer(Protocol):
     def code(self, error: Exception) -> int: ...
 
 
-async def run(connect: Any, wanted: str) -> None:
+async def run(connect: Any, given: Invocation) -> None:
     """Connects and walks; `connect` takes what the server will say, and gives a peer."""
-    heard = Heard()
+    heard = Heard(PERSON, "Paris", ROOT) if given.script is None else Follow.ears(given.script)
     is_connected = False
     try:
         async with connect(heard) as peer:
             is_connected = True
-            await Walk(peer, wanted, heard).all()
+            if given.script is None:
+                await Walk(peer, given.revision, heard).all()
+            else:
+                await Follow(peer, given.revision, heard, given.script).all()
     except Exception as error:
         if is_connected:
             raise

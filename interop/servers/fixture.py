@@ -29,6 +29,8 @@ def register(server, Context, Completion, tell_update):
     async def test_tool_with_progress(ctx: Context) -> str:
         for done in (0, 50, 100):
             await ctx.report_progress(done, 100)
+            # Clients on the SDKs of TypeScript forget what arrives together with the answer.
+            await anyio.sleep(0.05)
         return "The work is done."
 
     @server.tool()

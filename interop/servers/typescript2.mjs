@@ -7,6 +7,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } from '@modelcontextprotocol/node';
 import { McpServer, completable, createMcpHandler, inputRequired, inputResponse, isLegacyRequest } from '@modelcontextprotocol/server';
@@ -64,7 +65,11 @@ function plainTools(server, publish) {
     server.registerTool('test_simple_text', { inputSchema: none }, () =>
         text('This is a simple text response for testing.'));
     server.registerTool('test_tool_with_progress', { inputSchema: none }, async (_, ctx) => {
-        for (const progress of [0, 50, 100]) await tell(ctx, progress, 100);
+        for (const progress of [0, 50, 100]) {
+            await tell(ctx, progress, 100);
+            // Clients on this SDK forget what arrives together with the answer.
+            await sleep(50);
+        }
         return text('The work is done.');
     });
     server.registerTool('test_tool_with_logging', { inputSchema: none }, async (_, ctx) => {

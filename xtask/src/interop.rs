@@ -1,10 +1,12 @@
 //! Our client and server against peers on other SDKs, pair by pair and feature by feature.
 //!
-//! `interop/servers/servers.toml` and `interop/clients/clients.toml` name the peers. They are
+//! `interop/servers/servers.toml` and `interop/clients/clients.toml` name the peers, and
+//! `interop/bridged.toml` those of them that meet each other through our bridge. They are
 //! installed from npm and PyPI at exact versions; every pair runs in processes of its own and tells
 //! what came of each feature. What should work and does not fails the run, and so does what a peer
 //! is said not to offer and offers.
 
+mod bridged;
 mod feature;
 mod ground;
 mod judge;

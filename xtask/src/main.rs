@@ -6,6 +6,7 @@
 
 mod bench;
 mod checkout;
+mod compatibility;
 mod conformance;
 mod deny;
 mod dependencies;
@@ -55,6 +56,8 @@ enum Command {
     Requirements(requirements::Options),
     /// Write `docs/manual/revisions.md` from the tables of mcpact-spec.
     Tables(tables::Options),
+    /// Write `docs/COMPATIBILITY.md`: what works between which revisions, as it is observed.
+    Compatibility,
     /// Check that the pure crates stay pure and that no crate looks upward.
     Purity,
     /// Check file lengths and leftovers.
@@ -88,6 +91,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Oracle { dir } => oracle::run(&checkout, &dir),
         Command::Requirements(options) => requirements::run(&checkout, options),
         Command::Tables(options) => tables::run(&checkout, options),
+        Command::Compatibility => compatibility::run(&checkout),
         Command::Purity => purity::run(&checkout),
         Command::House => house::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),

@@ -179,6 +179,10 @@ pub(crate) struct Everything {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) revisions: Vec<String>,
 
+    /// List this many tools, prompts or resources at a time
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) page_size: Option<usize>,
+
     /// With `--listen`: also serve 2024-11-05 clients on `/sse`
     #[arg(long, requires = "listen", conflicts_with = "stdio")]
     pub(crate) sse: bool,

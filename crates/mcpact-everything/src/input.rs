@@ -92,6 +92,11 @@ fn forms(server: Server) -> Server {
             let answer = context.elicit("user", request).await?;
             Ok(format!("User response: {}", told(&answer)))
         })
+        .tool("test_url_elicitation", "Asks the user to visit a page", |_: NoArgs, context: Context| async move {
+            let request = ElicitRequest::url("Please sign in", "https://sign-in.example/");
+            let answer = context.elicit("page", request).await?;
+            Ok(format!("User response: {}", told(&answer)))
+        })
         .tool("test_streaming_elicitation", "Asks the user, if it can", |_: NoArgs, context: Context| async move {
             let answer = context.elicit("user_name", name_form("What is your name?")).await?;
             Ok(format!("Hello, {}!", field(&answer, "name")))

@@ -1,6 +1,7 @@
 //! One server for any client.
 
 mod acquaintance;
+mod askable;
 mod audience;
 mod caller;
 mod crossing;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::manifest::{Kind, Peer, Transport};
-use super::pair::Pair;
+use super::pair::{End, Pair, Role};
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::node::{self, Pin};
@@ -16,7 +16,7 @@ use crate::python;
 const FOLDER: &str = "target/interop";
 const SERVERS: &str = "interop/servers";
 const CLIENTS: &str = "interop/clients";
-const OUR_SERVER: &[&str] = &["-p", "mcpact-cli", "--bin", "mcpact"];
+const OUR_PROGRAM: &[&str] = &["-p", "mcpact-cli", "--bin", "mcpact"];
 const OUR_CLIENT: &[&str] = &["-p", "mcpact", "--example", "interop_client"];
 /// Makes a server of a package say where it listens.
 const SAY_ORIGIN: &str = "say_origin.mjs";
@@ -30,7 +30,7 @@ pub(super) struct Ground {
     node: PathBuf,
     pythons: BTreeMap<Vec<String>, PathBuf>,
     built: BTreeMap<String, PathBuf>,
-    pub(super) our_server: PathBuf,
+    pub(super) our_program: PathBuf,
     pub(super) our_client: PathBuf,
 }
 
@@ -39,8 +39,12 @@ impl Ground {
     pub(super) fn prepare(checkout: &Checkout, pairs: &[Pair<'_>]) -> Result<Self, Failure> {
         let folder = checkout.path(FOLDER);
         let npm = folder.join("npm");
-        let mut peers: Vec<&Peer> = pairs.iter().map(|pair| pair.peer).collect();
-        peers.dedup_by(|one, other| std::ptr::eq(*one, *other));
+        let mut peers: Vec<&Peer> = Vec::new();
+        for (_, end) in pairs.iter().flat_map(Pair::ends) {
+            if !peers.iter().any(|peer| std::ptr::eq(*peer, end.peer)) {
+                peers.push(end.peer);
+            }
+        }
         node::install(checkout, &npm, &pins(&peers)?)?;
         for scripts in [SERVERS, CLIENTS] {
             copy_modules(&checkout.path(scripts), &npm.join(scripts))?;
@@ -70,7 +74,7 @@ impl Ground {
         Ok(Self {
             scripts: [checkout.path(SERVERS), checkout.path(CLIENTS)],
             node: node::program(checkout)?,
-            our_server: build(checkout, OUR_SERVER)?,
+            our_program: build(checkout, OUR_PROGRAM)?,
             our_client: build(checkout, OUR_CLIENT)?,
             folder,
             pythons,
@@ -93,9 +97,9 @@ impl Ground {
         Ok(folder)
     }
 
-    /// The words that start the peer of a pair.
-    pub(super) fn start(&self, pair: &Pair<'_>) -> Vec<String> {
-        let peer = pair.peer;
+    /// The words that start a peer.
+    pub(super) fn start(&self, role: Role, end: &End<'_>) -> Vec<String> {
+        let peer = end.peer;
         let mut words = Vec::new();
         if !peer.environment.is_empty() {
             words.push("env".to_owned());
@@ -104,14 +108,13 @@ impl Ground {
         }
         let file = peer.file.as_deref().unwrap_or_default();
         match peer.kind {
-            Kind::Node => words.extend(self.node_words(pair, file)),
+            Kind::Node => words.extend(self.node_words(role, end, file)),
             Kind::Python => {
                 let python = self.pythons.get(&peer.packages);
                 let [servers, clients] = &self.scripts;
-                let scripts = if pair.script.is_some() {
-                    servers
-                } else {
-                    clients
+                let scripts = match role {
+                    Role::Server => servers,
+                    Role::Client => clients,
                 };
                 // Without `-B` it would leave compiled files in the checkout.
                 words.extend([
@@ -124,7 +127,7 @@ impl Ground {
         }
         words.extend(
             peer.arguments
-                .get(&pair.transport)
+                .get(&end.transport)
                 .into_iter()
                 .flatten()
                 .cloned(),
@@ -132,19 +135,19 @@ impl Ground {
         words
     }
 
-    fn node_words(&self, pair: &Pair<'_>, file: &str) -> Vec<String> {
+    fn node_words(&self, role: Role, end: &End<'_>, file: &str) -> Vec<String> {
         let npm = self.folder.join("npm");
         let servers = npm.join(SERVERS);
         let mut words = vec![spelled(&self.node)];
-        match &pair.peer.program {
-            Some(program) => {
-                if pair.transport != Transport::Stdio {
+        match (&end.peer.program, role) {
+            (Some(program), _) => {
+                if end.transport != Transport::Stdio {
                     words.extend(["--import".to_owned(), spelled(&servers.join(SAY_ORIGIN))]);
                 }
                 words.push(spelled(&npm.join("node_modules").join(program)));
             }
-            None if pair.script.is_some() => words.push(spelled(&servers.join(file))),
-            None => words.push(spelled(&npm.join(CLIENTS).join(file))),
+            (None, Role::Server) => words.push(spelled(&servers.join(file))),
+            (None, Role::Client) => words.push(spelled(&npm.join(CLIENTS).join(file))),
         }
         words
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use mcpact_spec::Revision;
 
 use super::feature::{Feature, Outcome, Told};
-use super::manifest::Absent;
+use super::manifest::Lack;
 use super::pair::{Pair, Ran};
 
 /// How many lines of a log are shown.
@@ -25,7 +25,7 @@ pub(super) struct Verdict<'a> {
 pub(super) struct Cell<'a> {
     pub(super) feature: Feature,
     told: Option<Told>,
-    expected: Option<&'a Absent>,
+    expected: Option<&'a Lack>,
 }
 
 /// How a cell is to be seen.

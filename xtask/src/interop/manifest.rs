@@ -1,23 +1,27 @@
-//! The peers, as their two files name them.
+//! The peers, as their two files name them, and those that meet through the bridge.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::bridged::Bridged;
 use super::feature::Feature;
-use super::pair::Pair;
+use super::pair::{End, Pair};
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 
 const SERVERS: &str = "interop/servers/servers.toml";
 const CLIENTS: &str = "interop/clients/clients.toml";
+const BRIDGED: &str = "interop/bridged.toml";
 
-/// Both files.
+/// All three files.
 pub(super) struct Manifest {
     servers: File,
     clients: File,
+    bridged: Bridged,
 }
 
 /// One of the files.
@@ -70,7 +74,7 @@ pub(super) struct Peer {
     #[serde(default)]
     pub(super) packages: Vec<String>,
     modes: Vec<String>,
-    transports: Vec<Transport>,
+    pub(super) transports: Vec<Transport>,
     /// What makes it serve on a transport.
     #[serde(default)]
     pub(super) arguments: BTreeMap<Transport, Vec<String>>,
@@ -104,6 +108,13 @@ impl Which {
 pub(super) struct Absent {
     #[serde(flatten)]
     which: Which,
+    #[serde(flatten)]
+    lack: Lack,
+}
+
+/// What is lacking, and why.
+#[derive(Deserialize)]
+pub(super) struct Lack {
     pub(super) features: Vec<Feature>,
     pub(super) reason: String,
 }
@@ -119,59 +130,76 @@ pub(super) struct Without {
 impl Manifest {
     /// Read the files of the checkout.
     pub(super) fn read(checkout: &Checkout) -> Result<Self, Failure> {
-        let file = |path: &str| {
-            toml::from_str(&checkout.read(path)?).map_err(|source| Failure::Toml {
-                path: checkout.path(path),
-                source,
-            })
-        };
-        let (servers, clients) = (file(SERVERS)?, file(CLIENTS)?);
-        Ok(Self { servers, clients })
+        Ok(Self {
+            servers: file(checkout, SERVERS)?,
+            clients: file(checkout, CLIENTS)?,
+            bridged: file(checkout, BRIDGED)?,
+        })
     }
 
-    /// The manifest that these two texts make.
+    /// The manifest that these texts make.
     #[cfg(test)]
-    pub(super) fn of(servers: &str, clients: &str) -> Self {
-        let [servers, clients] = [servers, clients].map(|text| toml::from_str(text).unwrap());
-        Self { servers, clients }
+    pub(super) fn of(servers: &str, clients: &str, bridged: &str) -> Self {
+        Self {
+            servers: toml::from_str(servers).unwrap(),
+            clients: toml::from_str(clients).unwrap(),
+            bridged: toml::from_str(bridged).unwrap(),
+        }
     }
 
-    /// Every pair, servers first.
+    /// Every pair: servers first, then clients, then those on either side of the bridge.
     pub(super) fn pairs(&self) -> Vec<Pair<'_>> {
         let mut pairs = Vec::new();
-        for (peer, script) in self.peers() {
+        for peer in self.peers() {
             for (transport, mode) in peer.runs() {
-                let fits = |entry: &&Absent| entry.which.fits(transport, mode);
+                let end = End { peer, transport };
+                let script = self.script(peer);
+                let (client, server) = match script {
+                    Some(_) => (None, Some(end)),
+                    None => (Some(end), None),
+                };
                 pairs.push(Pair {
                     position: pairs.len(),
-                    peer,
-                    transport,
+                    client,
+                    server,
                     mode,
                     script,
-                    absent: peer.absent.iter().filter(fits).collect(),
+                    absent: peer.lacks(transport, mode).collect(),
                 });
             }
+        }
+        for (client, mode, server) in self.bridged.meetings(self) {
+            pairs.push(Pair {
+                position: pairs.len(),
+                mode,
+                script: self.script(server.peer),
+                absent: self.bridged.lacks(&client, mode, &server),
+                client: Some(client),
+                server: Some(server),
+            });
         }
         pairs
     }
 
-    /// Every peer, servers with their script.
-    fn peers(&self) -> impl Iterator<Item = (&Peer, Option<&Value>)> {
-        let servers = self.servers.server.iter().map(|peer| {
-            let script = peer.script.as_deref().unwrap_or_default();
-            (
-                peer,
-                Some(self.servers.scripts.get(script).unwrap_or(&Value::Null)),
-            )
-        });
-        let clients = self.clients.client.iter().map(|peer| (peer, None));
-        servers.chain(clients)
+    fn peers(&self) -> impl Iterator<Item = &Peer> {
+        self.servers.server.iter().chain(&self.clients.client)
+    }
+
+    /// What there is to show each feature of a server with; a client knows by itself.
+    fn script(&self, peer: &Peer) -> Option<&Value> {
+        let name = peer.script.as_deref()?;
+        Some(self.servers.scripts.get(name).unwrap_or(&Value::Null))
+    }
+
+    /// The peer of this name.
+    pub(super) fn peer(&self, name: &str) -> Option<&Peer> {
+        self.peers().find(|peer| peer.name == name)
     }
 
     /// Pairs that there are not, and why.
     pub(super) fn left_out(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (peer, _) in self.peers() {
+        for peer in self.peers() {
             for (transport, mode) in peer.all() {
                 let reason = peer.left_out(transport, mode);
                 lines.extend(reason.map(|why| format!("{} {transport} {mode}: {why}", peer.name)));
@@ -183,11 +211,11 @@ impl Manifest {
     /// Entries that no pair has to do with, so that they say nothing.
     pub(super) fn unused(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for (peer, _) in self.peers() {
+        for peer in self.peers() {
             let absent = peer
                 .absent
                 .iter()
-                .map(|entry| (&entry.which, &entry.reason));
+                .map(|entry| (&entry.which, &entry.lack.reason));
             let without = peer
                 .without
                 .iter()
@@ -198,6 +226,7 @@ impl Manifest {
             let unused = absent.chain(without.filter(|(which, _)| !is_left(which)));
             lines.extend(unused.map(|(_, why)| format!("{}: no pair for `{why}`", peer.name)));
         }
+        lines.extend(self.bridged.unused(self));
         lines
     }
 }
@@ -209,9 +238,25 @@ impl Peer {
             .flat_map(|transport| self.modes.iter().map(|mode| (*transport, mode.as_str())))
     }
 
+    /// What carries it in this mode.
+    pub(super) fn carriers<'a>(&'a self, mode: &'a str) -> impl Iterator<Item = Transport> {
+        let carriers = self.transports.iter().copied();
+        carriers.filter(move |carrier| self.left_out(*carrier, mode).is_none())
+    }
+
     fn runs(&self) -> impl Iterator<Item = (Transport, &str)> {
         self.all()
             .filter(|(transport, mode)| self.left_out(*transport, mode).is_none())
+    }
+
+    /// What it lacks on this transport in this mode.
+    pub(super) fn lacks<'a>(
+        &'a self,
+        transport: Transport,
+        mode: &'a str,
+    ) -> impl Iterator<Item = &'a Lack> {
+        let fits = move |entry: &&Absent| entry.which.fits(transport, mode);
+        self.absent.iter().filter(fits).map(|entry| &entry.lack)
     }
 
     fn left_out(&self, transport: Transport, mode: &str) -> Option<&str> {
@@ -221,6 +266,13 @@ impl Peer {
             .find(fits)
             .map(|entry| entry.reason.as_str())
     }
+}
+
+fn file<T: DeserializeOwned>(checkout: &Checkout, path: &str) -> Result<T, Failure> {
+    toml::from_str(&checkout.read(path)?).map_err(|source| Failure::Toml {
+        path: checkout.path(path),
+        source,
+    })
 }
 
 #[cfg(test)]
@@ -246,7 +298,7 @@ mod tests {
 
     #[test]
     fn pairs_are_the_modes_on_the_transports_without_what_is_left_out() {
-        let manifest = Manifest::of("", CLIENT);
+        let manifest = Manifest::of("", CLIENT, "");
         let pairs = manifest.pairs();
         let names: Vec<String> = pairs.iter().map(Pair::name).collect();
         assert_eq!(
@@ -263,12 +315,12 @@ mod tests {
     fn entries_about_no_pair_are_unused() {
         let text = CLIENT.replace("modes = [\"modern\"]", "modes = [\"moddern\"]");
         assert_eq!(
-            Manifest::of("", &text).unused(),
+            Manifest::of("", &text, "").unused(),
             ["peer: no pair for `too old`"]
         );
         let text = CLIENT.replace("\"sse\"]\n        features", "\"http\"]\n        features");
         assert_eq!(
-            Manifest::of("", &text).unused(),
+            Manifest::of("", &text, "").unused(),
             ["peer: no pair for `silent`"]
         );
     }

@@ -1,4 +1,4 @@
-//! One of our programs and one peer, run against each other.
+//! Two programs that are run against each other: one of ours and a peer, or two peers with our bridge between them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::ground::Ground;
-use super::manifest::{Absent, Peer, Transport};
+use super::manifest::{Lack, Peer, Transport};
 use crate::failure::Failure;
 use crate::listening::Listening;
 
@@ -20,15 +20,29 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// What a script says in place of the folder of the pair.
 const FOLDER: &str = "{folder}";
 
-/// A peer, on one transport, in one mode of the client.
-pub(super) struct Pair<'a> {
-    pub(super) position: usize,
+/// What a peer is to us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Client,
+    Server,
+}
+
+/// A peer, and what carries its messages.
+pub(super) struct End<'a> {
     pub(super) peer: &'a Peer,
     pub(super) transport: Transport,
+}
+
+/// A client in one mode and a server; where there is no peer, it is ours. With two peers, our
+/// bridge stands between them.
+pub(super) struct Pair<'a> {
+    pub(super) position: usize,
+    pub(super) client: Option<End<'a>>,
+    pub(super) server: Option<End<'a>>,
     pub(super) mode: &'a str,
-    /// What there is to show each feature with, if the peer is a server; a client knows by itself.
+    /// What there is to show each feature with; a client knows by itself what our server has.
     pub(super) script: Option<&'a Value>,
-    pub(super) absent: Vec<&'a Absent>,
+    pub(super) absent: Vec<&'a Lack>,
 }
 
 /// What a client left behind.
@@ -42,14 +56,28 @@ pub(super) struct Ran {
 }
 
 impl Pair<'_> {
-    /// The peer, the transport and the mode.
+    /// The peers with their transports, and the mode.
     pub(super) fn name(&self) -> String {
-        format!("{} {} {}", self.peer.name, self.transport, self.mode)
+        let mode = self.mode;
+        let spelled = |end: &End<'_>| format!("{} {}", end.peer.name, end.transport);
+        match (&self.client, &self.server) {
+            (Some(client), Some(server)) => {
+                format!("{} {mode} to {}", spelled(client), spelled(server))
+            }
+            (Some(end), None) | (None, Some(end)) => format!("{} {mode}", spelled(end)),
+            (None, None) => mode.to_owned(),
+        }
     }
 
-    /// Whether the peer is the server of the two.
-    pub(super) fn peer_serves(&self) -> bool {
-        self.script.is_some()
+    /// The peers.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (Role, &End<'_>)> {
+        let client = self.client.iter().map(|end| (Role::Client, end));
+        client.chain(self.server.iter().map(|end| (Role::Server, end)))
+    }
+
+    /// Whether our bridge stands between two peers.
+    pub(super) fn is_bridged(&self) -> bool {
+        self.client.is_some() && self.server.is_some()
     }
 
     /// Run both programs until the client has ended.
@@ -78,56 +106,130 @@ impl Pair<'_> {
         server_log: &Path,
     ) -> Result<ExitStatus, Failure> {
         let folder = ground.work(self)?.to_string_lossy().into_owned();
-        let peer = ground.start(self);
-        let ours = ground.our_server.to_string_lossy().into_owned();
-        let (server, mut client) = match self.script {
-            Some(script) => {
-                let mut script = script.clone();
-                script["root"] = format!("file://{FOLDER}").into();
-                let client = ground.our_client.to_string_lossy().into_owned();
-                let script = script.to_string();
-                (peer, vec![client, "--script".to_owned(), script])
-            }
-            None => (self.our_server(ours), peer),
+        let mut started = Started {
+            name: self.name(),
+            folder: folder.clone(),
+            log: server_log,
+            listening: Vec::new(),
         };
+        let (front, server) = match &self.server {
+            Some(end) => {
+                let words = ground.start(Role::Server, end);
+                let reached = started.reached(words, end.transport)?;
+                match &self.client {
+                    None => (end.transport, reached),
+                    Some(client) => {
+                        let front = client.transport;
+                        let words = our_bridge(ground, front, reached);
+                        (front, started.reached(words, front)?)
+                    }
+                }
+            }
+            None => {
+                let front = self
+                    .client
+                    .as_ref()
+                    .map_or(Transport::Stdio, |c| c.transport);
+                (front, started.reached(our_server(ground, front), front)?)
+            }
+        };
+        let mut client = self.client_words(ground);
         client.extend(["--mode".to_owned(), self.mode.to_owned()]);
-        let mut listening = None;
-        if self.transport == Transport::Stdio {
-            client.push("--stdio".to_owned());
-            client.extend(server);
-        } else {
-            let server = command(server, &folder);
-            let server = Listening::start(&self.name(), server, server_log)?;
-            client.extend(["--url".to_owned(), self.address(server.url())]);
-            listening = Some(server);
-        }
+        client.push(
+            if front == Transport::Stdio {
+                "--stdio"
+            } else {
+                "--url"
+            }
+            .to_owned(),
+        );
+        client.extend(server);
         let status = limited(command(client, &folder), LIMIT, output, log)?;
-        listening.map_or(Ok(()), |mut server| server.must_still_run())?;
+        for server in &mut started.listening {
+            server.must_still_run()?;
+        }
         Ok(status)
     }
 
-    fn our_server(&self, binary: String) -> Vec<String> {
-        let listen = ["--listen", "127.0.0.1:0"];
-        let words = match self.transport {
-            Transport::Stdio => Vec::new(),
-            Transport::Http => listen.to_vec(),
-            Transport::Sse => [listen.as_slice(), &["--sse"]].concat(),
+    /// The client, with its script if there is one.
+    fn client_words(&self, ground: &Ground) -> Vec<String> {
+        let mut words = match &self.client {
+            Some(end) => ground.start(Role::Client, end),
+            None => vec![ground.our_client.to_string_lossy().into_owned()],
         };
-        let words = ["everything"].into_iter().chain(words);
-        [binary]
-            .into_iter()
-            .chain(words.map(str::to_owned))
-            .collect()
-    }
-
-    /// Where the transport is found at a server that said this.
-    fn address(&self, said: &str) -> String {
-        let origin = said.strip_suffix("/mcp").unwrap_or(said);
-        match self.transport {
-            Transport::Stdio => String::new(),
-            Transport::Http => format!("{origin}/mcp"),
-            Transport::Sse => format!("{origin}/sse"),
+        if let Some(script) = self.script {
+            let mut script = script.clone();
+            script["root"] = format!("file://{FOLDER}").into();
+            words.extend(["--script".to_owned(), script.to_string()]);
         }
+        words
+    }
+}
+
+/// The servers of a pair that run by themselves.
+struct Started<'a> {
+    name: String,
+    folder: String,
+    log: &'a Path,
+    listening: Vec<Listening>,
+}
+
+impl Started<'_> {
+    /// How a server is reached: by the words that start it, or by its address once it listens.
+    fn reached(
+        &mut self,
+        words: Vec<String>,
+        transport: Transport,
+    ) -> Result<Vec<String>, Failure> {
+        if transport == Transport::Stdio {
+            return Ok(words);
+        }
+        let log = match self.listening.len() {
+            0 => self.log.to_owned(),
+            count => self.log.with_extension(format!("{count}.log")),
+        };
+        let server = Listening::start(&self.name, command(words, &self.folder), &log)?;
+        let address = address(server.url(), transport);
+        self.listening.push(server);
+        Ok(vec![address])
+    }
+}
+
+fn our_server(ground: &Ground, front: Transport) -> Vec<String> {
+    let words = [ground.our_program.to_string_lossy().into_owned()];
+    let words = words.into_iter().chain(["everything".to_owned()]);
+    words.chain(serving(front)).collect()
+}
+
+/// The bridge, which keeps what it learns about servers in the folder of the pair.
+fn our_bridge(ground: &Ground, front: Transport, server: Vec<String>) -> Vec<String> {
+    let words = [
+        "env".to_owned(),
+        format!("XDG_CACHE_HOME={FOLDER}/cache"),
+        ground.our_program.to_string_lossy().into_owned(),
+        "bridge".to_owned(),
+    ];
+    let words = words.into_iter().chain(serving(front));
+    words.chain(["--".to_owned()]).chain(server).collect()
+}
+
+/// What makes our program serve on a transport.
+fn serving(front: Transport) -> impl Iterator<Item = String> {
+    let words: &[&str] = match front {
+        Transport::Stdio => &[],
+        Transport::Http => &["--listen", "127.0.0.1:0"],
+        Transport::Sse => &["--listen", "127.0.0.1:0", "--sse"],
+    };
+    words.iter().map(|word| (*word).to_owned())
+}
+
+/// Where the transport is found at a server that said this.
+fn address(said: &str, transport: Transport) -> String {
+    let origin = said.strip_suffix("/mcp").unwrap_or(said);
+    match transport {
+        Transport::Stdio => String::new(),
+        Transport::Http => format!("{origin}/mcp"),
+        Transport::Sse => format!("{origin}/sse"),
     }
 }
 

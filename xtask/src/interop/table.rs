@@ -5,15 +5,35 @@ use std::fmt::Write as _;
 use super::feature::Feature;
 use super::judge::{Cell, Mark, Verdict};
 use super::manifest::Manifest;
+use super::pair::Pair;
+
+/// A part of the page, and which pairs stand in it.
+struct Part {
+    title: &'static str,
+    holds: fn(&Pair<'_>) -> bool,
+}
+
+const PARTS: [Part; 3] = [
+    Part {
+        title: "Our client",
+        holds: |pair| pair.client.is_none(),
+    },
+    Part {
+        title: "Our server",
+        holds: |pair| pair.server.is_none(),
+    },
+    Part {
+        title: "Through the bridge",
+        holds: |pair| pair.is_bridged(),
+    },
+];
 
 /// The whole page.
 pub(super) fn write(verdicts: &[Verdict<'_>], manifest: &Manifest) -> String {
     let mut page = String::from("# Interop\n\nWritten by `cargo xtask interop`.\n");
     let mut reasons = Vec::new();
-    for (title, peer_serves) in [("Our client", true), ("Our server", false)] {
-        let rows = verdicts
-            .iter()
-            .filter(|verdict| verdict.pair.peer_serves() == peer_serves);
+    for Part { title, holds } in PARTS {
+        let rows = verdicts.iter().filter(|verdict| holds(verdict.pair));
         let rows: Vec<String> = rows.map(|verdict| row(verdict, &mut reasons)).collect();
         if !rows.is_empty() {
             let _ = write!(page, "\n## {title}\n\n{}{}", heading(), rows.concat());

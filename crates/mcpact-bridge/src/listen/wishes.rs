@@ -42,7 +42,8 @@ pub enum Act {
         /// How long to wait first.
         after: Duration,
     },
-    /// End the stream, or do not open it if it still waits.
+    /// End the stream, or do not open it if it still waits. What is on its way on it may still be
+    /// [heard](Wishes::heard).
     Close {
         /// Our name for the stream.
         stream: u64,
@@ -269,11 +270,12 @@ impl Wishes {
         acts
     }
 
-    /// The server sent a notification on a stream.
+    /// The server sent a notification on a stream. On one that was replaced something may still be on its
+    /// way that its successor was too late for.
     #[must_use]
     pub fn heard(&mut self, stream: u64, method: Method, params: Option<&str>) -> Vec<Act> {
         let mut acts = Vec::new();
-        if self.open.as_ref().is_none_or(|open| open.stream != stream) {
+        if self.open.as_ref().is_none_or(|open| open.stream < stream) {
             return acts;
         }
         let uri = uri_in(params);

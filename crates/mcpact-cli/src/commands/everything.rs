@@ -15,7 +15,9 @@ pub(super) fn run(args: &Everything) -> Result<Exit, CliError> {
 }
 
 async fn serve(args: &Everything, revisions: &[Revision]) -> Result<(), CliError> {
-    let server = mcpact_everything::server(revisions);
+    let server = mcpact_everything::server(revisions).settings(|settings| {
+        settings.page_size = args.page_size.unwrap_or(settings.page_size);
+    });
     let Some(address) = args.listen else {
         return tokio::select! {
             served = server.serve_stdio() => served.map_err(CliError::Serve),

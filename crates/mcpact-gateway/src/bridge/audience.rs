@@ -8,10 +8,13 @@ use mcpact_engine::server::Scope;
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::listens::Listens;
-use crate::upstream::Reply;
+use crate::upstream::{Ask, Reply};
 
 /// How many subscriptions of a legacy client are carried over to another session.
 const SUBSCRIPTIONS: usize = 4096;
+
+/// How many questions wait for a client that has not finished its handshake; the rest is refused.
+const EARLY: usize = 8;
 
 /// Everybody who is told what the server says unasked, on whichever connection it says it.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(super) struct Audience {
     pub(super) listens: Listens,
     /// The legacy client whose session this is.
     owner: Mutex<Option<FarEar>>,
+    /// What the server could not wait to ask, while a legacy client is in its handshake.
+    early: Mutex<Option<Vec<Ask>>>,
     /// What the owner has set at a legacy server.
     standing: Mutex<Standing>,
     /// The connection of the moment, or the last one.
@@ -31,10 +36,21 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Audience {
-    pub(super) fn new() -> Self {
+    /// For a legacy client that is in its handshake.
+    pub(super) fn of_one() -> Self {
+        Self::new(Some(Vec::new()))
+    }
+
+    /// For modern clients, none of which can be asked anything out of the blue.
+    pub(super) fn of_many() -> Self {
+        Self::new(None)
+    }
+
+    fn new(early: Option<Vec<Ask>>) -> Self {
         Self {
             listens: Listens::new(),
             owner: Mutex::default(),
+            early: Mutex::new(early),
             standing: Mutex::new(Standing::new(SUBSCRIPTIONS)),
             lane: Mutex::default(),
         }
@@ -48,6 +64,22 @@ impl Audience {
     /// The client whose session this is, while it is there.
     pub(super) fn owner(&self) -> Option<Ear> {
         lock(&self.owner).as_ref()?.near()
+    }
+
+    /// Keeps a question for a client that is in its handshake; gives it back if none is.
+    pub(super) fn keep(&self, ask: Ask) -> Option<Ask> {
+        match &mut *lock(&self.early) {
+            Some(early) if early.len() < EARLY => {
+                early.push(ask);
+                None
+            }
+            Some(_) | None => Some(ask),
+        }
+    }
+
+    /// The client can be asked from now on; what it is to be asked at once.
+    pub(super) fn confirmed(&self) -> Vec<Ask> {
+        lock(&self.early).take().unwrap_or_default()
     }
 
     pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {

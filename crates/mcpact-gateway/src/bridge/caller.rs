@@ -85,10 +85,16 @@ impl Caller {
             wishing.begin(self);
         }
         let lane = self.open_lane();
-        let lane = lane.filter(|lane| lane.revision().era() == Era::Legacy);
-        if let Some(lane) = lane.filter(|_| method == Method::RootsListChanged) {
-            let params = params.map(str::to_owned);
-            tokio::spawn(async move { lane.upstream.notify(method, params.as_deref()).await });
+        let Some(lane) = lane.filter(|lane| lane.revision().era() == Era::Legacy) else {
+            return;
+        };
+        match method {
+            Method::Initialized => lane.confirmed(),
+            Method::RootsListChanged => {
+                let params = params.map(str::to_owned);
+                tokio::spawn(async move { lane.upstream.notify(method, params.as_deref()).await });
+            }
+            _ => {}
         }
     }
 

@@ -132,8 +132,21 @@ impl Crossing {
     /// Sends the request with these parameters. One that the server refused unseen is sent once more,
     /// on a new connection; one that it may have run is not.
     pub(super) async fn send(&mut self, params: &str) -> Result<Call, WireError> {
+        self.send_until(params, std::future::pending()).await
+    }
+
+    /// The same; `seen` shows that the server has seen the request before it says so itself.
+    pub(super) async fn send_until(
+        &mut self,
+        params: &str,
+        seen: impl Future<Output = ()>,
+    ) -> Result<Call, WireError> {
         let mut call = self.send_once(params).await?;
-        if call.was_unseen().await {
+        let was_unseen = tokio::select! {
+            was_unseen = call.was_unseen() => was_unseen,
+            () = seen => false,
+        };
+        if was_unseen {
             self.lane = self.caller.lane().await.map_err(|error| error.on_wire())?;
             call = self.send_once(params).await?;
         }

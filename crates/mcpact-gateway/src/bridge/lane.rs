@@ -14,6 +14,7 @@ use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::askable::Askable;
 use super::audience::Audience;
 use super::ear::Ear;
 use super::levels::Levels;
@@ -40,6 +41,8 @@ pub(super) struct Lane {
     pub(super) levels: Levels,
     tool_tasks: Arc<ToolTasks>,
     mapping: Weak<Mapping>,
+    /// Calls of modern clients.
+    pub(super) askable: Askable,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
     /// What a legacy client is being asked, by the server's ids.
@@ -83,6 +86,7 @@ impl Lane {
             levels: Levels::default(),
             tool_tasks: Arc::clone(&shared.tool_tasks),
             mapping: Arc::downgrade(&shared.mapping),
+            askable: Askable::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
             asking: Mutex::default(),
@@ -229,9 +233,20 @@ impl Lane {
         }
     }
 
-    /// A question that belongs to no call goes to the task that it is for, or to the client whose
-    /// session this is, if it is one's.
+    /// The client whose session this is has finished its handshake.
+    pub(super) fn confirmed(self: &Arc<Self>) {
+        for ask in self.audience.confirmed() {
+            self.asked(ask);
+        }
+    }
+
+    /// A question that names no call goes to the task that it is for, or to the client whose session this
+    /// is, if it is one's, or else to the one call that can have caused it. Servers ask for roots as soon
+    /// as they hear that they may, which can be before the client has finished its own handshake.
     fn asked(self: &Arc<Self>, ask: Ask) {
+        let Some(ask) = self.audience.keep(ask) else {
+            return;
+        };
         let lane = Arc::clone(self);
         tokio::spawn(async move {
             if let Some(mapping) = lane.mapping.upgrade()
@@ -242,8 +257,10 @@ impl Lane {
             match (lane.audience.owner(), ask.method) {
                 (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,
                 _ => {
-                    let answer = Orphan::NoCall.answer(lane.revision()).encode();
-                    lane.upstream.answer(&ask.id, Err(&answer)).await;
+                    if let Some(ask) = lane.askable.put(ask) {
+                        let answer = Orphan::NoCall.answer(lane.revision()).encode();
+                        lane.upstream.answer(&ask.id, Err(&answer)).await;
+                    }
                 }
             }
         });

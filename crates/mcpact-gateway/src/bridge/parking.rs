@@ -96,6 +96,8 @@ impl ParkingLot {
 pub(super) struct Open {
     pub(super) crossing: Crossing,
     pub(super) call: Call,
+    /// Questions that came on another stream than the call's own.
+    asked: mpsc::Receiver<Ask>,
     pub(super) binding: Binding,
     /// What the client would have had to declare.
     pub(super) missing: Vec<Capability>,
@@ -137,6 +139,9 @@ impl Bridge {
         if let Some(turn) = &mut turn {
             turn.begin();
         }
+        let lane = Arc::clone(&crossing.lane);
+        let mut asked = lane.askable.enter();
+        let mut early = None;
         let (call, started) = match way {
             Way::Waited => match crossing.begin(&params).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
@@ -147,11 +152,18 @@ impl Bridge {
                     return crossing.finished(&reply);
                 }
             },
-            Way::Plain | Way::Task => (crossing.send(&params).await?, None),
+            Way::Plain | Way::Task => {
+                let seen = async { early = asked.recv().await };
+                (crossing.send_until(&params, seen).await?, None)
+            }
         };
+        if !Arc::ptr_eq(&lane, &crossing.lane) {
+            asked = crossing.lane.askable.enter();
+        }
         let mut open = Open {
             crossing,
             call,
+            asked,
             binding,
             missing: Vec::new(),
             gathered: Vec::new(),
@@ -160,8 +172,12 @@ impl Bridge {
             started,
             turn,
         };
+        let mut early = early.map(Event::Ask);
         loop {
-            let event = open.event().await;
+            let event = match early.take() {
+                Some(early) => Some(early),
+                None => open.event().await,
+            };
             let questions = match open.take(event, &mut []).await {
                 None => continue,
                 Some(Said::Ended(reply)) => return self.conclude(&open, reply),
@@ -268,9 +284,16 @@ impl Open {
     /// What happens next; none when no more questions come together with the first. Safe to drop at
     /// any time.
     async fn event(&mut self) -> Option<Event> {
+        let Self { call, asked, .. } = self;
+        let next = async {
+            tokio::select! {
+                event = call.next() => event,
+                Some(ask) = asked.recv() => Event::Ask(ask),
+            }
+        };
         let event = match self.until {
-            None => Some(self.call.next().await),
-            Some(until) => tokio::time::timeout_at(until, self.call.next()).await.ok(),
+            None => Some(next.await),
+            Some(until) => tokio::time::timeout_at(until, next).await.ok(),
         };
         if let (Some(Event::Done(_) | Event::Lost(_)), Some(turn)) = (&event, &mut self.turn) {
             turn.end();

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::audience::Audience;
 use super::lane::Lane;
 use super::port::{Port, Shared};
 use crate::error::UpstreamError;
@@ -70,7 +71,7 @@ impl Drop for Turn {
 impl Pool {
     pub(super) fn new(shared: Arc<Shared>, wish: Wish, limit: usize) -> Self {
         Self {
-            first: Port::new(Arc::clone(&shared), wish.clone()),
+            first: Port::new(Arc::clone(&shared), wish.clone(), Audience::of_many()),
             shared,
             wish,
             more: Mutex::default(),
@@ -112,7 +113,8 @@ impl Pool {
         if found.is_some() || more.len() + 1 >= self.limit {
             return found;
         }
-        let port = Port::new(Arc::clone(&self.shared), self.wish.clone());
+        let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
+        let port = Port::new(shared, wish, Audience::of_many());
         more.push(Arc::clone(&port));
         let permit = port.try_turn();
         Some((port, permit))

@@ -58,12 +58,12 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn new(shared: Arc<Shared>, wish: Wish) -> Arc<Self> {
+    pub(super) fn new(shared: Arc<Shared>, wish: Wish, audience: Audience) -> Arc<Self> {
         let port = Arc::new(Self {
             shared,
             wish,
             current: Mutex::default(),
-            audience: Arc::new(Audience::new()),
+            audience: Arc::new(audience),
             turn: Arc::new(Semaphore::new(1)),
             opening: AsyncMutex::default(),
         });

@@ -21,6 +21,7 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
 
 use super::Bridge;
+use super::audience::Audience;
 use super::caller::{Caller, Introduced};
 use super::lane::Lane;
 use super::pool::Pool;
@@ -142,7 +143,8 @@ impl Bridge {
             .unwrap_or(Revision::LATEST_LEGACY);
         let mapped = client_capabilities(&declared, revision, Revision::LATEST_LEGACY);
         let info = opening.client_info.clone();
-        let port = Port::new(Arc::clone(&self.shared), self.wish(mapped, info.clone()));
+        let wish = self.wish(mapped, info.clone());
+        let port = Port::new(Arc::clone(&self.shared), wish, Audience::of_one());
         let (port, lane) = self.reach(port).await?;
         let upstream = lane.upstream.revision();
         let stamp = (upstream.era() == Era::Modern).then(|| Introduced {

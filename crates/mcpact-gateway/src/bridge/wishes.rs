@@ -32,6 +32,10 @@ const LIMITS: WishLimits = WishLimits {
     },
 };
 
+/// How long a stream is read on after another has taken its place: on HTTP what it still carries may
+/// arrive later than the other's acknowledgement.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// What a legacy client wants to hear, and the streams on which it is heard.
 #[derive(Debug)]
 pub(super) struct Wishing {
@@ -93,7 +97,10 @@ impl Wishing {
                 } => self.open(caller, stream, filter, after),
                 Act::Close { stream } => {
                     if let Some(open) = lock(&self.streams).remove(&stream) {
-                        open.abort();
+                        tokio::spawn(async move {
+                            tokio::time::sleep(LINGER).await;
+                            open.abort();
+                        });
                     }
                 }
                 Act::Answer { request, outcome } => {

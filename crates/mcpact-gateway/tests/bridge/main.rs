@@ -14,6 +14,7 @@ mod logging;
 mod loss;
 mod matrix;
 mod middle;
+mod peculiar;
 mod raw;
 mod resuming;
 mod scripted;

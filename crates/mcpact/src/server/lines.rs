@@ -305,6 +305,8 @@ impl<B: Backend> Connection<B> {
     fn abort(&mut self, params: Option<&str>) {
         if let Some(open) = cancelled(params).and_then(|id| self.open.remove(&id)) {
             open.abort.abort();
+            // What it held is free for the next message.
+            self.gather();
         }
     }
 

@@ -39,7 +39,7 @@ fn report(change: impl Fn(Feature) -> Option<Value>) -> String {
 }
 
 fn findings(position: usize, output: String, trouble: Option<&str>) -> Vec<String> {
-    let manifest = Manifest::of(PEER, "");
+    let manifest = Manifest::of(PEER, "", "");
     let pairs = manifest.pairs();
     let ran = Ran {
         output,

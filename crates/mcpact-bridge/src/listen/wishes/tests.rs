@@ -91,6 +91,23 @@ fn a_new_stream_is_made_before_the_old_one_is_broken() {
     );
 }
 
+/// BA-13: over HTTP the old stream may still carry what the new one was too late for.
+#[test]
+fn what_is_on_its_way_on_a_replaced_stream_is_heard() {
+    let mut wishes = subscriber();
+    let _ = subscribe(&mut wishes, 1, "a:1");
+    let _ = acknowledge(&mut wishes, 0, &filter(&["a:1"]));
+    let _ = subscribe(&mut wishes, 2, "a:2");
+    let _ = acknowledge(&mut wishes, 1, &filter(&["a:1", "a:2"]));
+    let mut heard = |stream| {
+        let params = Some(r#"{"uri":"a:1"}"#);
+        wishes.heard(stream, Method::ResourcesUpdated, params)
+    };
+    assert_eq!(heard(0), [updated("a:1")]);
+    assert_eq!(heard(1), [updated("a:1")]);
+    assert_eq!(heard(2), [], "there is no such stream yet");
+}
+
 #[test]
 fn what_is_wished_while_a_stream_opens_shares_the_next() {
     let mut wishes = subscriber();

@@ -1,0 +1,92 @@
+//! What is to be expected between two revisions: the one place that says what degrades and what is
+//! impossible, and why.
+
+use mcpact_spec::Revision;
+
+use crate::outcome::{Feature, Loss, Observed};
+use crate::{Pair, Row};
+
+/// What a feature does between two revisions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    Works,
+    Degrades(Loss),
+    /// It cannot be, and why.
+    Impossible(&'static str),
+}
+
+/// When it applies: to clients and servers of these revisions.
+type Applies = fn(client: Revision, server: Revision) -> bool;
+
+/// Everything that does not just work. The first row that applies counts.
+const EXCEPTIONS: &[(Feature, Applies, Expected)] = &[
+    (
+        Feature::Tools,
+        |client, server| client < Revision::V2025_06_18 && server >= Revision::V2025_06_18,
+        Expected::Degrades(Loss::StructuredContent),
+    ),
+    (
+        Feature::Progress,
+        |client, server| client < Revision::V2025_03_26 && server >= Revision::V2025_03_26,
+        Expected::Degrades(Loss::ProgressMessage),
+    ),
+    (
+        Feature::Completion,
+        |client, server| client >= Revision::V2025_03_26 && server < Revision::V2025_03_26,
+        Expected::Impossible(
+            "a server of 2024-11-05 does not say whether it completes, and the bridge declares nothing that it does not know",
+        ),
+    ),
+    (
+        Feature::ElicitationForm,
+        |client, server| client.min(server) < Revision::V2025_06_18,
+        Expected::Impossible("elicitation came with 2025-06-18"),
+    ),
+    (
+        Feature::ElicitationUrl,
+        |client, server| client.min(server) < Revision::V2025_11_25,
+        Expected::Impossible("elicitation by URL came with 2025-11-25"),
+    ),
+    (
+        Feature::Tasks,
+        |_, server| server < Revision::V2025_11_25,
+        Expected::Degrades(Loss::TaskAtOnce),
+    ),
+    (
+        Feature::Tasks,
+        |client, _| client < Revision::V2025_11_25,
+        Expected::Degrades(Loss::TaskWaitedFor),
+    ),
+];
+
+/// What is to be expected of a pair.
+pub(crate) fn expected(feature: Feature, client: Revision, server: Revision) -> Expected {
+    let applies = |(about, applies, _): &&(Feature, Applies, Expected)| {
+        *about == feature && applies(client, server)
+    };
+    let found = EXCEPTIONS.iter().find(applies);
+    found.map_or(Expected::Works, |(.., expected)| *expected)
+}
+
+/// Everything in a row that is not as expected.
+pub(crate) fn surprises(row: &Row) -> Vec<String> {
+    let Pair { client, server, .. } = row.pair;
+    let mut lines = Vec::new();
+    for (feature, seen) in &row.seen {
+        let expected = expected(*feature, client, server);
+        let is_expected = match (&expected, seen) {
+            (Expected::Works, Observed::Works) => true,
+            (Expected::Degrades(one), Observed::Degrades(other)) => one == other,
+            (Expected::Impossible(_), Observed::Refused(_)) => true,
+            _ => false,
+        };
+        if !is_expected {
+            let pair = row.pair.name();
+            lines.push(format!(
+                "{pair}: {}: {seen:?}, expected {expected:?}",
+                feature.name()
+            ));
+        }
+    }
+    lines
+}
