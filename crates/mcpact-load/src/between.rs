@@ -150,7 +150,7 @@ async fn compete(
     // A floor cannot translate: it is measured in front of a server that speaks as its client does.
     let (same, _first) = goal(programs, crossing.front).await?;
     let (other, _second) = goal(programs, crossing.server).await?;
-    let mut runners = vec![runner("direct", direct(crossing.behind, &same))];
+    let mut runners = vec![runner("direct", direct(programs, crossing.behind, &same))];
     let floor = floor(programs, crossing.behind);
     runners.push(started(&floor, &same).await);
     let mut all = vec![ours(programs, crossing.behind)];
@@ -256,23 +256,28 @@ async fn goal(programs: &Programs, era: Era) -> Result<(Goal, Subject), Trouble>
     let program = programs.named("load-ours");
     let mut server = Subject::start(&program, &["http", "--era", era.as_str()])?;
     let host = server.address().await?;
-    let program = program.display().to_string();
-    let words = [program.as_str(), "stdio", "--era", era.as_str()];
-    let server_words = words.map(str::to_owned).to_vec();
     let goal = Goal {
         host,
-        server: server_words,
+        server: self::server(programs, era),
     };
     Ok((goal, server))
 }
 
-fn direct(behind: Behind, goal: &Goal) -> Way {
+/// The words that start a server of one era on pipes.
+fn server(programs: &Programs, era: Era) -> Vec<String> {
+    let program = programs.named("load-ours").display().to_string();
+    let words = [program.as_str(), "stdio", "--era", era.as_str()];
+    words.map(str::to_owned).to_vec()
+}
+
+fn direct(programs: &Programs, behind: Behind, goal: &Goal) -> Way {
     match behind {
         Http => Way::Direct {
             address: goal.host.clone(),
         },
         Stdio => Way::Pipes {
-            words: goal.server.clone(),
+            // The load over pipes speaks as legacy clients do.
+            words: server(programs, Era::Legacy),
         },
     }
 }
