@@ -76,6 +76,7 @@ impl Gateway {
     pub fn new(catalog: Catalog, surroundings: Surroundings) -> Result<Arc<Self>, GatewayError> {
         let settings = build::settings(&catalog.gateway)?;
         let hub = Hub::new(Vec::new(), build::hub_settings(&catalog.gateway, &settings));
+        let hub = hub.map_err(GatewayError::Bridge)?;
         let gateway = Arc::new(Self {
             surroundings,
             settings,
@@ -229,7 +230,7 @@ impl Gateway {
             return None;
         }
         let settings: HubSettings = build::hub_settings(&state.catalog.gateway, &self.settings);
-        let hub = Hub::new(members, settings);
+        let hub = Hub::new(members, settings).ok()?;
         let door = Door::to(Arc::clone(&hub));
         let selection = Selection {
             hub,

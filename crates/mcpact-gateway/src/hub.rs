@@ -11,6 +11,7 @@ mod lists;
 mod member;
 mod pump;
 mod route;
+mod state;
 mod view;
 mod welcome;
 
@@ -18,7 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpact::server::Settings;
+use mcpact::error::Error;
+use mcpact::server::backend::Sealer;
+use mcpact::server::{SealKeys, Settings};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Side;
@@ -84,6 +87,7 @@ pub struct Hub {
     boards: Boards,
     seen: Mutex<Seen>,
     changes: Changes,
+    sealer: Sealer,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -92,8 +96,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Hub {
     /// These servers, seen as one.
-    #[must_use]
-    pub fn new(members: Vec<Arc<Member>>, settings: HubSettings) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// The operating system has no randomness.
+    pub fn new(members: Vec<Arc<Member>>, settings: HubSettings) -> Result<Arc<Self>, Error> {
+        let keys = settings.front.seal_keys.clone();
+        let keys = keys.map_or_else(SealKeys::random, Ok)?;
         let nothing = CapabilitySet::empty(Side::Server);
         let policy = settings.front.policy.clone();
         let bare = ServerTerms::new(identity(), nothing, policy);
@@ -113,10 +121,11 @@ impl Hub {
             boards: Boards::default(),
             seen: Mutex::default(),
             changes: Changes::default(),
+            sealer: Sealer::new(&keys),
             settings,
         });
         hub.replace(members);
-        hub
+        Ok(hub)
     }
 
     /// From here on these are the servers; clients are told that everything may have changed.

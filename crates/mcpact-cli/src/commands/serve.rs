@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{Catalog, Launch, ServerConfig, ServerName, load, nearest_config};
+use mcpact_gateway::catalog::{
+    Catalog, Launch, ServerConfig, ServerName, Severity, load, nearest_config,
+};
 use mcpact_gateway::{Gateway, Local, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
@@ -82,7 +84,10 @@ fn catalog(args: &Serve) -> Result<(Catalog, Origin), CliError> {
         return Ok((demo(), Origin::Builtin));
     };
     let loaded = load(&path)?;
-    report::aside(&report::problems::list(&loaded.source, &loaded.problems));
+    let mut problems = loaded.problems;
+    // Whoever wants to know more asks `mcpact check`.
+    problems.retain(|problem| problem.severity >= Severity::Warning);
+    report::aside(&report::problems::list(&loaded.source, &problems));
     Ok((loaded.catalog, Origin::File(path)))
 }
 

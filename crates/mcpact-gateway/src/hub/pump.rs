@@ -1,5 +1,6 @@
 //! The order in which things happen to a request.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -128,6 +129,11 @@ impl Hub {
         if let Some(params) = routed.params {
             job.params = params.into();
         }
+        // What the client carries for a server is that server's.
+        let opened = self.unsealed(&member, &guest.principal, text(&job.params))?;
+        if let Cow::Owned(params) = opened {
+            job.params = params.into();
+        }
         // Who stands for the client there: a server that sleeps is woken here.
         let caller = guest.part(self, &member).await.map_err(|mut error| {
             error.message = format!("`{}`: {}", member.name, error.message);
@@ -137,7 +143,7 @@ impl Hub {
         let view = PartView::new(self, &member);
         let ear = ear.seeing(Arc::new(view.clone()));
         match member.bridge.carry(job, caller, ear).await {
-            Ok(raw) => Ok(view.result(Some(method), raw)),
+            Ok(raw) => Ok(view.result(method, self.sealed(&member, &guest.principal, raw))),
             Err(error) => Err(view.error(error)),
         }
     }

@@ -29,10 +29,7 @@ impl PartView {
     }
 
     /// A result with the addresses that clients use.
-    pub(super) fn result(&self, method: Option<Method>, raw: String) -> String {
-        let Some(method) = method else {
-            return raw;
-        };
+    pub(super) fn result(&self, method: Method, raw: String) -> String {
         let asks = |method: Method, params: &str| self.asked(method, params);
         if let Some(asking) = edit_questions(&raw, asks) {
             return asking;

@@ -41,7 +41,7 @@ pub(crate) fn broken(name: &str) -> Arc<Member> {
 }
 
 pub(crate) fn hub(members: Vec<Arc<Member>>) -> Arc<Hub> {
-    Hub::new(members, HubSettings::default())
+    Hub::new(members, HubSettings::default()).unwrap()
 }
 
 /// A client that speaks one revision only and can be asked everything.

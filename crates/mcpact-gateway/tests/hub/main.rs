@@ -4,3 +4,4 @@
 mod calls;
 mod house;
 mod lists;
+mod states;

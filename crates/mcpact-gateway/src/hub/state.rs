@@ -1,0 +1,69 @@
+//! What a client carries between the rounds of a question, for one server among several.
+//!
+//! A server's state goes back to that server and no other, byte by byte as it gave it, even if the name
+//! that the client called has come to mean something else meanwhile.
+
+use std::borrow::Cow;
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Revision};
+use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_wire::scan::{push_quoted, text};
+
+use super::Hub;
+use super::member::Member;
+use crate::aggregate::rewrite::edit;
+use crate::bridge::wire_error;
+
+const STATE: &str = "requestState";
+
+impl Hub {
+    /// A result whose state, if it has one, names its server.
+    pub(super) fn sealed(&self, member: &Member, principal: &str, raw: String) -> String {
+        // Most results ask nothing, and are not looked into.
+        if !raw.contains("requestState\"") {
+            return raw;
+        }
+        let sealed = edit(&raw, STATE, |state| {
+            let claims = ObjectWriter::new()
+                .text("server", &member.name)
+                .text("principal", principal)
+                .text("state", &text(state)?)
+                .finish();
+            let mut out = String::new();
+            push_quoted(&mut out, &self.sealer.seal(claims.as_bytes())?);
+            Some(out)
+        });
+        sealed.unwrap_or(raw)
+    }
+
+    /// Parameters with the state as the server gave it.
+    pub(super) fn unsealed<'a>(
+        &self,
+        member: &Member,
+        principal: &str,
+        params: &'a str,
+    ) -> Result<Cow<'a, str>, WireError> {
+        let carried = Object::parse(params).unwrap_or_default();
+        let Some(carried) = carried.get_str(STATE) else {
+            return Ok(Cow::Borrowed(params));
+        };
+        let state = self.opened(member, principal, &carried);
+        let state = state.ok_or_else(|| {
+            let why = String::from("Invalid or expired requestState");
+            wire_error(ErrorCode::InvalidParams.code(), why, None, Revision::LATEST)
+        })?;
+        let mut quoted = String::new();
+        push_quoted(&mut quoted, &state);
+        let edited = edit(params, STATE, |_| Some(quoted));
+        Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
+    }
+
+    fn opened(&self, member: &Member, principal: &str, carried: &str) -> Option<String> {
+        let plain = self.sealer.open(carried)?;
+        let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
+        let is_its_own =
+            claims.get_str("server")? == *member.name && claims.get_str("principal")? == principal;
+        is_its_own.then(|| Some(claims.get_str("state")?.into_owned()))?
+    }
+}
