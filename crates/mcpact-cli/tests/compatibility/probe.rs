@@ -229,7 +229,7 @@ async fn cancellation(client: &Client) -> Seen {
         Ok(result) => return Err(Wrong::Other(format!("it ended: {result:?}"))),
     }
     // The connection of the call rests for a moment, and another one knows nothing of it.
-    for _ in 0..6 {
+    for _ in 0..3 {
         let seen = client
             .call_tool("test_cancellation_seen", key.clone())
             .await?;

@@ -27,8 +27,9 @@ pub(super) struct Pool {
     limit: usize,
 }
 
-/// How long a server may go on asking for a call that it was told to forget.
-const LINGER: Duration = Duration::from_secs(30);
+/// How long a server may go on asking for a call that it was told to forget. The next call waits that long
+/// rather than going to another server, which knows nothing of what this one was told before.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// A connection on which nobody else can be asked anything, for as long as this is held.
 ///
@@ -39,6 +40,7 @@ pub(super) struct Turn {
     pub(super) lane: Arc<Lane>,
     /// None where turns are not taken any more.
     permit: Option<OwnedSemaphorePermit>,
+    port: Arc<Port>,
     is_running: bool,
 }
 
@@ -60,8 +62,11 @@ impl Drop for Turn {
             return;
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let port = Arc::clone(&self.port);
+            port.rests(true);
             runtime.spawn(async move {
                 tokio::time::sleep(LINGER).await;
+                port.rests(false);
                 drop(permit);
             });
         }
@@ -90,13 +95,19 @@ impl Pool {
 
     /// A connection that carries no other call that could be asked something.
     pub(super) async fn turn(&self) -> Result<Turn, UpstreamError> {
-        let (port, permit) = match self.free() {
+        let found = if self.first.is_resting() {
+            None
+        } else {
+            self.free()
+        };
+        let (port, permit) = match found {
             Some(found) => found,
             None => (self.first(), self.first.turn().await),
         };
         Ok(Turn {
             lane: port.lane().await?,
             permit,
+            port,
             is_running: false,
         })
     }

@@ -1,6 +1,7 @@
 //! A way to the server that outlives its connections.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -53,6 +54,8 @@ pub(super) struct Port {
     audience: Arc<Audience>,
     /// Calls that may be asked something take turns where a question does not say whose it is.
     turn: Arc<Semaphore>,
+    /// Whether a call was given up on it a moment ago.
+    is_resting: AtomicBool,
     /// Whoever holds it connects; the others wait for the outcome.
     opening: AsyncMutex<Restarts>,
 }
@@ -65,6 +68,7 @@ impl Port {
             current: Mutex::default(),
             audience: Arc::new(audience),
             turn: Arc::new(Semaphore::new(1)),
+            is_resting: AtomicBool::new(false),
             opening: AsyncMutex::default(),
         });
         let mut ports = port.shared.ports();
@@ -88,6 +92,15 @@ impl Port {
     /// Who hears what belongs to no call.
     pub(super) const fn audience(&self) -> &Arc<Audience> {
         &self.audience
+    }
+
+    /// A call was given up, and the server may not know it yet; or that is over.
+    pub(super) fn rests(&self, is_resting: bool) {
+        self.is_resting.store(is_resting, Ordering::Release);
+    }
+
+    pub(super) fn is_resting(&self) -> bool {
+        self.is_resting.load(Ordering::Acquire)
     }
 
     pub(super) fn try_turn(&self) -> Option<OwnedSemaphorePermit> {

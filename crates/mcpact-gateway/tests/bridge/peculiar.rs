@@ -203,7 +203,7 @@ async fn a_call_that_is_given_up_ends_at_the_server() {
             connected.list_tools().await.unwrap();
             // The connection of the call rests for a moment, and another one knows nothing of it.
             let mut is_seen = false;
-            for _ in 0..6 {
+            for _ in 0..3 {
                 let seen = connected.call_tool("test_cancellation_seen", key.clone());
                 is_seen |= seen.await.unwrap().all_text().ends_with("was cancelled.");
                 if is_seen {
