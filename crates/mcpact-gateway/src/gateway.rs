@@ -112,14 +112,14 @@ impl Gateway {
             };
             servers.insert(name.clone(), served);
         }
-        let gone: Vec<Served> = state
+        let gone: Vec<Door> = state
             .servers
             .iter()
             .filter(|(name, served)| {
-                let next = servers.get(*name);
-                next.is_none_or(|next| !Arc::ptr_eq(&next.member, &served.member))
+                let next = servers.get(*name).map(|next: &Served| next.member.bridge());
+                next.is_none_or(|next| !Arc::ptr_eq(next, served.member.bridge()))
             })
-            .map(|(_, served)| served.clone())
+            .map(|(_, served)| served.door.clone())
             .collect();
         state.servers = servers;
         state.catalog = catalog;
@@ -128,8 +128,8 @@ impl Gateway {
             selection.hub.replace(state.tagged(tags));
         }
         drop(state);
-        for served in gone {
-            served.door.close();
+        for door in gone {
+            door.close();
         }
         Ok(changes)
     }
@@ -143,12 +143,15 @@ impl Gateway {
         before: Option<&Served>,
         changes: &Changes,
     ) -> Result<Served, GatewayError> {
-        let bridge = match before {
-            // What runs may go on, under other names.
+        let (bridge, door) = match before {
+            // What runs goes on under other names, and so do its clients.
             Some(before) if changes.changed.get(name) == Some(&Change::Settings) => {
-                Arc::clone(before.member.bridge())
+                (Arc::clone(before.member.bridge()), before.door.clone())
             }
-            Some(_) | None => build::bridge(name, config, &self.settings, &self.surroundings)?,
+            Some(_) | None => {
+                let bridge = build::bridge(name, config, &self.settings, &self.surroundings)?;
+                (Arc::clone(&bridge), Door::to(bridge))
+            }
         };
         let prefix = config.prefix.as_deref().unwrap_or(match names {
             NameStyle::Prefix => name.as_str(),
@@ -156,17 +159,8 @@ impl Gateway {
         });
         let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
         let tools = config.tools.clone();
-        let member = Member::with(
-            name.as_str(),
-            prefix,
-            tags.collect(),
-            tools,
-            Arc::clone(&bridge),
-        );
-        Ok(Served {
-            member,
-            door: Door::to(bridge),
-        })
+        let member = Member::with(name.as_str(), prefix, tags.collect(), tools, bridge);
+        Ok(Served { member, door })
     }
 
     /// Listens on HTTP at the configured address; the gateway runs once [`Site::run`] is awaited.

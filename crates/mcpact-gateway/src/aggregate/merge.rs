@@ -4,12 +4,11 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use mcpact_wire::raw::{Object, elements};
-use mcpact_wire::scan::push_quoted;
 use sha2::{Digest, Sha256};
 
 use super::kind::ListKind;
 use super::names::{NameStyle, Names};
-use super::rewrite::edit;
+use super::rewrite::{edit, quoted};
 use super::uris::Uris;
 
 /// The items of one server's list, and how long they hold.
@@ -194,12 +193,6 @@ fn with_shown_view(tool: &str, server: usize, uris: &Uris) -> Option<String> {
     edit(tool, "_meta", |meta| {
         edit(meta, "ui", |ui| edit(ui, "resourceUri", show))
     })
-}
-
-fn quoted(value: &str) -> String {
-    let mut out = String::new();
-    push_quoted(&mut out, value);
-    out
 }
 
 /// A cursor that is not ours, or of a list that has changed since.

@@ -130,7 +130,8 @@ fn edit_each(raw: &str, mut change: impl FnMut(&str) -> Option<String>) -> Optio
     is_changed.then(|| format!("[{}]", elements.join(",")))
 }
 
-fn quoted(value: &str) -> String {
+/// A text as JSON.
+pub(crate) fn quoted(value: &str) -> String {
     let mut out = String::new();
     push_quoted(&mut out, value);
     out

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
-use mcpact_wire::scan::{push_quoted, text};
+use mcpact_wire::scan::text;
 
 use super::Hub;
 use super::member::Member;
-use crate::aggregate::rewrite::edit;
+use crate::aggregate::rewrite::{edit, quoted};
 use crate::bridge::wire_error;
 
 const STATE: &str = "requestState";
@@ -30,9 +30,7 @@ impl Hub {
                 .text("principal", principal)
                 .text("state", &text(state)?)
                 .finish();
-            let mut out = String::new();
-            push_quoted(&mut out, &self.sealer.seal(claims.as_bytes())?);
-            Some(out)
+            Some(quoted(&self.sealer.seal(claims.as_bytes())?))
         });
         sealed.unwrap_or(raw)
     }
@@ -53,9 +51,7 @@ impl Hub {
             let why = String::from("Invalid or expired requestState");
             wire_error(ErrorCode::InvalidParams.code(), why, None, Revision::LATEST)
         })?;
-        let mut quoted = String::new();
-        push_quoted(&mut quoted, &state);
-        let edited = edit(params, STATE, |_| Some(quoted));
+        let edited = edit(params, STATE, |_| Some(quoted(&state)));
         Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
     }
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Weak};
 
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
-use mcpact_wire::scan::{push_quoted, text};
+use mcpact_wire::scan::text;
 
 use super::member::Member;
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
-use crate::aggregate::rewrite::{UriMap, edit, edit_questions};
+use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
 use crate::bridge::View;
 
 /// One server, as part of a hub.
@@ -74,17 +74,13 @@ impl PartView {
 
     /// The same text with the server's name before it.
     fn signed(&self, raw: &str) -> Option<String> {
-        let mut out = String::new();
-        push_quoted(&mut out, &format!("[{}] {}", self.member.name, text(raw)?));
-        Some(out)
+        Some(quoted(&format!("[{}] {}", self.member.name, text(raw)?)))
     }
 
     /// The name of a log, with the server's name before it.
     fn logger(&self, params: &str) -> Option<String> {
         edit(params, "logger", |raw| {
-            let mut out = String::new();
-            push_quoted(&mut out, &format!("{}/{}", self.member.name, text(raw)?));
-            Some(out)
+            Some(quoted(&format!("{}/{}", self.member.name, text(raw)?)))
         })
     }
 }

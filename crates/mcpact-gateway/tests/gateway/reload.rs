@@ -18,6 +18,8 @@ async fn another_catalog_takes_effect_while_clients_stay() {
         let connected = connected.unwrap();
         let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
         assert!(tools(&connected).await.contains(&"new__echo".to_owned()));
+        let alone = client(revision).connect(format!("{origin}/servers/old/mcp"));
+        let alone = alone.await.unwrap();
         let next = CATALOG.replace("[servers.new]", "[servers.newer]");
         let next = next.replace(
             "tags = [\"calm\"]",
@@ -40,6 +42,10 @@ async fn another_catalog_takes_effect_while_clients_stay() {
             let echoed = connected.call_tool(name, json!({"text": name})).await;
             assert_eq!(echoed.is_ok(), is_there, "{name}");
         }
+        // Its server has another prefix now, and went on.
+        let echoed = alone.call_tool("echo", json!({"text": "still here"})).await;
+        assert_eq!(echoed.unwrap().all_text(), "still here");
+        alone.close().await;
         connected.close().await;
     }
 }
