@@ -15,15 +15,13 @@ mod pool;
 mod port;
 mod pump;
 mod questions;
-mod restart;
 mod rounds;
 mod tasks;
 mod welcome;
 mod wishes;
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
@@ -37,7 +35,6 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::Side;
 use mcpact_transport::link::Link;
 use mcpact_wire::model::implementation::Implementation;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use self::acquaintance::Acquaintance;
@@ -51,11 +48,10 @@ use self::parking::ParkingLot;
 use self::port::{Port, Shared};
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use self::welcome::Guests;
+use crate::catalog::{Health, Probe, Restarts, RunSettings, Strategy};
+use crate::supervisor::{ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
 use crate::upstream::HeaderBook;
-
-/// How long programs may take to end.
-const GOODBYE: Duration = Duration::from_secs(5);
 
 /// What can be set about a bridge.
 #[derive(Clone, Debug)]
@@ -70,12 +66,8 @@ pub struct BridgeSettings {
     pub rounds: RoundLimits,
     /// How many calls of modern clients may wait for input, and how long.
     pub parks: ParkLimits,
-    /// How long a call may take, questions included.
-    pub call_timeout: Duration,
-    /// How many connections to a legacy server may be open at a time.
-    pub lanes: usize,
-    /// How long a connection that clients share may be idle.
-    pub lane_idle: Duration,
+    /// How its connections to the server are kept.
+    pub run: RunSettings,
 }
 
 impl Default for BridgeSettings {
@@ -86,10 +78,34 @@ impl Default for BridgeSettings {
             verdicts: Verdicts::new(),
             rounds: RoundLimits::default(),
             parks: ParkLimits::default(),
-            call_timeout: Duration::from_secs(600),
-            lanes: 64,
-            lane_idle: Duration::from_secs(300),
+            run: run_settings(),
         }
+    }
+}
+
+/// A bridge serves one server to few clients: each has an instance of its own for as long as it stays, and
+/// limits are out of the way.
+fn run_settings() -> RunSettings {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    RunSettings {
+        strategy: Strategy::Stateful,
+        session: DAY,
+        max_concurrent: 10_000,
+        max_instances: 1_000,
+        queue: 10_000,
+        health: Health {
+            probe: Probe::Off,
+            interval: DAY,
+            failures: 1,
+        },
+        restarts: Restarts {
+            backoff: Duration::from_millis(100),
+            backoff_max: Duration::from_secs(10),
+            failures: 10,
+            window: Duration::from_secs(120),
+            suspend: Duration::from_secs(10),
+        },
+        ..RunSettings::default()
     }
 }
 
@@ -107,8 +123,6 @@ pub struct Bridge {
     hosting: Arc<Hosting>,
     sealer: Sealer,
     clock: Clock,
-    /// Closed when every connection has ended.
-    gone: Mutex<Option<mpsc::Receiver<Infallible>>>,
 }
 
 /// The bridge's own time.
@@ -138,19 +152,18 @@ impl Bridge {
         let clock = Clock {
             zero: Instant::now(),
         };
-        let (alive, gone) = mpsc::channel(1);
+        let supervisor = Supervisor::new(target.to_string(), settings.run.clone());
         let shared = Arc::new(Shared {
-            alive,
+            supervisor,
+            run: settings.run.clone(),
             target,
             mode: settings.mode,
             verdicts: settings.verdicts.clone(),
             book: Arc::new(HeaderBook::default()),
-            ports: Mutex::default(),
             acquaintance: Acquaintance::default(),
             tool_tasks: Arc::new(ToolTasks::default()),
             mapping: Arc::new(Mapping::new(clock)),
         });
-        shared.watch(settings.lane_idle);
         let keys = match &settings.front.seal_keys {
             Some(keys) => keys.clone(),
             None => SealKeys::random()?,
@@ -159,7 +172,7 @@ impl Bridge {
         tasks::watch(&hosting, &shared.mapping);
         let lot = Arc::new(ParkingLot::new(settings.parks, clock));
         lot.watch();
-        Ok(Arc::new(Self {
+        let bridge = Arc::new(Self {
             terms: Arc::new(terms),
             shared,
             modern: OnceLock::new(),
@@ -169,8 +182,12 @@ impl Bridge {
             sealer: Sealer::new(&keys),
             settings,
             clock,
-            gone: Mutex::new(Some(gone)),
-        }))
+        });
+        if least(&bridge.shared.run) > 0 {
+            let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
+            bridge.shared.supervisor.keep_ready(starter);
+        }
+        Ok(bridge)
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
@@ -187,17 +204,19 @@ impl Bridge {
 
     /// Ends the connections to the server, and waits a while for the programs behind them to go.
     pub async fn close(self: Arc<Self>) {
-        let gone = self
-            .gone
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
         self.hosting.stop();
-        drop(self);
-        if let Some(mut gone) = gone {
-            // Whoever is left after that is ended by force, with the runtime.
-            let _ = tokio::time::timeout(GOODBYE, gone.recv()).await;
-        }
+        self.shared.supervisor.close().await;
+    }
+
+    /// How the server and its instances are.
+    #[must_use]
+    pub fn status(&self) -> ServerStatus {
+        self.shared.supervisor.status()
+    }
+
+    /// Forgets what failed: a server that is suspended is tried again at the next call.
+    pub fn forgive(&self) {
+        self.shared.supervisor.forgive();
     }
 
     /// Listens on HTTP; the bridge runs once [`HttpFront::run`] is awaited.

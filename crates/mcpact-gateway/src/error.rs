@@ -66,6 +66,47 @@ pub enum Trouble {
         /// The last failure.
         why: String,
     },
+    /// All its instances have as many calls as they may.
+    #[error(
+        "the server is {state}: {instances} instances may take {calls} calls each, and {queue} calls may \
+         wait; try again later, or raise `max_instances`, `max_concurrent` or `queue`"
+    )]
+    Busy {
+        /// How it is.
+        state: &'static str,
+        /// `max_instances`.
+        instances: usize,
+        /// `max_concurrent`.
+        calls: usize,
+        /// `queue`.
+        queue: usize,
+    },
+    /// No instance became free in time.
+    #[error(
+        "the server is {state}, and no instance took the call within {waited:?}; try again later, or raise \
+         `max_instances`, `max_concurrent` or `queue_seconds`"
+    )]
+    Late {
+        /// How it is.
+        state: &'static str,
+        /// `queue_seconds`.
+        waited: std::time::Duration,
+    },
+    /// It took too long to start.
+    #[error(
+        "the server did not start and agree within {limit:?}; see what it does meanwhile, or raise \
+         `start_seconds`"
+    )]
+    Slow {
+        /// `start_seconds`.
+        limit: std::time::Duration,
+    },
+    /// It is not served any more.
+    #[error("the server is not served any more")]
+    Closed,
+    /// What another call was told that waited for the same start.
+    #[error(transparent)]
+    Same(std::sync::Arc<Self>),
 }
 
 /// How much of a log is told.
@@ -96,12 +137,39 @@ impl Trouble {
         )
     }
 
+    /// How long the server is left alone, if that is what it is.
+    pub(crate) fn pause(&self) -> Option<std::time::Duration> {
+        match self {
+            Self::Suspended { wait, .. } => Some(*wait),
+            Self::Same(same) => same.pause(),
+            _ => None,
+        }
+    }
+
+    /// What it is, in a word that stays the same.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Door(_) | Self::NotThere { .. } => "upstream_unreachable",
+            Self::Exited { .. } => "upstream_exited",
+            Self::Failure { .. } => "upstream_no_agreement",
+            Self::Status { .. } => "upstream_status",
+            Self::Misbehaved(_) => "upstream_misbehaved",
+            Self::Suspended { .. } => "upstream_suspended",
+            Self::Busy { .. } => "upstream_busy",
+            Self::Late { .. } => "upstream_late",
+            Self::Slow { .. } => "upstream_slow",
+            Self::Closed => "upstream_closed",
+            Self::Same(same) => same.reason(),
+        }
+    }
+
     /// With its causes and the end of the server's log.
     pub(crate) fn told(&self) -> String {
         match self {
             Self::Exited { stderr, .. } | Self::Failure { stderr, .. } => {
                 format!("{}{}", chain(self), last_words(stderr))
             }
+            Self::Same(same) => same.told(),
             _ => chain(self),
         }
     }
@@ -111,6 +179,7 @@ impl Trouble {
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::Failure { failure, .. } => return Some(failure.advice()),
+            Self::Same(same) => return same.advice(),
             Self::Suspended { wait, .. } => {
                 return Some(format!("it is tried again in {wait:.1?}"));
             }
@@ -162,14 +231,7 @@ impl UpstreamError {
     /// What a client is told.
     #[must_use]
     pub fn on_wire(&self) -> WireError {
-        let reason = match &self.kind {
-            Trouble::Door(_) | Trouble::NotThere { .. } => "upstream_unreachable",
-            Trouble::Exited { .. } => "upstream_exited",
-            Trouble::Failure { .. } => "upstream_no_agreement",
-            Trouble::Status { .. } => "upstream_status",
-            Trouble::Misbehaved(_) => "upstream_misbehaved",
-            Trouble::Suspended { .. } => "upstream_suspended",
-        };
+        let reason = self.kind.reason();
         let data = ObjectWriter::new().text("reason", reason);
         let why = format!("{}: {}", self.target, self.kind.told());
         let (message, data) = match self.kind.advice() {

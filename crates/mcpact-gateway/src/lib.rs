@@ -14,6 +14,7 @@ mod error;
 mod gateway;
 mod hub;
 mod nearest;
+mod supervisor;
 mod target;
 mod upstream;
 
@@ -22,4 +23,7 @@ pub use error::UpstreamError;
 pub use gateway::{Gateway, GatewayError, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
 pub use nearest::nearest;
+pub use supervisor::{
+    InstanceId, InstanceState, InstanceStatus, ServerState, ServerStatus, StartCause, StopCause,
+};
 pub use target::{Local, Target};

@@ -3,7 +3,6 @@
 //! [`Upstream`] is one connection or session with an agreement. A [`Call`] is one request on it; what
 //! belongs to the request arrives there, and dropping the call cancels the request.
 
-mod activity;
 mod headers;
 mod http;
 mod lines;
@@ -13,7 +12,6 @@ mod sse_link;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
 
 use bytes::Bytes;
 use mcpact_bridge::lifecycle::Introduction;
@@ -26,7 +24,6 @@ pub(crate) use self::headers::HeaderBook;
 pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, related_task, text};
 pub(crate) use self::negotiate::{Met, Wish, connect};
 
-use self::activity::{Activity, Busy};
 use self::http::{HttpCall, HttpWire};
 use self::lines::{LinesCall, LinesWire};
 
@@ -37,7 +34,6 @@ pub(crate) struct Upstream {
     pub(crate) introduction: Introduction,
     wire: Wire,
     last_id: AtomicI64,
-    activity: Arc<Activity>,
 }
 
 #[derive(Debug)]
@@ -52,7 +48,6 @@ pub(crate) struct Call {
     kind: Kind,
     /// What was looked at before its time.
     seen: Option<Event>,
-    _busy: Busy,
 }
 
 #[derive(Debug)]
@@ -78,7 +73,6 @@ impl Upstream {
             wire,
             // The handshake used small numbers.
             last_id: AtomicI64::new(100),
-            activity: Arc::new(Activity::new()),
         }
     }
 
@@ -94,10 +88,17 @@ impl Upstream {
         }
     }
 
-    /// Whether it has been of no use to anybody for so long, and costs something.
-    pub(crate) fn is_idle_for(&self, idle: Duration) -> bool {
-        let costs_nothing = matches!(&self.wire, Wire::Http(wire) if wire.is_stateless());
-        !costs_nothing && self.activity.is_idle_for(idle)
+    /// Whether nothing is kept for it, here or at the server.
+    pub(crate) fn costs_nothing(&self) -> bool {
+        matches!(&self.wire, Wire::Http(wire) if wire.is_stateless())
+    }
+
+    /// Ends the connection, whoever uses it.
+    pub(crate) fn close(&self) {
+        match &self.wire {
+            Wire::Lines(wire) => wire.close(),
+            Wire::Http(wire) => wire.close(),
+        }
     }
 
     /// Whether everything that a call causes arrives on a stream of its own.
@@ -126,11 +127,7 @@ impl Upstream {
             Wire::Lines(wire) => Kind::Lines(wire.call(number, order, text).await),
             Wire::Http(wire) => Kind::Http(Box::new(wire.call(&id, order, text, book))),
         };
-        Call {
-            kind,
-            seen: None,
-            _busy: Busy::new(&self.activity),
-        }
+        Call { kind, seen: None }
     }
 
     /// Tells the server something.

@@ -278,6 +278,12 @@ impl Registry {
             .collect()
     }
 
+    /// Whether anybody listens to a resource.
+    #[must_use]
+    pub fn has_subscriptions(&self) -> bool {
+        !self.subscriptions.is_empty()
+    }
+
     /// Whether anybody listens: if not, the session need not be kept for it.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -66,6 +66,12 @@ impl Standing {
         !self.uris.is_empty()
     }
 
+    /// Whether the client has subscribed to the resource that parameters name.
+    #[must_use]
+    pub fn wants(&self, params: &str) -> bool {
+        uri_in(Some(params)).is_some_and(|uri| self.uris.contains(uri.as_ref()))
+    }
+
     /// The requests that bring a new session to where the lost one was.
     #[must_use]
     pub fn again(&self) -> Vec<(Method, String)> {
@@ -130,6 +136,8 @@ mod tests {
         ];
         assert_eq!(standing.again(), expected);
         assert!(standing.is_waiting());
+        let wanted = ["a:1", "a:2"].map(|uri| ObjectWriter::new().text("uri", uri).finish());
+        assert_eq!(wanted.map(|params| standing.wants(&params)), [false, true]);
     }
 
     #[test]

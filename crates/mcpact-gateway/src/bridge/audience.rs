@@ -1,9 +1,11 @@
 //! Who hears what belongs to no call. Connections come and go; the audience stays.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpact_bridge::listen::Standing;
 use mcpact_engine::server::Scope;
+use mcpact_spec::Method;
 
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
@@ -21,14 +23,19 @@ const EARLY: usize = 8;
 pub(super) struct Audience {
     /// The modern clients that listen.
     pub(super) listens: Listens,
-    /// The legacy client whose session this is.
-    owner: Mutex<Option<FarEar>>,
+    /// The legacy clients whose session this is: one, or all that share it.
+    owners: Mutex<Vec<Owner>>,
     /// What the server could not wait to ask, while a legacy client is in its handshake.
     early: Mutex<Option<Vec<Ask>>>,
-    /// What the owner has set at a legacy server.
-    standing: Mutex<Standing>,
     /// The connection of the moment, or the last one.
     lane: Mutex<Option<Weak<Lane>>>,
+}
+
+/// A legacy client, and what it has set at a legacy server.
+#[derive(Debug)]
+struct Owner {
+    ear: FarEar,
+    standing: Standing,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -49,21 +56,28 @@ impl Audience {
     fn new(early: Option<Vec<Ask>>) -> Self {
         Self {
             listens: Listens::new(),
-            owner: Mutex::default(),
+            owners: Mutex::default(),
             early: Mutex::new(early),
-            standing: Mutex::new(Standing::new(SUBSCRIPTIONS)),
             lane: Mutex::default(),
         }
     }
 
-    /// The session belongs to this client, which hears everything.
+    /// The session belongs to this client, alone or with others; it hears everything.
     pub(super) fn belong_to(&self, ear: &Ear) {
-        *lock(&self.owner) = Some(ear.downgrade());
+        let mut owners = lock(&self.owners);
+        owners.retain(|owner| owner.ear.near().is_some() && !ear.is(&owner.ear));
+        owners.push(Owner {
+            ear: ear.downgrade(),
+            standing: Standing::new(SUBSCRIPTIONS),
+        });
     }
 
-    /// The client whose session this is, while it is there.
+    /// The client whose session this is, if it is one's and that one is there.
     pub(super) fn owner(&self) -> Option<Ear> {
-        lock(&self.owner).as_ref()?.near()
+        let owners = lock(&self.owners);
+        let mut near = owners.iter().filter_map(|owner| owner.ear.near());
+        let first = near.next()?;
+        near.next().is_none().then_some(first)
     }
 
     /// Keeps a question for a client that is in its handshake; gives it back if none is.
@@ -82,8 +96,38 @@ impl Audience {
         lock(&self.early).take().unwrap_or_default()
     }
 
-    pub(super) fn standing(&self) -> MutexGuard<'_, Standing> {
-        lock(&self.standing)
+    /// Tells the legacy clients; of resources, only those that asked for them where there are several.
+    pub(super) fn tell(&self, method: Method, params: &str) {
+        let owners = lock(&self.owners);
+        let is_shared = owners.len() > 1;
+        let hears = |owner: &&Owner| {
+            method != Method::ResourcesUpdated || !is_shared || owner.standing.wants(params)
+        };
+        let ears: Vec<Ear> = owners
+            .iter()
+            .filter(hears)
+            .filter_map(|owner| owner.ear.near())
+            .collect();
+        drop(owners);
+        for ear in ears {
+            ear.hint(Scope::Connection, method, params);
+        }
+    }
+
+    /// The server granted a request of a legacy client.
+    pub(super) fn granted(&self, ear: &Ear, method: Method, params: &str) {
+        let mut owners = lock(&self.owners);
+        if let Some(owner) = owners.iter_mut().find(|owner| ear.is(&owner.ear)) {
+            owner.standing.granted(method, params);
+        }
+    }
+
+    /// Whether another client still wants what this one does not want any more.
+    pub(super) fn is_wanted_by_others(&self, ear: &Ear, params: &str) -> bool {
+        let owners = lock(&self.owners);
+        owners.iter().any(|owner| {
+            !ear.is(&owner.ear) && owner.ear.near().is_some() && owner.standing.wants(params)
+        })
     }
 
     /// The connection of the moment, if there is one.
@@ -91,11 +135,22 @@ impl Audience {
         lock(&self.lane).as_ref()?.upgrade()
     }
 
+    fn is_subscribed(&self) -> bool {
+        let owners = lock(&self.owners);
+        owners
+            .iter()
+            .any(|owner| owner.standing.is_waiting() && owner.ear.near().is_some())
+    }
+
     /// Whether somebody waits to be told something, so that a lost connection is to be replaced at
     /// once.
     pub(super) fn is_waiting(&self) -> bool {
-        let is_subscribed = || self.owner().is_some() && self.standing().is_waiting();
-        self.listens.are_any() || is_subscribed()
+        self.listens.are_any() || self.is_subscribed()
+    }
+
+    /// Whether somebody waits to hear of resources, which a server that sleeps cannot tell.
+    pub(super) fn is_waiting_for_resources(&self) -> bool {
+        self.listens.are_any_for_resources() || self.is_subscribed()
     }
 
     /// Moves to another connection. A legacy server is told again what it was told before, and
@@ -103,16 +158,22 @@ impl Audience {
     pub(super) async fn move_to(&self, lane: &Arc<Lane>) {
         let before = lock(&self.lane).replace(Arc::downgrade(lane));
         let acts = self.listens.restored(&lane.upstream);
-        if before.is_some()
-            && let Some(owner) = self.owner()
-        {
-            self.set_again(lane, &owner).await;
+        if before.is_some() {
+            self.set_again(lane).await;
         }
         lane.perform(acts).await;
     }
 
-    async fn set_again(&self, lane: &Lane, owner: &Ear) {
-        let again = self.standing().again();
+    async fn set_again(&self, lane: &Lane) {
+        let again: Vec<(Method, String)> = {
+            let owners = lock(&self.owners);
+            let near = owners.iter().filter(|owner| owner.ear.near().is_some());
+            // What several clients have set is set once.
+            let mut known = BTreeSet::new();
+            near.flat_map(|owner| owner.standing.again())
+                .filter(|one| known.insert(one.clone()))
+                .collect()
+        };
         for (method, params) in again {
             match lane.request(method, &params).await {
                 Ok(Reply::Result(_)) => {}
@@ -121,11 +182,21 @@ impl Audience {
                 }
             }
         }
-        let missed = self
-            .standing()
-            .missed(&lane.upstream.introduction.capabilities);
-        for (method, params) in missed {
-            owner.hint(Scope::Connection, method, &params);
+        let server = &lane.upstream.introduction.capabilities;
+        let missed: Vec<(Ear, Method, String)> = {
+            let owners = lock(&self.owners);
+            let near = owners
+                .iter()
+                .filter_map(|owner| Some((owner.ear.near()?, owner.standing.missed(server))));
+            near.flat_map(|(ear, missed)| {
+                missed
+                    .into_iter()
+                    .map(move |(method, params)| (ear.clone(), method, params))
+            })
+            .collect()
+        };
+        for (ear, method, params) in missed {
+            ear.hint(Scope::Connection, method, &params);
         }
     }
 }

@@ -2,12 +2,15 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, LogLevel, Method};
 
+use super::audience::Audience;
 use super::lane::Lane;
 use super::pool::Pool;
-use super::port::Port;
+use super::port::{Boarded, Port};
 use super::wishes::Wishing;
+use crate::catalog::Strategy;
 use crate::error::UpstreamError;
 
 /// What is remembered about a client in its session.
@@ -39,8 +42,12 @@ impl Caller {
     }
 
     /// A client that stays.
-    pub(super) fn staying(port: Arc<Port>, stamp: Option<Introduced>) -> Self {
-        Self::new(port, None, stamp)
+    pub(super) fn staying(
+        port: Arc<Port>,
+        pool: Option<Arc<Pool>>,
+        stamp: Option<Introduced>,
+    ) -> Self {
+        Self::new(port, pool, stamp)
     }
 
     fn new(port: Arc<Port>, pool: Option<Arc<Pool>>, stamp: Option<Introduced>) -> Self {
@@ -53,8 +60,40 @@ impl Caller {
         }
     }
 
+    /// A connection, opened if there is none.
     pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
-        self.port.lane().await
+        match self.open_lane() {
+            Some(lane) => Ok(lane),
+            None => self.port.lane().await,
+        }
+    }
+
+    /// The connection for a call, with the right to make one.
+    pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
+        match &self.pool {
+            Some(pool) => pool.board().await,
+            None => self.port.board().await,
+        }
+    }
+
+    /// As [`board`](Self::board), on the connection on which the client hears what belongs to no call.
+    pub(super) async fn board_at_home(&self) -> Result<Boarded, UpstreamError> {
+        self.port.board().await
+    }
+
+    /// Who hears what belongs to no call.
+    pub(super) fn audience(&self) -> &Arc<Audience> {
+        self.port.audience()
+    }
+
+    /// Whether the server shall be awake for those who listen to this.
+    pub(super) fn wants_awake(&self, filter: &ListenFilter) -> bool {
+        match self.port.strategy() {
+            Strategy::Stateful => true,
+            Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
+                !filter.uris.is_empty()
+            }
+        }
     }
 
     /// The connections that the clients of its kind share.
@@ -64,7 +103,8 @@ impl Caller {
 
     /// The connection, if it is open.
     pub(super) fn open_lane(&self) -> Option<Arc<Lane>> {
-        self.port.live()
+        let in_pool = || self.pool.as_ref()?.open_lane();
+        self.port.live().or_else(in_pool)
     }
 
     /// What a legacy client wants to hear from a modern server.

@@ -22,6 +22,9 @@ use super::caller::Caller;
 use super::ear::Ear;
 use super::lane::Lane;
 use super::levels::Hearing;
+use super::pool::Turn;
+use super::port::Boarded;
+use crate::supervisor::InUse;
 use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply, text};
 
 /// What is declared for a client that cannot be asked anything, and whose tasks are followed here.
@@ -49,6 +52,10 @@ pub(super) struct Crossing {
     pub(super) waiter: Waiter,
     pub(super) caller: Arc<Caller>,
     pub(super) lane: Arc<Lane>,
+    /// Where it must go, if it takes turns with others.
+    pub(super) turn: Option<Turn>,
+    /// The right to make a call on the lane, while there is one.
+    pub(super) in_use: Option<InUse>,
     pub(super) progress: Progress,
     /// Its log level at a legacy server, once it was sent.
     pub(super) hearing: Option<Hearing>,
@@ -141,16 +148,41 @@ impl Crossing {
         params: &str,
         seen: impl Future<Output = ()>,
     ) -> Result<Call, WireError> {
+        if self.in_use.is_none() {
+            self.board().await?;
+        }
         let mut call = self.send_once(params).await?;
         let was_unseen = tokio::select! {
             was_unseen = call.was_unseen() => was_unseen,
             () = seen => false,
         };
         if was_unseen {
-            self.lane = self.caller.lane().await.map_err(|error| error.on_wire())?;
+            self.in_use = None;
+            self.board().await?;
             call = self.send_once(params).await?;
         }
         Ok(call)
+    }
+
+    /// Gets a connection that has room for a call.
+    async fn board(&mut self) -> Result<(), WireError> {
+        let boarded = match (&self.turn, self.waiter.job.method) {
+            (Some(turn), _) => turn.port.board().await,
+            // What a client sets is set where it hears of it.
+            (
+                None,
+                Some(
+                    Method::ResourcesSubscribe
+                    | Method::ResourcesUnsubscribe
+                    | Method::LoggingSetLevel,
+                ),
+            ) => self.caller.board_at_home().await,
+            (None, _) => self.caller.board().await,
+        };
+        let Boarded { lane, in_use } = boarded.map_err(|error| error.on_wire())?;
+        self.lane = lane;
+        self.in_use = Some(in_use);
+        Ok(())
     }
 
     async fn send_once(&mut self, params: &str) -> Result<Call, WireError> {
@@ -248,7 +280,8 @@ impl Crossing {
     pub(super) fn remember(&self, reply: &Reply) {
         if let (Reply::Result(_), Some(method)) = (reply, self.waiter.job.method) {
             let params = text(&self.waiter.job.params);
-            self.lane.audience.standing().granted(method, params);
+            let ear = &self.waiter.ear;
+            self.lane.audience.granted(ear, method, params);
         }
     }
 

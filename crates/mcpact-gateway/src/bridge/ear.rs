@@ -61,6 +61,11 @@ impl Ear {
         pact.map_or(Revision::LATEST_LEGACY, |pact| pact.revision())
     }
 
+    /// Whether that is the same client.
+    pub(crate) fn is(&self, other: &FarEar) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.session), other.session.as_ptr())
+    }
+
     pub(crate) fn downgrade(&self) -> FarEar {
         FarEar {
             session: Arc::downgrade(&self.session),

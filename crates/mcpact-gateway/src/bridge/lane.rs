@@ -1,13 +1,15 @@
 //! One connection to the server, and whoever is behind it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use futures_util::future::{self, Abortable};
+use futures_util::FutureExt;
+use futures_util::future::{self, Abortable, BoxFuture};
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{Completions, Orphan};
-use mcpact_engine::server::Scope;
-use mcpact_spec::{ErrorCode, Feature, Method, Revision, Side};
+use mcpact_spec::{Era, ErrorCode, Feature, Method, Revision, Side};
+use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
@@ -21,6 +23,8 @@ use super::levels::Levels;
 use super::port::{Port, Shared};
 use super::questions::{self, PATIENCE};
 use super::tasks::{Mapping, ToolTasks};
+use crate::catalog::Strategy;
+use crate::supervisor::{Connection, Question, Running};
 use crate::upstream::{
     Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream, text,
 };
@@ -31,6 +35,8 @@ const COMPLETIONS: usize = 256;
 /// A connection, and who hears what belongs to no call.
 #[derive(Debug)]
 pub(super) struct Lane {
+    /// The instance that it is; before the connection, so that its end is meant to be.
+    pub(super) running: Running,
     /// Our name for the session, which no other one ever has.
     pub(super) session: u64,
     /// The same, to be written down.
@@ -45,6 +51,9 @@ pub(super) struct Lane {
     pub(super) askable: Askable,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
+    strategy: Strategy,
+    /// How many streams of changes of a modern server are open.
+    streams: AtomicUsize,
     /// What a legacy client is being asked, by the server's ids.
     asking: Mutex<HashMap<Id, future::AbortHandle>>,
     /// Whoever listens for changed lists.
@@ -71,13 +80,81 @@ impl Drop for Lane {
     }
 }
 
+/// A stream of changes, for as long as this is held.
+#[derive(Debug)]
+pub(super) struct Listening(Arc<Lane>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl AsRef<Running> for Lane {
+    fn as_ref(&self) -> &Running {
+        &self.running
+    }
+}
+
+impl Connection for Lane {
+    fn close(&self) {
+        self.upstream.close();
+    }
+
+    /// Where a server sleeps when nobody calls it, nobody can expect to hear of its lists.
+    fn is_held(&self) -> bool {
+        let is_heard = match self.strategy {
+            Strategy::Stateful => self.audience.is_waiting(),
+            Strategy::Stateless | Strategy::Persistent | Strategy::Singleton => {
+                self.audience.is_waiting_for_resources()
+            }
+        };
+        is_heard || self.streams.load(Ordering::Relaxed) > 0 || self.upstream.costs_nothing()
+    }
+
+    fn era(&self) -> Era {
+        self.revision().era()
+    }
+
+    fn ask(
+        self: Arc<Self>,
+        question: Question,
+    ) -> BoxFuture<'static, Option<Result<String, String>>> {
+        let asking = async move {
+            let stamp = Stamp {
+                version: self.revision().as_str(),
+                capabilities: "{}",
+                client_info: None,
+                log_level: None,
+            };
+            let params = match self.era() {
+                Era::Legacy => question.params,
+                Era::Modern => stamp.apply(Some(&question.params)).ok()?,
+            };
+            match self.request(question.method, &params).await.ok()? {
+                Reply::Result(raw) => Some(Ok(text(&raw).to_owned())),
+                Reply::Error(raw) => Some(Err(text(&raw).to_owned())),
+            }
+        };
+        asking.boxed()
+    }
+}
+
 impl Lane {
-    pub(super) fn new(met: Met, shared: &Shared, audience: Arc<Audience>) -> Self {
+    pub(super) fn new(
+        met: Met,
+        shared: &Shared,
+        audience: Arc<Audience>,
+        running: Running,
+    ) -> Self {
         let mut session = [0; 8];
         // Without randomness a name may repeat; then a cursor is tried where it is not known.
         let _ = getrandom::fill(&mut session);
         let session = u64::from_ne_bytes(session);
         Self {
+            running,
+            strategy: shared.run.strategy,
+            streams: AtomicUsize::new(0),
             session,
             name: format!("{session:x}").into(),
             upstream: met.upstream,
@@ -92,6 +169,17 @@ impl Lane {
             asking: Mutex::default(),
             watching: OnceLock::new(),
         }
+    }
+
+    /// Whether it takes calls.
+    pub(super) fn is_open(&self) -> bool {
+        !self.upstream.is_gone() && self.running.is_open()
+    }
+
+    /// A stream of changes is opened, for which the server shall stay awake.
+    pub(super) fn listening(self: &Arc<Self>) -> Listening {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        Listening(Arc::clone(self))
     }
 
     pub(super) fn revision(&self) -> Revision {
@@ -191,9 +279,16 @@ impl Lane {
                         Stray::Ask(ask) => lane.asked(ask),
                     }
                 }
-                let is_lost = lane.upgrade().is_some_and(|lane| lane.upstream.is_gone());
-                if is_lost && let Some(port) = port.upgrade() {
-                    port.lost().await;
+                let Some(lane) = lane.upgrade().filter(|lane| lane.upstream.is_gone()) else {
+                    return;
+                };
+                let was_retired = lane.running.is_retired();
+                drop(lane);
+                match port.upgrade() {
+                    // Whoever sleeps is not woken by those who only listen.
+                    Some(port) if was_retired => port.audience().listens.lost(),
+                    Some(port) => port.lost().await,
+                    None => {}
                 }
             });
         }
@@ -226,10 +321,8 @@ impl Lane {
         self.withdraw(note);
         // These name questions and calls by ids that mean something else to the client, or nothing.
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
-        if let Some(ear) = self.audience.owner()
-            && !is_between_us
-        {
-            ear.hint(Scope::Connection, note.method, text(&note.params));
+        if !is_between_us {
+            self.audience.tell(note.method, text(&note.params));
         }
     }
 

@@ -85,6 +85,11 @@ impl Listens {
         !self.registry().is_idle()
     }
 
+    /// Whether anybody listens to resources.
+    pub(super) fn are_any_for_resources(&self) -> bool {
+        self.registry().has_subscriptions()
+    }
+
     /// The session is lost; everybody stays.
     pub(super) fn lost(&self) {
         self.registry().lost();
@@ -150,6 +155,9 @@ impl Bridge {
     async fn listen_along(&self, mut crossing: Crossing) -> Result<String, WireError> {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
+        // A stream is no call that others would have to wait for.
+        let _listening = crossing.lane.listening();
+        crossing.in_use = None;
         let waiter = &crossing.waiter;
         loop {
             match call.next().await {

@@ -17,7 +17,7 @@ use super::acquaintance::{Herald, Met};
 use super::caller::Caller;
 use super::crossing::{Told, stamped, wire_error};
 use super::lane::Lane;
-use super::port::Shared;
+use super::port::{Boarded, Shared};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::upstream::{Event, Loss, Ordered, Reply, text};
@@ -102,7 +102,11 @@ impl Bridge {
 
     /// A whole list, page by page.
     pub(crate) async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, WireError> {
-        let lane = caller.lane().await.map_err(|error| error.on_wire())?;
+        let boarded = caller.board().await.map_err(|error| error.on_wire())?;
+        let Boarded {
+            lane,
+            in_use: _in_use,
+        } = boarded;
         let mut pages = Vec::new();
         let mut params = String::from("{}");
         while pages.len() < PAGES {

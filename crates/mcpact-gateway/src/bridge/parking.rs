@@ -28,7 +28,6 @@ use tokio::time::Instant;
 use self::keeper::{Keeper, Seat, Word};
 use super::crossing::{Crossing, wire_error};
 use super::lane::Lane;
-use super::pool::Turn;
 use super::tasks::{Begun, Started};
 use super::{Bridge, Clock};
 use crate::upstream::{Ask, Call, Event, Note, Reply, text};
@@ -108,8 +107,6 @@ pub(super) struct Open {
     pub(super) is_parked: bool,
     /// The task whose result the call is, where the tool runs in no other way.
     started: Option<Started>,
-    /// Kept until the call has ended.
-    turn: Option<Turn>,
 }
 
 impl Bridge {
@@ -134,9 +131,9 @@ impl Bridge {
         if way == Way::Task {
             return self.call_as_task(crossing).await;
         }
-        let mut turn = turn(&mut crossing).await?;
+        take_turn(&mut crossing).await;
         let params = crossing.params()?;
-        if let Some(turn) = &mut turn {
+        if let Some(turn) = &mut crossing.turn {
             turn.begin();
         }
         let lane = Arc::clone(&crossing.lane);
@@ -146,7 +143,7 @@ impl Bridge {
             Way::Waited => match crossing.begin(&params).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
                 Begun::Answered(reply) => {
-                    if let Some(turn) = &mut turn {
+                    if let Some(turn) = &mut crossing.turn {
                         turn.end();
                     }
                     return crossing.finished(&reply);
@@ -170,7 +167,6 @@ impl Bridge {
             until: None,
             is_parked: false,
             started,
-            turn,
         };
         let mut early = early.map(Event::Ask);
         loop {
@@ -295,7 +291,9 @@ impl Open {
             None => Some(next.await),
             Some(until) => tokio::time::timeout_at(until, next).await.ok(),
         };
-        if let (Some(Event::Done(_) | Event::Lost(_)), Some(turn)) = (&event, &mut self.turn) {
+        if let (Some(Event::Done(_) | Event::Lost(_)), Some(turn)) =
+            (&event, &mut self.crossing.turn)
+        {
             turn.end();
         }
         event
@@ -381,17 +379,14 @@ impl Open {
 }
 
 /// Where a question does not say whose it is, only one call may be open that could have caused it.
-async fn turn(crossing: &mut Crossing) -> Result<Option<Turn>, WireError> {
+pub(super) async fn take_turn(crossing: &mut Crossing) {
     let lane = &crossing.lane;
     let Some(pool) = crossing.caller.pool() else {
-        return Ok(None);
+        return;
     };
-    if lane.upstream.has_own_streams() || !lane.may_ask() {
-        return Ok(None);
+    if !lane.upstream.has_own_streams() && lane.may_ask() {
+        crossing.turn = Some(pool.turn().await);
     }
-    let turn = pool.turn().await.map_err(|error| error.on_wire())?;
-    crossing.lane = Arc::clone(&turn.lane);
-    Ok(Some(turn))
 }
 
 pub(super) async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {

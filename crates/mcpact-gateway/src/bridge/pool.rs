@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::audience::Audience;
 use super::lane::Lane;
-use super::port::{Port, Shared};
+use super::port::{Boarded, Port, Shared};
 use crate::error::UpstreamError;
+use crate::supervisor::{StartCause, Tenant};
 use crate::upstream::Wish;
 
 /// Connections for those who are told the same.
@@ -37,10 +37,10 @@ const LINGER: Duration = Duration::from_secs(2);
 /// it. The connection goes to nobody else in that time, who would be asked another's question.
 #[derive(Debug)]
 pub(super) struct Turn {
-    pub(super) lane: Arc<Lane>,
+    /// Where it is.
+    pub(super) port: Arc<Port>,
     /// None where turns are not taken any more.
     permit: Option<OwnedSemaphorePermit>,
-    port: Arc<Port>,
     is_running: bool,
 }
 
@@ -76,7 +76,7 @@ impl Drop for Turn {
 impl Pool {
     pub(super) fn new(shared: Arc<Shared>, wish: Wish, limit: usize) -> Self {
         Self {
-            first: Port::new(Arc::clone(&shared), wish.clone(), Audience::of_many()),
+            first: Port::new(Arc::clone(&shared), wish.clone(), Tenant::Shared),
             shared,
             wish,
             more: Mutex::default(),
@@ -94,7 +94,7 @@ impl Pool {
     }
 
     /// A connection that carries no other call that could be asked something.
-    pub(super) async fn turn(&self) -> Result<Turn, UpstreamError> {
+    pub(super) async fn turn(&self) -> Turn {
         let found = if self.first.is_resting() {
             None
         } else {
@@ -104,12 +104,11 @@ impl Pool {
             Some(found) => found,
             None => (self.first(), self.first.turn().await),
         };
-        Ok(Turn {
-            lane: port.lane().await?,
-            permit,
+        Turn {
             port,
+            permit,
             is_running: false,
-        })
+        }
     }
 
     /// A port whose turn it is, rather one that is connected; none when there are as many as there may
@@ -124,10 +123,55 @@ impl Pool {
         if found.is_some() || more.len() + 1 >= self.limit {
             return found;
         }
-        let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
-        let port = Port::new(shared, wish, Audience::of_many());
+        let port = self.another();
         more.push(Arc::clone(&port));
         let permit = port.try_turn();
         Some((port, permit))
+    }
+
+    fn another(&self) -> Arc<Port> {
+        let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
+        Port::new(shared, wish, Tenant::Shared)
+    }
+
+    fn ports(&self) -> Vec<Arc<Port>> {
+        let more = self.more();
+        std::iter::once(&self.first)
+            .chain(more.iter())
+            .cloned()
+            .collect()
+    }
+
+    /// Any connection that is open.
+    pub(super) fn open_lane(&self) -> Option<Arc<Lane>> {
+        self.ports().iter().find_map(|port| port.live())
+    }
+
+    /// A connection with room for a call; another one is opened when all are full, if there may be one.
+    pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
+        loop {
+            let open = || -> Vec<Arc<Lane>> {
+                self.ports().iter().filter_map(|port| port.live()).collect()
+            };
+            let entered = self.shared.supervisor.enter_any(open).await;
+            match entered.map_err(|kind| self.first.error(kind))? {
+                Some((lane, in_use)) => return Ok(Boarded { lane, in_use }),
+                None => self.open_another(StartCause::Request).await?,
+            }
+        }
+    }
+
+    /// Opens a connection more.
+    pub(super) async fn open_another(&self, cause: StartCause) -> Result<(), UpstreamError> {
+        let closed = self.ports().into_iter().find(|port| port.live().is_none());
+        let port = match closed {
+            Some(port) => port,
+            None => {
+                let port = self.another();
+                self.more().push(Arc::clone(&port));
+                port
+            }
+        };
+        port.lane_because(cause).await.map(|_| ())
     }
 }

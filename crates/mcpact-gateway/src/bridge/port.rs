@@ -1,27 +1,23 @@
 //! A way to the server that outlives its connections.
 
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Method;
-use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::Instant;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 use super::acquaintance::Acquaintance;
 use super::audience::Audience;
 use super::lane::Lane;
-use super::restart::Restarts;
 use super::tasks::{Mapping, ToolTasks};
+use crate::catalog::{RunSettings, Strategy};
 use crate::error::{Trouble, UpstreamError};
+use crate::supervisor::{Connection, InUse, Life, StartCause, Supervisor, Tenant};
 use crate::target::Target;
-use crate::upstream::{HeaderBook, Wish, connect};
-
-/// A pause before the next try that is waited for rather than told.
-const SHORT: Duration = Duration::from_secs(2);
+use crate::upstream::{HeaderBook, Met, Wish, connect};
 
 /// How long a new session may take to get to where the lost one was.
 const CATCH_UP: Duration = Duration::from_secs(10);
@@ -32,17 +28,16 @@ const TRIES: u32 = 12;
 /// What all ways to the server share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Held by everything that lives as long as a connection.
-    pub(super) alive: mpsc::Sender<Infallible>,
     pub(super) target: Target,
     pub(super) mode: EraMode,
     pub(super) verdicts: Verdicts,
     pub(super) book: Arc<HeaderBook>,
-    /// Every way that there is, for whoever ends idle connections.
-    pub(super) ports: Mutex<Vec<Weak<Port>>>,
     pub(super) acquaintance: Acquaintance,
     pub(super) tool_tasks: Arc<ToolTasks>,
     pub(super) mapping: Arc<Mapping>,
+    pub(super) run: RunSettings,
+    /// Who starts, limits and stops connections.
+    pub(super) supervisor: Arc<Supervisor>,
 }
 
 /// Connects when somebody needs it, and again when the connection was lost.
@@ -50,32 +45,42 @@ pub(super) struct Shared {
 pub(super) struct Port {
     shared: Arc<Shared>,
     wish: Wish,
+    tenant: Tenant,
     current: Mutex<Option<Arc<Lane>>>,
     audience: Arc<Audience>,
     /// Calls that may be asked something take turns where a question does not say whose it is.
     turn: Arc<Semaphore>,
     /// Whether a call was given up on it a moment ago.
     is_resting: AtomicBool,
-    /// Whoever holds it connects; the others wait for the outcome.
-    opening: AsyncMutex<Restarts>,
+    /// Whoever holds it connects; the others wait for the outcome, which is here if it is a failure.
+    opening: Arc<AsyncMutex<Option<Arc<Trouble>>>>,
+    /// How many times it was tried.
+    tries: AtomicU64,
+}
+
+/// A connection, and the right to make one call on it.
+#[derive(Debug)]
+pub(super) struct Boarded {
+    pub(super) lane: Arc<Lane>,
+    pub(super) in_use: InUse,
 }
 
 impl Port {
-    pub(super) fn new(shared: Arc<Shared>, wish: Wish, audience: Audience) -> Arc<Self> {
-        let port = Arc::new(Self {
+    pub(super) fn new(shared: Arc<Shared>, wish: Wish, tenant: Tenant) -> Arc<Self> {
+        Arc::new(Self {
             shared,
             wish,
+            tenant,
             current: Mutex::default(),
-            audience: Arc::new(audience),
+            audience: Arc::new(match tenant {
+                Tenant::Own => Audience::of_one(),
+                Tenant::Shared => Audience::of_many(),
+            }),
             turn: Arc::new(Semaphore::new(1)),
             is_resting: AtomicBool::new(false),
-            opening: AsyncMutex::default(),
-        });
-        let mut ports = port.shared.ports();
-        ports.retain(|port| port.strong_count() > 0);
-        ports.push(Arc::downgrade(&port));
-        drop(ports);
-        port
+            opening: Arc::default(),
+            tries: AtomicU64::new(0),
+        })
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Arc<Lane>>> {
@@ -83,10 +88,8 @@ impl Port {
     }
 
     pub(super) fn live(&self) -> Option<Arc<Lane>> {
-        self.current()
-            .as_ref()
-            .filter(|lane| !lane.upstream.is_gone())
-            .cloned()
+        let lane = self.current().clone();
+        lane.filter(|lane| lane.is_open())
     }
 
     /// Who hears what belongs to no call.
@@ -112,33 +115,67 @@ impl Port {
         Arc::clone(&self.turn).acquire_owned().await.ok()
     }
 
+    /// The connection, opened if there is none, with the right to make a call.
+    pub(super) async fn board(self: &Arc<Self>) -> Result<Boarded, UpstreamError> {
+        loop {
+            let lane = self.lane().await?;
+            let entered = lane.running.enter().await;
+            // One that was stopped meanwhile is not open any more, and there will be another.
+            if let Some(in_use) = entered.map_err(|kind| self.error(kind))? {
+                return Ok(Boarded { lane, in_use });
+            }
+        }
+    }
+
+    /// How the server is kept.
+    pub(super) fn strategy(&self) -> Strategy {
+        self.shared.run.strategy
+    }
+
     /// The connection, opened if there is none.
     pub(super) async fn lane(self: &Arc<Self>) -> Result<Arc<Lane>, UpstreamError> {
+        self.lane_because(StartCause::Request).await
+    }
+
+    /// As [`lane`](Self::lane), for another reason than somebody who calls.
+    pub(super) async fn lane_because(
+        self: &Arc<Self>,
+        cause: StartCause,
+    ) -> Result<Arc<Lane>, UpstreamError> {
         if let Some(lane) = self.live() {
             return Ok(lane);
         }
-        let mut restarts = self.opening.lock().await;
+        let tries = self.tries.load(Ordering::SeqCst);
+        let line = Arc::clone(&self.opening);
+        let in_line = self.shared.supervisor.stand_in_line(line.lock_owned());
+        let last = in_line.await.map_err(|kind| self.error(kind))?;
         if let Some(lane) = self.live() {
             return Ok(lane);
         }
-        if self.current().take().is_some() {
-            restarts.lost(Instant::now());
+        if self.tries.load(Ordering::SeqCst) > tries
+            && let Some(same) = &*last
+        {
+            return Err(self.error(Trouble::Same(Arc::clone(same))));
         }
-        let pause = restarts.pause(Instant::now());
-        if pause > SHORT {
-            return Err(self.error(restarts.suspended(pause)));
+        // Whoever asked first may go away while others wait for the same start.
+        let opening = tokio::spawn(Arc::clone(self).open(cause, last));
+        match opening.await {
+            Ok(opened) => opened.map_err(|same| self.error(Trouble::Same(same))),
+            Err(_) => Err(self.error(Trouble::Closed)),
         }
-        tokio::time::sleep(pause).await;
-        let lane = match self.open().await {
-            Ok(lane) => Arc::new(lane),
-            Err(kind) => {
-                let error = self.error(kind);
-                restarts.failed(Instant::now(), &error);
-                return Err(error);
-            }
-        };
-        restarts.opened(Instant::now());
-        lane.serve_strays(Arc::downgrade(self));
+    }
+
+    async fn open(
+        self: Arc<Self>,
+        cause: StartCause,
+        mut last: OwnedMutexGuard<Option<Arc<Trouble>>>,
+    ) -> Result<Arc<Lane>, Arc<Trouble>> {
+        let before = self.current().take();
+        drop(before);
+        let opened = self.start(cause).await.map_err(Arc::new);
+        last.clone_from(&opened.as_ref().err().cloned());
+        self.tries.fetch_add(1, Ordering::SeqCst);
+        let lane = opened?;
         *self.current() = Some(Arc::clone(&lane));
         self.shared.acquaintance.meet(&lane);
         if self.shared.acquaintance.has_herald() {
@@ -151,6 +188,30 @@ impl Port {
         Ok(lane)
     }
 
+    async fn start(self: &Arc<Self>, cause: StartCause) -> Result<Arc<Lane>, Trouble> {
+        let supervisor = &self.shared.supervisor;
+        let start = supervisor.admit(self.tenant, cause).await?;
+        let limit = self.shared.run.start_timeout;
+        let met = match tokio::time::timeout(limit, self.meet(start.life())).await {
+            Ok(met) => met,
+            Err(_) => Err(Trouble::Slow { limit }),
+        };
+        let met = match met {
+            Ok(met) => met,
+            Err(trouble) => {
+                start.failed(&trouble);
+                return Err(trouble);
+            }
+        };
+        let running = start.agreed(met.upstream.revision());
+        let audience = Arc::clone(&self.audience);
+        let lane = Arc::new(Lane::new(met, &self.shared, audience, running));
+        let connection: Weak<dyn Connection> = Arc::downgrade(&lane) as Weak<dyn Connection>;
+        lane.running.is_reached_by(connection);
+        lane.serve_strays(Arc::downgrade(self));
+        Ok(lane)
+    }
+
     /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
     pub(super) async fn lost(self: &Arc<Self>) {
         self.audience.listens.lost();
@@ -158,14 +219,13 @@ impl Port {
         self.shared.tool_tasks.forget();
         let mut failures = 0;
         while self.audience.is_waiting() {
-            match self.lane().await {
-                Ok(_) => return,
-                Err(UpstreamError {
-                    kind: Trouble::Suspended { wait, .. },
-                    ..
-                }) => tokio::time::sleep(wait).await,
-                Err(_) if failures < TRIES => failures += 1,
-                Err(_) => return self.audience.listens.end(),
+            let Err(error) = self.lane().await else {
+                return;
+            };
+            match error.kind.pause() {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None if failures < TRIES => failures += 1,
+                None => return self.audience.listens.end(),
             }
         }
     }
@@ -175,7 +235,7 @@ impl Port {
         self.shared.acquaintance.tell(method);
     }
 
-    fn error(&self, kind: Trouble) -> UpstreamError {
+    pub(super) fn error(&self, kind: Trouble) -> UpstreamError {
         let error = UpstreamError {
             target: self.shared.target.to_string(),
             kind,
@@ -186,7 +246,7 @@ impl Port {
         error
     }
 
-    async fn open(&self) -> Result<Lane, Trouble> {
+    async fn meet(&self, life: &Life) -> Result<Met, Trouble> {
         let key = self.shared.target.key();
         let (prior, mut asking) = self.shared.verdicts.consult(&key).await;
         let wish = Wish {
@@ -194,8 +254,8 @@ impl Port {
             prior,
             ..self.wish.clone()
         };
-        let (target, alive) = (&self.shared.target, &self.shared.alive);
-        let mut met = connect(target, &wish, alive).await;
+        let target = &self.shared.target;
+        let mut met = connect(target, &wish, life).await;
         if prior.is_some() && met.as_ref().is_err_and(Trouble::is_disagreement) {
             // What was believed about the server may be what is wrong.
             asking.forget();
@@ -203,54 +263,12 @@ impl Port {
                 prior: None,
                 ..wish
             };
-            met = connect(target, &wish, alive).await;
+            met = connect(target, &wish, life).await;
         }
         let met = met?;
         if let Some(verdict) = met.verdict {
             asking.learn(verdict);
         }
-        Ok(Lane::new(met, &self.shared, Arc::clone(&self.audience)))
-    }
-
-    /// Ends the connection if nobody has needed it for so long.
-    fn rest(&self, idle: Duration) {
-        let mut current = self.current();
-        let is_needed = self.audience.is_waiting() || self.audience.owner().is_some();
-        if current
-            .as_ref()
-            .is_some_and(|lane| !is_needed && lane.upstream.is_idle_for(idle))
-        {
-            *current = None;
-            tracing::info!(
-                event = mcpact::log::event::IDLE_REAP,
-                server = %self.shared.target,
-                "a connection that nobody used was ended"
-            );
-        }
-    }
-}
-
-impl Shared {
-    fn ports(&self) -> MutexGuard<'_, Vec<Weak<Port>>> {
-        self.ports.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Ends connections that nobody has needed for so long, as long as anybody may open some.
-    pub(super) fn watch(self: &Arc<Self>, idle: Duration) {
-        const SHORTEST: Duration = Duration::from_millis(10);
-        const LONGEST: Duration = Duration::from_secs(15);
-        let shared = Arc::downgrade(self);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep((idle / 4).clamp(SHORTEST, LONGEST)).await;
-                let Some(shared) = shared.upgrade() else {
-                    return;
-                };
-                let ports = shared.ports().clone();
-                for port in ports.iter().filter_map(Weak::upgrade) {
-                    port.rest(idle);
-                }
-            }
-        });
+        Ok(met)
     }
 }

@@ -84,13 +84,15 @@ impl Bridge {
             waiter: Waiter { job, ear },
             caller,
             lane,
+            turn: None,
+            in_use: None,
             progress: Progress::default(),
             hearing: None,
             told: Told::AsDeclared,
         };
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());
-        let patience = self.settings.call_timeout;
+        let patience = self.shared.run.call_timeout;
         match plan(crossing.waiter.job.method, down, up) {
             Plan::Pass | Plan::Raise | Plan::Lower => {
                 in_time(patience, down, self.cross(crossing)).await
@@ -108,7 +110,7 @@ impl Bridge {
             return;
         };
         match lane.revision().era() {
-            Era::Legacy => lane.audience.belong_to(ear),
+            Era::Legacy => caller.audience().belong_to(ear),
             Era::Modern => caller.wish_on(Wishing::new(&lane, ear, self.clock)),
         }
     }

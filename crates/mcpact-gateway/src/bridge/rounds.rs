@@ -13,6 +13,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Bridge;
 use super::crossing::{Crossing, Told};
+use super::parking::take_turn;
 use super::questions::PATIENCE;
 use super::tasks::{Begun, Runner};
 use crate::upstream::{Event, Reply, text};
@@ -66,6 +67,8 @@ impl Bridge {
             let params = rounds.next_params(&original).into_owned();
             let mut call = crossing.send(&params).await?;
             let reply = crossing.reply(&mut call).await?;
+            // Nobody has to wait while the client thinks.
+            crossing.in_use = None;
             let raw = match &reply {
                 Reply::Error(raw) if !has_refreshed && is_header_mismatch(text(raw)) => {
                     // BA-28: what is known about the tool may be old.
@@ -183,6 +186,21 @@ impl Bridge {
     /// Between legacy peers a question is passed on as it is.
     pub(super) async fn asking_along(&self, mut crossing: Crossing) -> Result<String, WireError> {
         let params = crossing.params()?;
+        let ear = crossing.waiter.ear.clone();
+        let method = crossing.waiter.job.method;
+        let audience = crossing.caller.audience();
+        if method == Some(Method::ResourcesUnsubscribe)
+            && audience.is_wanted_by_others(&ear, &params)
+        {
+            audience.granted(&ear, Method::ResourcesUnsubscribe, &params);
+            return Ok(String::from("{}"));
+        }
+        if method.is_some_and(Method::may_ask_for_input) {
+            take_turn(&mut crossing).await;
+        }
+        if let Some(turn) = &mut crossing.turn {
+            turn.begin();
+        }
         let (mut call, mut started) = match self.way(&crossing).await {
             Way::Waited => match crossing.begin(&params).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
@@ -191,13 +209,15 @@ impl Bridge {
             Way::Plain | Way::Task => (crossing.send(&params).await?, None),
         };
         let lane = std::sync::Arc::clone(&crossing.lane);
-        let ear = crossing.waiter.ear.clone();
         let mut asked = FuturesUnordered::new();
         loop {
             let event = tokio::select! {
                 event = call.next() => event,
                 Some(()) = asked.next() => continue,
             };
+            if let (Event::Done(_) | Event::Lost(_), Some(turn)) = (&event, &mut crossing.turn) {
+                turn.end();
+            }
             match event {
                 Event::Note(note) => {
                     lane.withdraw(&note);

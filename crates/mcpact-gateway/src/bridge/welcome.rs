@@ -1,12 +1,14 @@
 //! On which terms clients are served, and which connection serves them.
 //!
-//! A modern server is stateless: everybody shares one connection. A legacy server gets a session for
-//! each legacy client, and one for each kind of modern client: those that declare the same capabilities
-//! are told the same, and share.
+//! A modern server is stateless: everybody shares one connection. Of a legacy server, modern clients that
+//! declare the same capabilities are told the same, and share; legacy clients do as the server's strategy
+//! says.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use mcpact::server::backend::{Opening, Welcome};
 use mcpact_bridge::lifecycle::{
     Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
@@ -21,12 +23,12 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
 
 use super::Bridge;
-use super::audience::Audience;
 use super::caller::{Caller, Introduced};
 use super::lane::Lane;
 use super::pool::Pool;
 use super::port::Port;
 use crate::error::UpstreamError;
+use crate::supervisor::{Sharing, StartCause, Starter, Tenant, most, sharing};
 use crate::upstream::Wish;
 
 /// How many kinds of modern clients are known at a time; the oldest make room.
@@ -89,6 +91,21 @@ impl Guests {
     }
 }
 
+impl Starter for Bridge {
+    /// For clients that declare nothing; a modern server serves everybody by it.
+    fn start(self: Arc<Self>) -> BoxFuture<'static, ()> {
+        let make = || Arc::new(self.pool_for(self.nobodys_wish()));
+        let kind = self.guests().kind("", "{}", make);
+        let starting = async move {
+            if kind.pool.open_another(StartCause::MinReady).await.is_ok() {
+                // A modern one becomes everybody's.
+                let _ = self.reach(kind.pool.first(), Some(&kind.pool)).await;
+            }
+        };
+        starting.boxed()
+    }
+}
+
 impl Bridge {
     pub(super) async fn admit(
         &self,
@@ -113,9 +130,16 @@ impl Bridge {
     }
 
     /// A connection; a modern one becomes everybody's.
-    async fn reach(&self, port: Arc<Port>) -> Result<(Arc<Port>, Arc<Lane>), UpstreamError> {
+    async fn reach(
+        &self,
+        port: Arc<Port>,
+        pool: Option<&Pool>,
+    ) -> Result<(Arc<Port>, Arc<Lane>), UpstreamError> {
         let port = self.modern.get().map_or(port, Arc::clone);
-        let lane = port.lane().await?;
+        let lane = match pool.and_then(Pool::open_lane) {
+            Some(lane) => lane,
+            None => port.lane().await?,
+        };
         if lane.upstream.pact.era() == Era::Modern {
             let shared = Arc::clone(self.modern.get_or_init(|| Arc::clone(&port)));
             let lane = shared.lane().await?;
@@ -144,9 +168,10 @@ impl Bridge {
         let mapped = client_capabilities(&declared, revision, Revision::LATEST_LEGACY);
         let info = opening.client_info.clone();
         let wish = self.wish(mapped, info.clone());
-        let port = Port::new(Arc::clone(&self.shared), wish, Audience::of_one());
-        let (port, lane) = self.reach(port).await?;
+        let (port, pool) = self.place(principal, wish);
+        let (port, lane) = self.reach(port, pool.as_deref()).await?;
         let upstream = lane.upstream.revision();
+        let pool = pool.filter(|_| upstream.era() == Era::Legacy);
         let stamp = (upstream.era() == Era::Modern).then(|| Introduced {
             capabilities: client_capabilities(&declared, revision, upstream)
                 .raw()
@@ -159,8 +184,35 @@ impl Bridge {
         });
         Ok(Welcome {
             terms: Arc::new(self.terms_of(&lane, revision, principal)),
-            state: Some(Arc::new(Caller::staying(port, stamp))),
+            state: Some(Arc::new(Caller::staying(port, pool, stamp))),
         })
+    }
+
+    /// The way of a legacy client to a legacy server, and with whom it shares it.
+    fn place(&self, principal: &str, wish: Wish) -> (Arc<Port>, Option<Arc<Pool>>) {
+        let (principal, wish) = match sharing(self.shared.run.strategy) {
+            Sharing::Nobody => {
+                let port = Port::new(Arc::clone(&self.shared), wish, Tenant::Own);
+                return (port, None);
+            }
+            Sharing::Kind => (principal, wish),
+            Sharing::Everybody => ("", self.nobodys_wish()),
+        };
+        let capabilities = wish.capabilities.raw().to_owned();
+        let make = || Arc::new(self.pool_for(wish));
+        let kind = self.guests().kind(principal, &capabilities, make);
+        (kind.pool.first(), Some(Arc::clone(&kind.pool)))
+    }
+
+    /// As whom a server is approached for nobody in particular.
+    fn nobodys_wish(&self) -> Wish {
+        let own = self.terms.party.info.as_deref().cloned();
+        let info = own.unwrap_or_else(|| Implementation::new("mcpact", "0"));
+        self.wish(CapabilitySet::empty(Side::Client), info)
+    }
+
+    fn pool_for(&self, wish: Wish) -> Pool {
+        Pool::new(Arc::clone(&self.shared), wish, most(&self.shared.run))
     }
 
     async fn welcome_modern(
@@ -170,14 +222,16 @@ impl Bridge {
     ) -> Result<Welcome, UpstreamError> {
         // Towards a modern server it does not matter who asks and what they declare: each request
         // says it.
-        let (principal, raw) = match self.modern.get() {
-            Some(_) => ("", "{}"),
-            None => (principal, params.meta.client_capabilities.unwrap_or("{}")),
+        let (principal, raw) = match (self.modern.get(), sharing(self.shared.run.strategy)) {
+            (Some(_), _) | (None, Sharing::Everybody) => ("", "{}"),
+            (None, Sharing::Nobody | Sharing::Kind) => {
+                (principal, params.meta.client_capabilities.unwrap_or("{}"))
+            }
         };
         let kind = self
             .guests()
             .kind(principal, raw, || Arc::new(self.pool(raw, params)));
-        let (port, lane) = self.reach(kind.pool.first()).await?;
+        let (port, lane) = self.reach(kind.pool.first(), Some(&kind.pool)).await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = served
             .as_ref()
@@ -209,7 +263,7 @@ impl Bridge {
         let info = info.ok().or_else(own);
         let info = info.unwrap_or_else(|| Implementation::new("mcpact", "0"));
         let wish = self.wish(mapped, info);
-        Pool::new(Arc::clone(&self.shared), wish, self.settings.lanes)
+        self.pool_for(wish)
     }
 
     /// What the engine needs when nobody upstream is needed.

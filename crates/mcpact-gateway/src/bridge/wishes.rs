@@ -163,9 +163,16 @@ impl Wishing {
 
 /// Listens until the stream ends.
 async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filter: &ListenFilter) {
-    let Ok(lane) = caller.lane().await else {
+    let is_wanted = caller.wants_awake(filter);
+    let lane = match is_wanted {
+        true => caller.lane().await.ok(),
+        // A server that sleeps is not woken to tell of its lists.
+        false => caller.open_lane(),
+    };
+    let Some(lane) = lane else {
         return;
     };
+    let _listening = is_wanted.then(|| lane.listening());
     let params = ObjectWriter::new()
         .raw("notifications", &filter.encode())
         .finish();

@@ -117,9 +117,7 @@ pub(super) fn bridge(
         front: front.clone(),
         mode: config.era,
         verdicts: surroundings.verdicts.clone(),
-        call_timeout: config.run.call_timeout,
-        lanes: config.run.max_instances,
-        lane_idle: config.run.idle,
+        run: config.run.clone(),
         ..BridgeSettings::default()
     };
     Bridge::new(target, settings).map_err(GatewayError::Bridge)

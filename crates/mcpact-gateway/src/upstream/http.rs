@@ -1,7 +1,7 @@
 //! A server that is reached by HTTP: every call is a POST of its own, made by whoever calls.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 
 use super::mail::{Event, Loss, Reply, Sorted, Stray, sort, text};
 use super::{HeaderBook, Ordered, headers};
+use crate::supervisor::Life;
 
 const SESSION: &str = "mcp-session-id";
 
@@ -45,10 +46,12 @@ pub(super) struct HttpWire {
     is_gone: Arc<AtomicBool>,
     stream: Option<AbortHandle>,
     can_push: bool,
+    /// Gone when it was ended.
+    life: Mutex<Option<Life>>,
 }
 
 impl HttpWire {
-    pub(super) fn modern(http: HttpClient, revision: Revision) -> Self {
+    pub(super) fn modern(http: HttpClient, revision: Revision, life: Life) -> Self {
         Self {
             http,
             revision,
@@ -56,6 +59,7 @@ impl HttpWire {
             is_gone: Arc::default(),
             stream: None,
             can_push: false,
+            life: Mutex::new(Some(life)),
         }
     }
 
@@ -65,6 +69,7 @@ impl HttpWire {
         revision: Revision,
         session: Option<HeaderValue>,
         strays: mpsc::Sender<Stray>,
+        life: Life,
     ) -> Self {
         let facts = Arc::new(headers::legacy(revision, session.as_ref()));
         let is_gone = Arc::new(AtomicBool::new(false));
@@ -82,6 +87,7 @@ impl HttpWire {
             is_gone,
             stream: Some(stream),
             can_push,
+            life: Mutex::new(Some(life)),
         }
     }
 
@@ -133,20 +139,35 @@ impl HttpWire {
     }
 }
 
-impl Drop for HttpWire {
-    fn drop(&mut self) {
-        if let Some(stream) = self.stream.take() {
+impl HttpWire {
+    /// Ends it, whoever uses it.
+    pub(super) fn close(&self) {
+        if let Some(stream) = &self.stream {
             stream.abort();
         }
-        if self.facts.contains_key(SESSION) && !self.is_gone() {
-            let (http, facts) = (self.http.clone(), std::mem::take(&mut self.facts));
-            // The server may not allow it, and need not answer.
-            if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-                runtime.spawn(async move {
-                    let _ = tokio::time::timeout(GOODBYE, http.delete(&facts)).await;
-                });
-            }
+        let was_gone = self.is_gone.swap(true, Ordering::Relaxed);
+        let life = self
+            .life
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if !self.facts.contains_key(SESSION) || was_gone {
+            return;
         }
+        let (http, facts) = (self.http.clone(), self.facts.clone());
+        // The server may not allow it, and need not answer.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = tokio::time::timeout(GOODBYE, http.delete(&facts)).await;
+                drop(life);
+            });
+        }
+    }
+}
+
+impl Drop for HttpWire {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

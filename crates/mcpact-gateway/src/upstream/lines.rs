@@ -1,7 +1,6 @@
 //! A server on a carrier of lines: one connection, many calls at once.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -17,6 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Ordered;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort, text};
+use crate::supervisor::Life;
 
 /// How many bytes may wait to be written before callers wait, too.
 const BACKLOG: usize = 4 * 1024 * 1024;
@@ -60,7 +60,7 @@ struct Outgoing {
 pub(super) struct LinesWire {
     shared: Arc<Shared>,
     /// Dropped with the wire, which is how the keeper learns that it may go.
-    _stop: oneshot::Sender<()>,
+    stop: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 /// A request on the connection.
@@ -83,7 +83,7 @@ impl LinesWire {
         era: Era,
         process: Option<Process>,
         strays: mpsc::Sender<Stray>,
-        alive: mpsc::Sender<Infallible>,
+        life: Life,
     ) -> Self {
         let shared = Arc::new(Shared {
             era,
@@ -96,12 +96,18 @@ impl LinesWire {
         let keeping = keep(link, process, Arc::clone(&shared), strays, stopped);
         tokio::spawn(async move {
             keeping.await;
-            drop(alive);
+            drop(life);
         });
         Self {
             shared,
-            _stop: stop,
+            stop: Mutex::new(Some(stop)),
         }
+    }
+
+    /// Ends it, whoever uses it.
+    pub(super) fn close(&self) {
+        self.shared.end("the connection was ended");
+        *lock(&self.stop) = None;
     }
 
     pub(super) fn is_gone(&self) -> bool {

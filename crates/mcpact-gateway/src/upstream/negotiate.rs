@@ -1,6 +1,5 @@
 //! From a target to an agreement: the engine's client machine, on whichever carrier.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,6 +34,7 @@ use super::http::HttpWire;
 use super::lines::LinesWire;
 use super::{HeaderBook, Ordered, Stray, Upstream, Wire, headers, sse_link};
 use crate::error::Trouble;
+use crate::supervisor::Life;
 use crate::target::Target;
 
 /// How many messages that belong to no call may wait.
@@ -62,12 +62,8 @@ pub(crate) struct Met {
 }
 
 /// Reaches or starts a server and agrees with it.
-pub(crate) async fn connect(
-    target: &Target,
-    wish: &Wish,
-    alive: &mpsc::Sender<Infallible>,
-) -> Result<Met, Trouble> {
-    let met = attempt(target, wish, alive).await?;
+pub(crate) async fn connect(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
+    let met = attempt(target, wish, life).await?;
     let revision = met.upstream.revision();
     // BB-24: the server would take a client that only visits URLs for one that fills in forms.
     match without_elicitation(&wish.capabilities, revision) {
@@ -78,42 +74,35 @@ pub(crate) async fn connect(
                 ..wish.clone()
             };
             drop(met);
-            attempt(target, &wish, alive).await
+            attempt(target, &wish, life).await
         }
         None => Ok(met),
     }
 }
 
-async fn attempt(
-    target: &Target,
-    wish: &Wish,
-    alive: &mpsc::Sender<Infallible>,
-) -> Result<Met, Trouble> {
+async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
     match target {
-        Target::Command(command) => by_command(command, wish, alive).await,
+        Target::Command(command) => by_command(command, wish, life).await,
         Target::Url { url, settings } => {
             let http = HttpClient::new(url, (**settings).clone())?;
-            by_http(&http, &target.to_string(), wish, alive).await
+            by_http(&http, &target.to_string(), wish, life).await
         }
         Target::Local(make) => {
             let mut talk = Talk::new(wish, CarrierKind::Stream, &target.to_string());
             let mut link = (make.0)();
             match talk.on_lines(&mut link, std::future::pending()).await {
-                Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, alive)),
+                Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, life)),
                 Ended::Respawn | Ended::HangUp | Ended::Gone => Err(talk.trouble(String::new())),
             }
         }
     }
 }
 
-async fn by_command(
-    command: &ChildCommand,
-    wish: &Wish,
-    alive: &mpsc::Sender<Infallible>,
-) -> Result<Met, Trouble> {
+async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
     let mut talk = Talk::new(wish, CarrierKind::Child, &command.name);
     loop {
         let Child { mut link, process } = command.spawn()?;
+        life.spawned(process.id());
         let heard = process.first_byte();
         let first_byte = async move {
             if !heard.await {
@@ -124,7 +113,7 @@ async fn by_command(
         let mut exit = None;
         let ended = talk.on_lines(&mut link, first_byte).await;
         let must_respawn = match ended {
-            Ended::Agreed(agreed) => return Ok(agreed.on_lines(link, Some(process), &talk, alive)),
+            Ended::Agreed(agreed) => return Ok(agreed.on_lines(link, Some(process), &talk, life)),
             Ended::Respawn => true,
             Ended::HangUp => false,
             Ended::Gone => {
@@ -148,19 +137,14 @@ async fn by_command(
     }
 }
 
-async fn by_http(
-    http: &HttpClient,
-    name: &str,
-    wish: &Wish,
-    alive: &mpsc::Sender<Infallible>,
-) -> Result<Met, Trouble> {
+async fn by_http(http: &HttpClient, name: &str, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
     let mut talk = Talk::new(wish, CarrierKind::Http, name);
     let mut session = None;
     let mut said = talk.connected();
     loop {
         match said.next {
             Next::HangUp | Next::Respawn => return Err(talk.trouble(String::new())),
-            Next::TryHttpSse => return by_http_sse(http, talk, alive).await,
+            Next::TryHttpSse => return by_http_sse(http, talk, life).await,
             Next::GoOn => {}
         }
         if let Some(agreed) = said.agreed {
@@ -173,8 +157,10 @@ async fn by_http(
             }
             let (stray, strays) = mpsc::channel(STRAYS);
             let wire = match agreed.pact.era() {
-                Era::Modern => HttpWire::modern(http.clone(), revision),
-                Era::Legacy => HttpWire::legacy(http.clone(), revision, session, stray).await,
+                Era::Modern => HttpWire::modern(http.clone(), revision, life.clone()),
+                Era::Legacy => {
+                    HttpWire::legacy(http.clone(), revision, session, stray, life.clone()).await
+                }
             };
             return Ok(agreed.on(Wire::Http(Box::new(wire)), strays, &talk));
         }
@@ -209,11 +195,7 @@ fn opening_facts(message: &str) -> HeaderMap {
     }
 }
 
-async fn by_http_sse(
-    http: &HttpClient,
-    mut talk: Talk,
-    alive: &mpsc::Sender<Infallible>,
-) -> Result<Met, Trouble> {
+async fn by_http_sse(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, Trouble> {
     let mut link = match sse_link::open(http).await {
         Ok(link) => link,
         // Whatever the older transport says, it is the answer to the first message that tells.
@@ -224,7 +206,7 @@ async fn by_http_sse(
         Err(error) => return Err(error.into()),
     };
     match talk.on_lines(&mut link, std::future::pending()).await {
-        Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, alive)),
+        Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, life)),
         Ended::Respawn | Ended::HangUp | Ended::Gone => Err(talk.trouble(String::new())),
     }
 }
@@ -278,20 +260,14 @@ impl Agreed {
         }
     }
 
-    fn on_lines(
-        self,
-        link: Link,
-        process: Option<Process>,
-        talk: &Talk,
-        alive: &mpsc::Sender<Infallible>,
-    ) -> Met {
+    fn on_lines(self, link: Link, process: Option<Process>, talk: &Talk, life: &Life) -> Met {
         let (stray, strays) = mpsc::channel(STRAYS);
         let wire = Wire::Lines(LinesWire::keep(
             link,
             self.pact.era(),
             process,
             stray,
-            alive.clone(),
+            life.clone(),
         ));
         self.on(wire, strays, talk)
     }

@@ -30,10 +30,8 @@ fn watched(revision: Revision) -> (Target, mpsc::UnboundedReceiver<&'static str>
 }
 
 fn bridge(target: Target) -> Arc<Bridge> {
-    let settings = BridgeSettings {
-        lane_idle: Duration::from_millis(40),
-        ..BridgeSettings::default()
-    };
+    let mut settings = BridgeSettings::default();
+    settings.run.idle = Duration::from_millis(40);
     Bridge::new(target, settings).unwrap()
 }
 

@@ -52,8 +52,11 @@ fn settings() -> impl Strategy<Value = Setting> {
 }
 
 fn bridge_settings() -> BridgeSettings {
+    let mut run = BridgeSettings::default().run;
+    run.call_timeout = Duration::from_secs(120);
+    run.max_instances = 32;
     BridgeSettings {
-        call_timeout: Duration::from_secs(120),
+        run,
         parks: ParkLimits {
             ttl: THINKING,
             per_principal: 5,
@@ -64,7 +67,6 @@ fn bridge_settings() -> BridgeSettings {
             total: Duration::from_secs(100),
             ..RoundLimits::default()
         },
-        lanes: 32,
         ..BridgeSettings::default()
     }
 }

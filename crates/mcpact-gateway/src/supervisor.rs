@@ -1,0 +1,24 @@
+//! Who starts, limits, watches and stops the instances of a server.
+//!
+//! An *instance* is one connection to a server, with its process if it has one. What is to be done with
+//! them is decided in files that know neither clock nor socket: [`instance`] is the life of one,
+//! [`restart_policy`] what follows failures, [`placement`] who may use which, [`idle`] and [`health`] what
+//! their names say, and `fleet` puts it together. `run` does it, and `handles` is what others hold.
+
+mod fleet;
+mod handles;
+mod health;
+mod idle;
+mod instance;
+mod placement;
+mod restart_policy;
+mod run;
+mod status;
+
+pub(crate) use self::handles::{InUse, Life, Running};
+pub(crate) use self::health::Question;
+pub(crate) use self::placement::{Sharing, Tenant, least, most, sharing};
+pub(crate) use self::run::{Connection, Starter, Supervisor};
+
+pub use self::instance::{InstanceId, InstanceState, StartCause, StopCause};
+pub use self::status::{InstanceStatus, ServerState, ServerStatus};

@@ -1,0 +1,486 @@
+//! All instances of one server, and every decision about them: facts and a time go in, actions come out.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use mcpact_engine::time::Moment;
+use mcpact_spec::{Era, Revision};
+
+use super::health::{Answer, Checkup, Diagnosis};
+use super::idle;
+use super::instance::{
+    Effect, Event, Instance, InstanceId, InstanceState, StartCause, Step, StopCause,
+};
+use super::placement::{Choice, Room, Seat, Tenant, choose, least, room};
+use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
+use super::status::{InstanceStatus, ServerState, ServerStatus};
+use crate::catalog::RunSettings;
+
+/// How many instances that are over are remembered.
+const REMEMBERED: usize = 8;
+
+/// The instances of a server.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    settings: RunSettings,
+    seats: BTreeMap<InstanceId, Berth>,
+    over: VecDeque<Instance>,
+    policy: RestartPolicy,
+    last_id: u64,
+    /// How many calls wait for an instance.
+    queued: usize,
+    last_error: Option<String>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Berth {
+    seat: Seat,
+    checkup: Checkup,
+    has_lasted: bool,
+}
+
+/// Whether whoever asks is counted among those who wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// It has just come.
+    Arriving,
+    /// It waits.
+    Waiting,
+}
+
+/// Whether an instance may be started now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Yes, under this number.
+    Start(InstanceId),
+    /// Not before something changes, or this moment comes.
+    Wait {
+        /// The moment, if one is known.
+        until: Option<Moment>,
+        /// Whose connection is to be closed meanwhile.
+        close: Option<InstanceId>,
+    },
+    /// No.
+    Refuse(Refusal),
+}
+
+/// Why a call is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// All instances have as many calls as they may, and as many wait as may.
+    Busy,
+    /// It failed too often lately.
+    Suspended {
+        /// How often.
+        failures: usize,
+        /// For how long it is left alone.
+        wait: Duration,
+    },
+    /// It is not served any more.
+    Closed,
+}
+
+/// Whether a call may begin on an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It has begun.
+    Entered,
+    /// When another call ends.
+    Wait,
+    /// The instance takes no calls any more; there may be another.
+    Retired,
+    /// Too many wait.
+    Refuse,
+}
+
+/// What is to be done in a round.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// Whose connections can be closed.
+    pub(crate) close: Vec<InstanceId>,
+    /// Who is asked whether it is well.
+    pub(crate) ask: Vec<InstanceId>,
+    /// How many instances are missing.
+    pub(crate) missing: usize,
+    /// When the next round is.
+    pub(crate) next: Option<Moment>,
+}
+
+impl Fleet {
+    pub(crate) fn new(settings: RunSettings) -> Self {
+        let policy = RestartPolicy::new(settings.restarts.clone());
+        Self {
+            settings,
+            seats: BTreeMap::new(),
+            over: VecDeque::new(),
+            policy,
+            last_id: 0,
+            queued: 0,
+            last_error: None,
+            is_closed: false,
+        }
+    }
+
+    pub(crate) const fn settings(&self) -> &RunSettings {
+        &self.settings
+    }
+
+    fn seats(&self) -> Vec<&Seat> {
+        self.seats.values().map(|berth| &berth.seat).collect()
+    }
+
+    /// Whether somebody may start an instance.
+    pub(crate) fn admit(
+        &mut self,
+        tenant: Tenant,
+        cause: StartCause,
+        line: Line,
+        now: Moment,
+    ) -> Admission {
+        if self.is_closed {
+            return Admission::Refuse(Refusal::Closed);
+        }
+        // The room first: whoever may start after a suspension must.
+        let waiting = |close| Admission::Wait { until: None, close };
+        match room(&self.seats(), &self.settings, self.others(line)) {
+            Room::Start => {}
+            Room::StopFirst(id) => {
+                let effect = self.retire(id, StopCause::Room, now);
+                return waiting(effect.map(|_| id));
+            }
+            Room::Wait => return waiting(None),
+            Room::Refuse => return Admission::Refuse(Refusal::Busy),
+        }
+        match self.policy.ask(now) {
+            Verdict::Start => {}
+            Verdict::Follow => return waiting(None),
+            Verdict::Wait { until } => {
+                let until = Some(until);
+                return Admission::Wait { until, close: None };
+            }
+            Verdict::Refuse { until } => {
+                return Admission::Refuse(Refusal::Suspended {
+                    failures: self.policy.failures(),
+                    wait: until.since(now),
+                });
+            }
+        }
+        self.last_id += 1;
+        let id = InstanceId(self.last_id);
+        let seat = Seat {
+            instance: Instance::new(id, cause, now),
+            tenant,
+            is_held: false,
+            used: now,
+        };
+        let berth = Berth {
+            seat,
+            checkup: Checkup::new(self.settings.health.clone(), now),
+            has_lasted: false,
+        };
+        self.seats.insert(id, berth);
+        Admission::Start(id)
+    }
+
+    /// How many others wait.
+    const fn others(&self, line: Line) -> usize {
+        match line {
+            Line::Arriving => self.queued,
+            Line::Waiting => self.queued.saturating_sub(1),
+        }
+    }
+
+    /// Where a call goes that may use these instances.
+    pub(crate) fn choose(&self, mine: &[InstanceId], line: Line) -> Choice {
+        let seats: Vec<&Seat> = mine
+            .iter()
+            .filter_map(|id| self.seats.get(id).map(|berth| &berth.seat))
+            .collect();
+        choose(&seats, &self.seats(), &self.settings, self.others(line))
+    }
+
+    fn handle(&mut self, id: InstanceId, event: Event, now: Moment) -> Option<Effect> {
+        let berth = self.seats.get_mut(&id)?;
+        let Step { next, effect } = berth.seat.instance.clone().handle(event, now);
+        berth.seat.instance = next;
+        effect
+    }
+
+    /// A process runs.
+    pub(crate) fn spawned(&mut self, id: InstanceId, pid: u32, now: Moment) {
+        let _ = self.handle(id, Event::Spawned(pid), now);
+    }
+
+    /// There is an agreement.
+    pub(crate) fn agreed(&mut self, id: InstanceId, revision: Revision, now: Moment) {
+        let _ = self.handle(id, Event::Agreed(revision), now);
+        self.outcome(Outcome::Agreed, now);
+        if let Some(berth) = self.seats.get_mut(&id) {
+            berth.seat.used = now;
+            berth.checkup = Checkup::new(self.settings.health.clone(), now);
+            if revision.era() == Era::Modern {
+                // It keeps nothing between requests.
+                berth.seat.tenant = Tenant::Shared;
+            }
+        }
+    }
+
+    fn outcome(&mut self, outcome: Outcome, now: Moment) {
+        self.policy = self.policy.clone().handle(outcome, now);
+    }
+
+    /// A start came to nothing.
+    pub(crate) fn failed(&mut self, id: InstanceId, why: String, random: u32, now: Moment) {
+        self.last_error = Some(why.clone());
+        let _ = self.handle(id, Event::Failed(why), now);
+        self.outcome(Outcome::Failed(random), now);
+    }
+
+    /// A start was given up, because nobody waits for it any more.
+    pub(crate) fn given_up(&mut self, id: InstanceId, now: Moment) {
+        let _ = self.retire(id, StopCause::Released, now);
+        self.outcome(Outcome::GivenUp, now);
+    }
+
+    /// It takes no calls from now on. Whether its connection can be closed at once.
+    pub(crate) fn retire(
+        &mut self,
+        id: InstanceId,
+        cause: StopCause,
+        now: Moment,
+    ) -> Option<Effect> {
+        self.handle(id, Event::Retire(cause), now)
+    }
+
+    /// The connection is gone, and the process with it. What became of the instance.
+    pub(crate) fn gone(&mut self, id: InstanceId, random: u32, now: Moment) -> Option<Instance> {
+        let instance = &self.seats.get(&id)?.seat.instance;
+        let fell = instance.is_open() || instance.is_starting();
+        self.mark_lasted(now);
+        let _ = self.handle(id, Event::Gone, now);
+        if fell {
+            self.last_error = Some(String::from("the connection ended"));
+            self.outcome(Outcome::Failed(random), now);
+        }
+        let instance = self.seats.remove(&id)?.seat.instance;
+        self.over.truncate(REMEMBERED - 1);
+        self.over.push_front(instance.clone());
+        Some(instance)
+    }
+
+    /// A call wants to begin.
+    pub(crate) fn enter(&mut self, id: InstanceId, line: Line, now: Moment) -> Entry {
+        let others = self.others(line);
+        let Some(berth) = self.seats.get_mut(&id) else {
+            return Entry::Retired;
+        };
+        if !berth.seat.instance.is_open() {
+            return Entry::Retired;
+        }
+        if berth.seat.instance.calls() >= self.settings.max_concurrent {
+            return if others < self.settings.queue {
+                Entry::Wait
+            } else {
+                Entry::Refuse
+            };
+        }
+        berth.seat.used = now;
+        let _ = self.handle(id, Event::Enters, now);
+        Entry::Entered
+    }
+
+    /// A call has ended.
+    pub(crate) fn leave(&mut self, id: InstanceId, now: Moment) -> Option<Effect> {
+        if let Some(berth) = self.seats.get_mut(&id) {
+            berth.seat.used = now;
+        }
+        self.handle(id, Event::Leaves, now)
+    }
+
+    /// Whether somebody waits to hear something from it.
+    pub(crate) fn set_held(&mut self, id: InstanceId, is_held: bool) {
+        if let Some(berth) = self.seats.get_mut(&id) {
+            berth.seat.is_held = is_held;
+        }
+    }
+
+    /// Whether it takes calls.
+    pub(crate) fn is_open(&self, id: InstanceId) -> bool {
+        let berth = self.seats.get(&id);
+        berth.is_some_and(|berth| berth.seat.instance.is_open())
+    }
+
+    /// Whether it was ended on purpose.
+    pub(crate) fn is_retired(&self, id: InstanceId) -> bool {
+        let instance = match self.seats.get(&id) {
+            Some(berth) => Some(&berth.seat.instance),
+            None => self.over.iter().find(|instance| instance.id == id),
+        };
+        instance.is_some_and(|instance| {
+            matches!(
+                instance.state,
+                InstanceState::Draining { .. } | InstanceState::Stopped { .. }
+            )
+        })
+    }
+
+    /// Whether nothing runs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seats.is_empty()
+    }
+
+    /// What went wrong last.
+    pub(crate) fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+
+    /// A call waits from now on, unless too many do.
+    pub(crate) fn queue(&mut self) -> Result<(), Refusal> {
+        if self.queued >= self.settings.queue {
+            return Err(Refusal::Busy);
+        }
+        self.queued += 1;
+        Ok(())
+    }
+
+    /// A call does not wait any more.
+    pub(crate) const fn unqueue(&mut self) {
+        self.queued = self.queued.saturating_sub(1);
+    }
+
+    /// An instance was asked whether it is well. What that means; a failed one is retired.
+    pub(crate) fn answered(
+        &mut self,
+        id: InstanceId,
+        answer: Answer,
+        random: u32,
+        now: Moment,
+    ) -> (Diagnosis, Option<Effect>) {
+        let Some(berth) = self.seats.get_mut(&id) else {
+            return (Diagnosis::Well, None);
+        };
+        let diagnosis = berth.checkup.handle(answer, now);
+        if diagnosis != Diagnosis::Failed || !berth.seat.instance.is_open() {
+            return (diagnosis, None);
+        }
+        self.last_error = Some(String::from(
+            "it did not answer when asked whether it is well",
+        ));
+        self.outcome(Outcome::Failed(random), now);
+        (diagnosis, self.retire(id, StopCause::Unhealthy, now))
+    }
+
+    /// An instance is asked whether it is well.
+    pub(crate) fn asked(&mut self, id: InstanceId, now: Moment) {
+        if let Some(berth) = self.seats.get_mut(&id) {
+            berth.checkup.asked(now);
+        }
+    }
+
+    /// How long it waits for an answer to that.
+    pub(crate) fn patience(&self, id: InstanceId) -> Duration {
+        let berth = self.seats.get(&id);
+        berth.map_or(Duration::ZERO, |berth| berth.checkup.patience())
+    }
+
+    fn mark_lasted(&mut self, now: Moment) {
+        let mut has_lasted = false;
+        for berth in self.seats.values_mut() {
+            let instance = &berth.seat.instance;
+            if !berth.has_lasted && instance.is_open() && now.since(instance.started) >= LASTED {
+                berth.has_lasted = true;
+                has_lasted = true;
+            }
+        }
+        if has_lasted {
+            self.outcome(Outcome::Lasted, now);
+        }
+    }
+
+    /// Looks at everybody: who is idle, who is due to be asked, who is missing.
+    pub(crate) fn round(&mut self, now: Moment) -> Round {
+        self.mark_lasted(now);
+        let mut round = Round::default();
+        let idle::Plan { stop, next } = idle::plan(&self.seats(), &self.settings, now);
+        round.next = next;
+        for id in stop {
+            if self.retire(id, StopCause::Idle, now).is_some() {
+                round.close.push(id);
+            }
+        }
+        let mut sooner = |moment: Moment| {
+            round.next = Some(round.next.map_or(moment, |next| next.min(moment)));
+        };
+        for (id, berth) in &self.seats {
+            let instance = &berth.seat.instance;
+            if let InstanceState::Draining { .. } = instance.state {
+                let late = instance.since.after(self.settings.drain);
+                if late <= now {
+                    round.close.push(*id);
+                } else {
+                    sooner(late);
+                }
+            }
+            if instance.is_open() && !berth.has_lasted {
+                sooner(instance.started.after(LASTED));
+            }
+            if !instance.is_open() {
+                continue;
+            }
+            // Who has calls shows by them whether it is well.
+            if instance.calls() > 0 {
+                sooner(now.after(self.settings.health.interval));
+            } else if berth.checkup.due() <= now {
+                round.ask.push(*id);
+            } else {
+                sooner(berth.checkup.due());
+            }
+        }
+        let wanted = match self.is_closed {
+            true => 0,
+            false => least(&self.settings),
+        };
+        let alive =
+            |berth: &&Berth| berth.seat.instance.is_open() || berth.seat.instance.is_starting();
+        // Who may not be started yet is not missed.
+        let missing = wanted.saturating_sub(self.seats.values().filter(alive).count());
+        match self.policy.free_at() {
+            Some(until) if until > now && missing > 0 => sooner(until),
+            Some(_) | None => round.missing = missing,
+        }
+        round
+    }
+
+    /// Nobody is served any more. Whose connections can be closed at once.
+    pub(crate) fn close(&mut self, now: Moment) -> Vec<InstanceId> {
+        self.is_closed = true;
+        let ids: Vec<InstanceId> = self.seats.keys().copied().collect();
+        ids.into_iter()
+            .filter(|id| self.retire(*id, StopCause::Shutdown, now).is_some())
+            .collect()
+    }
+
+    /// Forgets what failed.
+    pub(crate) fn forgive(&mut self) {
+        self.policy = self.policy.clone().reset();
+    }
+
+    /// How everything is.
+    pub(crate) fn status(&self, now: Moment) -> ServerStatus {
+        let running = self.seats.values().map(|berth| &berth.seat.instance);
+        let shown = |instance: &Instance| InstanceStatus::of(instance, now);
+        ServerStatus {
+            state: ServerState::of(running.clone(), self.policy.state(), now),
+            instances: running.map(shown).collect(),
+            over: self.over.iter().map(shown).collect(),
+            queued: self.queued,
+            starts: self.last_id,
+            failures: self.policy.failures(),
+            last_error: self.last_error.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,300 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::catalog::{Health, Probe, Restarts, Strategy as Keeping};
+
+fn at(seconds: u64) -> Moment {
+    Moment::at(Duration::from_secs(seconds))
+}
+
+fn settings() -> RunSettings {
+    RunSettings {
+        strategy: Keeping::Stateless,
+        idle: Duration::from_secs(30),
+        max_concurrent: 2,
+        max_instances: 2,
+        queue: 3,
+        drain: Duration::from_secs(5),
+        health: Health {
+            probe: Probe::Auto,
+            interval: Duration::from_secs(7),
+            failures: 2,
+        },
+        restarts: Restarts {
+            backoff: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(4),
+            failures: 3,
+            window: Duration::from_secs(100),
+            suspend: Duration::from_secs(60),
+        },
+        ..RunSettings::default()
+    }
+}
+
+fn started(fleet: &mut Fleet, now: Moment) -> InstanceId {
+    let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, now);
+    let Admission::Start(id) = admission else {
+        panic!("{admission:?}");
+    };
+    fleet.spawned(id, 1, now);
+    fleet.agreed(id, Revision::V2025_11_25, now);
+    id
+}
+
+/// G3, G10: from its start to its idle stop, with what a person sees meanwhile.
+#[test]
+fn the_life_of_an_instance() {
+    let mut fleet = Fleet::new(settings());
+    let seen = |fleet: &Fleet, now| {
+        let status = fleet.status(at(now));
+        let instances = status
+            .instances
+            .iter()
+            .map(|instance| instance.state.as_str());
+        let instances: Vec<&str> = instances.collect();
+        format!("{} {}", status.state.as_str(), instances.join(" "))
+    };
+    assert_eq!(seen(&fleet, 0), "asleep ");
+    let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(0));
+    assert_eq!(admission, Admission::Start(InstanceId(1)));
+    let id = InstanceId(1);
+    assert_eq!(seen(&fleet, 0), "starting starting");
+    // G2: nobody is let in before there is an agreement.
+    assert_eq!(fleet.enter(id, Line::Arriving, at(0)), Entry::Retired);
+    fleet.spawned(id, 7, at(1));
+    assert_eq!(seen(&fleet, 1), "starting handshaking");
+    assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Retired);
+    fleet.agreed(id, Revision::V2025_11_25, at(2));
+    assert_eq!(seen(&fleet, 2), "ready ready");
+    assert_eq!(fleet.enter(id, Line::Arriving, at(3)), Entry::Entered);
+    assert_eq!(seen(&fleet, 3), "busy busy");
+    assert_eq!(fleet.leave(id, at(4)), None);
+    let _ = fleet.answered(id, Answer::Good, 0, at(30));
+    let round = fleet.round(at(33));
+    assert_eq!((round.close, round.next), (vec![], Some(at(34))));
+    let round = fleet.round(at(34));
+    assert_eq!(round.close, [id]);
+    assert_eq!(seen(&fleet, 34), "asleep draining");
+    assert_eq!(fleet.enter(id, Line::Arriving, at(34)), Entry::Retired);
+    let over = fleet.gone(id, 0, at(35)).unwrap();
+    let cause = StopCause::Idle;
+    assert_eq!(over.state, InstanceState::Stopped { cause });
+    let status = fleet.status(at(36));
+    assert_eq!(status.over[0].age, Duration::from_secs(1));
+    assert_eq!((status.failures, status.last_error), (0, None));
+}
+
+/// G12: calls beyond what an instance takes wait, as many as may, and the rest is refused.
+#[test]
+fn calls_wait_and_are_refused() {
+    let mut fleet = Fleet::new(settings());
+    let id = started(&mut fleet, at(0));
+    let enter = |fleet: &mut Fleet| fleet.enter(id, Line::Arriving, at(1));
+    assert_eq!(enter(&mut fleet), Entry::Entered);
+    assert_eq!(enter(&mut fleet), Entry::Entered);
+    for _ in 0..3 {
+        assert_eq!(enter(&mut fleet), Entry::Wait);
+        assert_eq!(fleet.queue(), Ok(()));
+    }
+    assert_eq!(enter(&mut fleet), Entry::Refuse);
+    assert_eq!(fleet.queue(), Err(Refusal::Busy));
+    // Who waits already does not stand in its own way.
+    assert_eq!(fleet.enter(id, Line::Waiting, at(1)), Entry::Wait);
+    let _ = fleet.leave(id, at(2));
+    assert_eq!(fleet.enter(id, Line::Waiting, at(2)), Entry::Entered);
+}
+
+/// G12: an instance that nobody uses makes room for another; one in use does not.
+#[test]
+fn idle_instances_make_room() {
+    let mut fleet = Fleet::new(settings());
+    let first = started(&mut fleet, at(0));
+    let second = started(&mut fleet, at(1));
+    let admit = |fleet: &mut Fleet, now| {
+        fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(now))
+    };
+    let waiting = |close| Admission::Wait { until: None, close };
+    assert_eq!(admit(&mut fleet, 2), waiting(Some(first)));
+    assert_eq!(admit(&mut fleet, 2), waiting(None));
+    let _ = fleet.gone(first, 0, at(3));
+    let third = started(&mut fleet, at(3));
+    for id in [second, third] {
+        assert_eq!(fleet.enter(id, Line::Arriving, at(4)), Entry::Entered);
+    }
+    assert_eq!(admit(&mut fleet, 4), waiting(None));
+}
+
+/// G11: who does not answer is retired, counts as a failure and is drained no longer than it may.
+#[test]
+fn the_unwell_are_retired() {
+    let mut fleet = Fleet::new(settings());
+    let id = started(&mut fleet, at(0));
+    assert_eq!(fleet.round(at(6)).ask, []);
+    assert_eq!(fleet.round(at(7)).ask, [id]);
+    let (shaky, _) = fleet.answered(id, Answer::Bad, 0, at(7));
+    assert_eq!(fleet.enter(id, Line::Arriving, at(8)), Entry::Entered);
+    let (failed, effect) = fleet.answered(id, Answer::Bad, 0, at(9));
+    assert_eq!((shaky, failed), (Diagnosis::Shaky, Diagnosis::Failed));
+    // Its call may still end.
+    assert_eq!(effect, None);
+    assert_eq!(fleet.round(at(13)).close, []);
+    assert_eq!(fleet.round(at(14)).close, [id]);
+    assert_eq!(fleet.status(at(14)).failures, 1);
+    assert!(fleet.status(at(14)).last_error.is_some());
+}
+
+/// G13: who dies again and again is suspended; who waits is told for how long.
+#[test]
+fn a_crash_loop_suspends() {
+    let mut fleet = Fleet::new(settings());
+    let mut now = 0;
+    for _ in 0..3 {
+        let id = started(&mut fleet, at(now));
+        let _ = fleet.gone(id, u32::MAX, at(now));
+        now += 5;
+    }
+    let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(15));
+    let suspended = Refusal::Suspended {
+        failures: 3,
+        wait: Duration::from_secs(55),
+    };
+    assert_eq!(admission, Admission::Refuse(suspended));
+    assert_eq!(fleet.status(at(15)).state.as_str(), "suspended");
+    fleet.forgive();
+    started(&mut fleet, at(15));
+}
+
+/// G12: those that must run are missing until they are on their way.
+#[test]
+fn some_are_kept_ready() {
+    let settings = RunSettings {
+        min_ready: 2,
+        ..settings()
+    };
+    let mut fleet = Fleet::new(settings);
+    assert_eq!(fleet.round(at(0)).missing, 2);
+    let id = started(&mut fleet, at(0));
+    assert_eq!(fleet.round(at(0)).missing, 1);
+    let _ = fleet.gone(id, u32::MAX, at(20));
+    // It fell, and gets up in a moment.
+    let round = fleet.round(at(20));
+    assert_eq!((round.missing, round.next), (0, Some(at(21))));
+    assert_eq!(fleet.round(at(21)).missing, 2);
+    assert_eq!(fleet.close(at(22)), []);
+    assert_eq!(fleet.round(at(22)).missing, 0);
+    let admission = fleet.admit(Tenant::Own, StartCause::Request, Line::Arriving, at(22));
+    assert_eq!(admission, Admission::Refuse(Refusal::Closed));
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Admit,
+    Agree(u8),
+    Fail(u8),
+    Enter(u8),
+    Leave(u8),
+    Gone(u8),
+    Answer(u8, bool),
+    Round,
+}
+
+fn acts() -> impl Strategy<Value = Vec<(u64, Act)>> {
+    let act = prop_oneof![
+        3 => Just(Act::Admit),
+        3 => any::<u8>().prop_map(Act::Agree),
+        1 => any::<u8>().prop_map(Act::Fail),
+        4 => any::<u8>().prop_map(Act::Enter),
+        3 => any::<u8>().prop_map(Act::Leave),
+        1 => any::<u8>().prop_map(Act::Gone),
+        1 => any::<(u8, bool)>().prop_map(|(id, good)| Act::Answer(id, good)),
+        2 => Just(Act::Round),
+    ];
+    proptest::collection::vec((0_u64..20, act), 0..150)
+}
+
+proptest! {
+    /// Against a model that only counts: instances and calls stay below their limits, no number is used
+    /// twice, every call that entered is counted until it leaves, and an empty fleet can be started again.
+    #[test]
+    fn limits_hold_whatever_happens(acts in acts()) {
+        let settings = settings();
+        let mut fleet = Fleet::new(settings.clone());
+        let mut now = Moment::ZERO;
+        // Number of the instance and its calls.
+        let mut model: Vec<(InstanceId, usize)> = Vec::new();
+        let mut last = InstanceId(0);
+        for (wait, act) in acts {
+            now = now.after(Duration::from_secs(wait));
+            let of = |which: u8, model: &[(InstanceId, usize)]| {
+                (!model.is_empty()).then(|| usize::from(which) % model.len())
+            };
+            match act {
+                Act::Admit => {
+                    let admission =
+                        fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, now);
+                    if let Admission::Start(id) = admission {
+                        prop_assert!(id > last);
+                        last = id;
+                        model.push((id, 0));
+                    }
+                }
+                Act::Agree(which) => {
+                    if let Some(at) = of(which, &model) {
+                        fleet.agreed(model[at].0, Revision::V2025_11_25, now);
+                    }
+                }
+                Act::Fail(which) => {
+                    if let Some(at) = of(which, &model) {
+                        fleet.failed(model[at].0, String::new(), 0, now);
+                    }
+                }
+                Act::Enter(which) => {
+                    if let Some(at) = of(which, &model)
+                        && fleet.enter(model[at].0, Line::Arriving, now) == Entry::Entered
+                    {
+                        model[at].1 += 1;
+                    }
+                }
+                Act::Leave(which) => {
+                    if let Some(at) = of(which, &model) && model[at].1 > 0 {
+                        model[at].1 -= 1;
+                        let _ = fleet.leave(model[at].0, now);
+                    }
+                }
+                Act::Gone(which) => {
+                    if let Some(at) = of(which, &model) {
+                        let (id, _) = model.remove(at);
+                        prop_assert!(fleet.gone(id, 0, now).unwrap().is_over());
+                    }
+                }
+                Act::Answer(which, good) => {
+                    if let Some(at) = of(which, &model) {
+                        let answer = if good { Answer::Good } else { Answer::Bad };
+                        let _ = fleet.answered(model[at].0, answer, 0, now);
+                    }
+                }
+                Act::Round => {
+                    let round = fleet.round(now);
+                    if let Some(next) = round.next {
+                        prop_assert!(next > now);
+                    }
+                }
+            }
+            let status = fleet.status(now);
+            let running = status.instances.iter();
+            let alive = running.clone().filter(|one| one.state.as_str() != "failed").count();
+            prop_assert!(alive <= settings.max_instances);
+            let counted: Vec<(InstanceId, usize)> =
+                running.map(|one| (one.id, one.in_flight)).collect();
+            prop_assert_eq!(&counted, &model);
+            prop_assert!(counted.iter().all(|(_, calls)| *calls <= settings.max_concurrent));
+            prop_assert!(status.over.len() <= REMEMBERED);
+        }
+        for (id, _) in model {
+            let _ = fleet.gone(id, 0, now);
+        }
+        let later = now.after(Duration::from_secs(10_000));
+        let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, later);
+        prop_assert!(matches!(admission, Admission::Start(_)), "{:?}", admission);
+    }
+}

@@ -1,0 +1,167 @@
+//! What others hold of an instance: its start, its life, its use.
+
+use std::sync::{Arc, Weak};
+
+use mcpact::log::event;
+use mcpact_spec::Revision;
+
+use super::fleet::{Entry, Refusal};
+use super::instance::{InstanceId, StopCause};
+use super::run::{Connection, Supervisor, Turn};
+use crate::error::Trouble;
+
+/// The right to start one instance. Dropped without an outcome, the start was given up.
+#[derive(Debug)]
+pub(crate) struct Start {
+    life: Life,
+    is_settled: bool,
+}
+
+/// Held by everything that lives as long as an instance; when the last one lets go, the instance is gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Life(Arc<Stay>);
+
+#[derive(Debug)]
+struct Stay {
+    supervisor: Arc<Supervisor>,
+    id: InstanceId,
+}
+
+/// An instance that agreed. Dropped, it is not needed any more.
+#[derive(Debug)]
+pub(crate) struct Running {
+    supervisor: Arc<Supervisor>,
+    id: InstanceId,
+}
+
+/// A call on an instance, for as long as this is held.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    supervisor: Arc<Supervisor>,
+    id: InstanceId,
+}
+
+impl Start {
+    pub(super) fn new(supervisor: Arc<Supervisor>, id: InstanceId) -> Self {
+        Self {
+            life: Life(Arc::new(Stay { supervisor, id })),
+            is_settled: false,
+        }
+    }
+
+    /// What whoever keeps the connection holds.
+    pub(crate) const fn life(&self) -> &Life {
+        &self.life
+    }
+
+    /// It came to nothing.
+    pub(crate) fn failed(mut self, trouble: &Trouble) {
+        self.is_settled = true;
+        let Stay { supervisor, id } = &*self.life.0;
+        supervisor.failed(*id, trouble);
+    }
+
+    /// There is an agreement: calls may come.
+    pub(crate) fn agreed(mut self, revision: Revision) -> Running {
+        self.is_settled = true;
+        let Stay { supervisor, id } = &*self.life.0;
+        supervisor.fleet().agreed(*id, revision, supervisor.now());
+        supervisor.changed();
+        Running {
+            supervisor: Arc::clone(supervisor),
+            id: *id,
+        }
+    }
+}
+
+impl Drop for Start {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            let Stay { supervisor, id } = &*self.life.0;
+            supervisor.fleet().given_up(*id, supervisor.now());
+        }
+    }
+}
+
+impl Life {
+    /// A process runs.
+    pub(crate) fn spawned(&self, pid: u32) {
+        let Stay { supervisor, id } = &*self.0;
+        tracing::debug!(
+            event = event::START_SUCCESS,
+            instance = %id,
+            pid,
+            state = "handshaking",
+            "a process runs"
+        );
+        supervisor.fleet().spawned(*id, pid, supervisor.now());
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        self.supervisor.gone(self.id);
+    }
+}
+
+impl Running {
+    pub(crate) const fn id(&self) -> InstanceId {
+        self.id
+    }
+
+    /// How the supervisor reaches the connection.
+    pub(crate) fn is_reached_by(&self, connection: Weak<dyn Connection>) {
+        self.supervisor.connect(self.id, connection);
+    }
+
+    /// Whether it takes calls.
+    pub(crate) fn is_open(&self) -> bool {
+        self.supervisor.fleet().is_open(self.id)
+    }
+
+    /// Begins a call, at once or when another one has ended; none if the instance takes no calls any more.
+    pub(crate) async fn enter(&self) -> Result<Option<InUse>, Trouble> {
+        let entering = self.supervisor.wait_for(|line| {
+            let now = self.supervisor.now();
+            let entry = self.supervisor.fleet().enter(self.id, line, now);
+            match entry {
+                Entry::Entered => Ok(Turn::Done(true)),
+                Entry::Retired => Ok(Turn::Done(false)),
+                Entry::Wait => Ok(Turn::Wait(None)),
+                Entry::Refuse => Err(Refusal::Busy),
+            }
+        });
+        let has_entered = entering.await?;
+        Ok(has_entered.then(|| InUse::new(Arc::clone(&self.supervisor), self.id)))
+    }
+
+    /// Whether it was ended on purpose.
+    pub(crate) fn is_retired(&self) -> bool {
+        self.supervisor.fleet().is_retired(self.id)
+    }
+}
+
+impl InUse {
+    pub(super) const fn new(supervisor: Arc<Supervisor>, id: InstanceId) -> Self {
+        Self { supervisor, id }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.supervisor.retire(self.id, StopCause::Released);
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let effect = self
+            .supervisor
+            .fleet()
+            .leave(self.id, self.supervisor.now());
+        if effect.is_some() {
+            self.supervisor.close_one(self.id);
+        }
+        self.supervisor.left();
+    }
+}

@@ -1,0 +1,146 @@
+//! Which instance serves whom, and whether there is room for another one.
+
+use mcpact_engine::time::Moment;
+
+use super::instance::{Instance, InstanceId};
+use crate::catalog::{RunSettings, Strategy};
+
+/// Who may use an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tenant {
+    /// One client, whose state may be in it.
+    Own,
+    /// All clients that are told the same.
+    Shared,
+}
+
+/// With whom a client shares its instance of a legacy server. (A modern server keeps nothing between
+/// requests: it has one instance, for everybody.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// With nobody, if it has a session.
+    Nobody,
+    /// With those who declare the same.
+    Kind,
+    /// With everybody.
+    Everybody,
+}
+
+/// What a strategy means for sharing.
+pub(crate) const fn sharing(strategy: Strategy) -> Sharing {
+    match strategy {
+        Strategy::Stateful => Sharing::Nobody,
+        Strategy::Stateless | Strategy::Persistent => Sharing::Kind,
+        Strategy::Singleton => Sharing::Everybody,
+    }
+}
+
+/// How many instances there may be.
+pub(crate) const fn most(settings: &RunSettings) -> usize {
+    match settings.strategy {
+        Strategy::Singleton => 1,
+        Strategy::Stateless | Strategy::Stateful | Strategy::Persistent => settings.max_instances,
+    }
+}
+
+/// How many instances are kept running.
+pub(crate) fn least(settings: &RunSettings) -> usize {
+    let wanted = match settings.strategy {
+        Strategy::Persistent => settings.min_ready.max(1),
+        Strategy::Stateless | Strategy::Stateful | Strategy::Singleton => settings.min_ready,
+    };
+    wanted.min(most(settings))
+}
+
+/// What is known about an instance besides its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) instance: Instance,
+    pub(crate) tenant: Tenant,
+    /// Whether somebody waits to hear something from it.
+    pub(crate) is_held: bool,
+    /// When a call last began or ended.
+    pub(crate) used: Moment,
+}
+
+impl Seat {
+    /// Whether it can go without anybody noticing.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.instance.is_open() && self.instance.calls() == 0 && !self.is_held
+    }
+}
+
+/// Whether another instance may be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// There is room.
+    Start,
+    /// There will be, once this one has gone.
+    StopFirst(InstanceId),
+    /// When another one goes.
+    Wait,
+    /// Too many wait already.
+    Refuse,
+}
+
+/// Whether another instance may be started while so many calls wait.
+pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize) -> Room {
+    let running = seats.iter().filter(|seat| !seat.instance.is_over());
+    if running.count() < most(settings) {
+        return Room::Start;
+    }
+    let going = seats.iter().any(|seat| {
+        !seat.instance.is_over() && !seat.instance.is_open() && !seat.instance.is_starting()
+    });
+    // What a client has in an instance of its own is not taken away for another client.
+    let idle = seats
+        .iter()
+        .filter(|seat| seat.is_idle() && seat.tenant == Tenant::Shared)
+        .min_by_key(|seat| seat.used);
+    match idle {
+        Some(idle) if !going => Room::StopFirst(idle.instance.id),
+        Some(_) | None if queued < settings.queue => Room::Wait,
+        Some(_) | None => Room::Refuse,
+    }
+}
+
+/// Where a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// To this instance.
+    Use(InstanceId),
+    /// To another instance, which is to be started.
+    Start,
+    /// To whichever has room first.
+    Wait,
+    /// Nowhere: too many wait already.
+    Refuse,
+}
+
+/// Where a call goes that may use `mine`, of all instances of the server.
+pub(crate) fn choose(
+    mine: &[&Seat],
+    all: &[&Seat],
+    settings: &RunSettings,
+    queued: usize,
+) -> Choice {
+    let free = mine
+        .iter()
+        .filter(|seat| seat.instance.is_open() && seat.instance.calls() < settings.max_concurrent)
+        .min_by_key(|seat| (seat.instance.calls(), seat.instance.id));
+    if let Some(seat) = free {
+        return Choice::Use(seat.instance.id);
+    }
+    let is_starting = mine.iter().any(|seat| seat.instance.is_starting());
+    if !is_starting && matches!(room(all, settings, 0), Room::Start | Room::StopFirst(_)) {
+        return Choice::Start;
+    }
+    if queued < settings.queue {
+        Choice::Wait
+    } else {
+        Choice::Refuse
+    }
+}
+
+#[cfg(test)]
+mod tests;

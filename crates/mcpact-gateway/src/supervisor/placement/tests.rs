@@ -1,0 +1,127 @@
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use super::super::instance::{InstanceState, StartCause, StopCause};
+use super::*;
+
+pub(super) fn seat(id: u64, state: InstanceState) -> Seat {
+    let used = Moment::at(Duration::from_secs(id));
+    let mut instance = Instance::new(InstanceId(id), StartCause::Request, Moment::ZERO);
+    instance.state = state;
+    Seat {
+        instance,
+        tenant: Tenant::Shared,
+        is_held: false,
+        used,
+    }
+}
+
+fn busy(calls: usize) -> InstanceState {
+    let calls = NonZeroUsize::new(calls).unwrap();
+    InstanceState::Busy { calls }
+}
+
+fn draining() -> InstanceState {
+    let cause = StopCause::Idle;
+    InstanceState::Draining { calls: 1, cause }
+}
+
+fn stopped() -> InstanceState {
+    let cause = StopCause::Idle;
+    InstanceState::Stopped { cause }
+}
+
+fn settings() -> RunSettings {
+    RunSettings {
+        max_instances: 2,
+        max_concurrent: 2,
+        queue: 1,
+        ..RunSettings::default()
+    }
+}
+
+/// G12: who shares what under each strategy, and how many there may and must be.
+#[test]
+fn strategies() {
+    let sheet = [
+        (Strategy::Stateless, Sharing::Kind, 2, 0),
+        (Strategy::Stateful, Sharing::Nobody, 2, 0),
+        (Strategy::Persistent, Sharing::Kind, 2, 1),
+        (Strategy::Singleton, Sharing::Everybody, 1, 0),
+    ];
+    for (strategy, with, at_most, at_least) in sheet {
+        let settings = RunSettings {
+            strategy,
+            ..settings()
+        };
+        assert_eq!(sharing(strategy), with);
+        assert_eq!((most(&settings), least(&settings)), (at_most, at_least));
+    }
+}
+
+/// G12: a call goes to the instance with the fewest calls, then to a new one, then it waits, then it is
+/// refused.
+#[test]
+fn where_a_call_goes() {
+    let sheet: &[(&[InstanceState], usize, Choice)] = &[
+        (&[], 0, Choice::Start),
+        (&[InstanceState::Ready], 0, Choice::Use(InstanceId(0))),
+        (
+            &[busy(1), InstanceState::Ready],
+            0,
+            Choice::Use(InstanceId(1)),
+        ),
+        (&[busy(1), busy(1)], 0, Choice::Use(InstanceId(0))),
+        (&[busy(2)], 0, Choice::Start),
+        (&[stopped(), stopped(), busy(2)], 0, Choice::Start),
+        (&[busy(2), InstanceState::Starting], 0, Choice::Wait),
+        (&[InstanceState::Starting], 0, Choice::Wait),
+        (&[InstanceState::Handshaking], 1, Choice::Refuse),
+        (&[busy(2), busy(2)], 0, Choice::Wait),
+        (&[busy(2), busy(2)], 1, Choice::Refuse),
+        (&[draining()], 0, Choice::Start),
+        (&[draining(), draining()], 0, Choice::Wait),
+    ];
+    for (states, queued, expected) in sheet {
+        let seats: Vec<Seat> = (0..)
+            .zip(states.iter().cloned())
+            .map(|(id, state)| seat(id, state))
+            .collect();
+        let seats: Vec<&Seat> = seats.iter().collect();
+        let choice = choose(&seats, &seats, &settings(), *queued);
+        assert_eq!(choice, *expected, "{states:?}");
+    }
+}
+
+/// G12: `max_instances` holds over all kinds of clients; one that nobody uses makes room, but not one that
+/// is a client's own, that is held awake, or beside one that is going already.
+#[test]
+fn room_for_another() {
+    let own = |mut seat: Seat| {
+        seat.tenant = Tenant::Own;
+        seat
+    };
+    let held = |mut seat: Seat| {
+        seat.is_held = true;
+        seat
+    };
+    let ready = |id| seat(id, InstanceState::Ready);
+    let sheet = [
+        (vec![], 0, Room::Start),
+        (vec![ready(1)], 0, Room::Start),
+        (vec![ready(1), ready(2)], 0, Room::StopFirst(InstanceId(1))),
+        (
+            vec![seat(1, busy(1)), ready(2)],
+            9,
+            Room::StopFirst(InstanceId(2)),
+        ),
+        (vec![own(ready(1)), own(ready(2))], 0, Room::Wait),
+        (vec![held(ready(1)), held(ready(2))], 0, Room::Wait),
+        (vec![seat(1, draining()), ready(2)], 0, Room::Wait),
+        (vec![seat(1, busy(1)), seat(2, busy(1))], 1, Room::Refuse),
+    ];
+    for (seats, queued, expected) in sheet {
+        let seats: Vec<&Seat> = seats.iter().collect();
+        assert_eq!(room(&seats, &settings(), queued), expected, "{seats:?}");
+    }
+}

@@ -1,0 +1,488 @@
+//! Does what the fleet decides: the only file here that waits, draws random numbers and closes.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcpact::log::event;
+use mcpact_engine::time::Moment;
+use mcpact_spec::Era;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::fleet::{Admission, Entry, Fleet, Line, Refusal, Round};
+use super::handles::{InUse, Running, Start};
+use super::health::{Answer, Diagnosis, Question, judge, question};
+use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
+use super::placement::{Choice, Tenant};
+use super::status::ServerStatus;
+use crate::catalog::RunSettings;
+use crate::error::Trouble;
+
+/// How long the end of everything may take beyond what running calls are given.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// How long nothing is looked at when nothing is due.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A connection, as the supervisor knows it.
+pub(crate) trait Connection: Debug + Send + Sync {
+    /// Ends it, whoever uses it.
+    fn close(&self);
+    /// Whether somebody waits to hear something on it.
+    fn is_held(&self) -> bool;
+    /// Which questions it understands.
+    fn era(&self) -> Era;
+    /// Asks the server; a raw result or error, or nothing if there is no answer.
+    fn ask(
+        self: Arc<Self>,
+        question: Question,
+    ) -> BoxFuture<'static, Option<Result<String, String>>>;
+}
+
+/// Starts an instance that nobody has asked for.
+pub(crate) trait Starter: Debug + Send + Sync {
+    /// Starts one; what comes of it is seen by the supervisor.
+    fn start(self: Arc<Self>) -> BoxFuture<'static, ()>;
+}
+
+/// Keeps the instances of one server.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    /// The server, as people know it.
+    server: String,
+    zero: Instant,
+    fleet: Mutex<Fleet>,
+    connections: Mutex<BTreeMap<InstanceId, Weak<dyn Connection>>>,
+    starter: OnceLock<Weak<dyn Starter>>,
+    /// Whether the starter is at work.
+    is_starting: AtomicBool,
+    /// Told whenever an instance or a call comes or goes.
+    changed: Notify,
+    /// Told when the next round may be sooner than planned.
+    sooner: Arc<Notify>,
+}
+
+/// What a caller does next.
+pub(super) enum Turn<T> {
+    /// It has what it wanted.
+    Done(T),
+    /// It waits until something changes, or for this moment.
+    Wait(Option<Moment>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Somebody who waits, for as long as this is held.
+struct Queued<'a>(&'a Supervisor);
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.fleet).unqueue();
+    }
+}
+
+impl Supervisor {
+    pub(crate) fn new(server: String, settings: RunSettings) -> Arc<Self> {
+        let supervisor = Arc::new(Self {
+            server,
+            zero: Instant::now(),
+            fleet: Mutex::new(Fleet::new(settings)),
+            connections: Mutex::default(),
+            starter: OnceLock::new(),
+            is_starting: AtomicBool::new(false),
+            changed: Notify::new(),
+            sooner: Arc::default(),
+        });
+        supervisor.watch();
+        supervisor
+    }
+
+    /// Who starts what must be ready; from now on, so many are.
+    pub(crate) fn keep_ready(&self, starter: Weak<dyn Starter>) {
+        // There is one.
+        let _ = self.starter.set(starter);
+        self.sooner.notify_one();
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        Moment::at(self.zero.elapsed())
+    }
+
+    pub(super) fn fleet(&self) -> MutexGuard<'_, Fleet> {
+        lock(&self.fleet)
+    }
+
+    /// How everything is.
+    pub(crate) fn status(&self) -> ServerStatus {
+        self.fleet().status(self.now())
+    }
+
+    /// Forgets what failed: the next call tries again.
+    pub(crate) fn forgive(&self) {
+        self.fleet().forgive();
+        self.changed();
+    }
+
+    pub(super) fn changed(&self) {
+        self.changed.notify_waiters();
+        self.sooner.notify_one();
+    }
+
+    /// A call has ended; rounds are not sooner for that.
+    pub(super) fn left(&self) {
+        self.changed.notify_waiters();
+    }
+
+    /// Takes turns with everybody else until there is an outcome; nobody waits too long, and not too many
+    /// do.
+    pub(super) async fn wait_for<T>(
+        &self,
+        mut turn: impl FnMut(Line) -> Result<Turn<T>, Refusal>,
+    ) -> Result<T, Trouble> {
+        let patience = self.fleet().settings().queue_wait;
+        let late = Instant::now() + patience;
+        let mut queued = None;
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            let line = match queued {
+                None => Line::Arriving,
+                Some(_) => Line::Waiting,
+            };
+            let until = match turn(line).map_err(|refusal| self.trouble(refusal))? {
+                Turn::Done(outcome) => return Ok(outcome),
+                Turn::Wait(until) => until,
+            };
+            if queued.is_none() {
+                let place = self.fleet().queue();
+                place.map_err(|refusal| self.trouble(refusal))?;
+                queued = Some(Queued(self));
+            }
+            let until = until.map_or(late, |until| {
+                late.min(Instant::now() + until.since(self.now()))
+            });
+            let is_over = tokio::time::timeout_at(until, changed).await.is_err();
+            if is_over && Instant::now() >= late {
+                return Err(self.late(patience));
+            }
+        }
+    }
+
+    /// Lets somebody start an instance, now or soon.
+    pub(crate) async fn admit(
+        self: &Arc<Self>,
+        tenant: Tenant,
+        cause: StartCause,
+    ) -> Result<Start, Trouble> {
+        let id = self
+            .wait_for(|line| {
+                self.look_who_is_held();
+                let admission = self.fleet().admit(tenant, cause, line, self.now());
+                match admission {
+                    Admission::Start(id) => Ok(Turn::Done(id)),
+                    Admission::Refuse(refusal) => Err(refusal),
+                    Admission::Wait { until, close } => {
+                        close.into_iter().for_each(|id| self.close_one(id));
+                        Ok(Turn::Wait(until))
+                    }
+                }
+            })
+            .await?;
+        tracing::info!(
+            event = event::START_ATTEMPT,
+            server = %self.server,
+            instance = id.0,
+            state = "starting",
+            cause = cause.as_str(),
+            "an instance is started"
+        );
+        Ok(Start::new(Arc::clone(self), id))
+    }
+
+    /// Begins a call on one of the instances that it may use, at once or when one has room; none when
+    /// another instance is to be started for it.
+    pub(crate) async fn enter_any<L: AsRef<Running>>(
+        self: &Arc<Self>,
+        open: impl Fn() -> Vec<Arc<L>>,
+    ) -> Result<Option<(Arc<L>, InUse)>, Trouble> {
+        self.wait_for(|line| {
+            let open = open();
+            let ids: Vec<InstanceId> = open.iter().map(|one| (**one).as_ref().id()).collect();
+            let mut fleet = self.fleet();
+            let id = match fleet.choose(&ids, line) {
+                Choice::Use(id) => id,
+                Choice::Start => return Ok(Turn::Done(None)),
+                Choice::Wait => return Ok(Turn::Wait(None)),
+                Choice::Refuse => return Err(Refusal::Busy),
+            };
+            let entry = fleet.enter(id, line, self.now());
+            drop(fleet);
+            let chosen = open.into_iter().find(|one| (**one).as_ref().id() == id);
+            match (entry, chosen) {
+                (Entry::Entered, Some(chosen)) => {
+                    let in_use = InUse::new(Arc::clone(self), id);
+                    Ok(Turn::Done(Some((chosen, in_use))))
+                }
+                _ => Ok(Turn::Wait(None)),
+            }
+        })
+        .await
+    }
+
+    /// Waits for its turn, unless too many do, and not too long.
+    pub(crate) async fn stand_in_line<T>(
+        &self,
+        turn: impl Future<Output = T>,
+    ) -> Result<T, Trouble> {
+        let mut turn = pin!(turn);
+        if let Some(turn) = turn.as_mut().now_or_never() {
+            return Ok(turn);
+        }
+        let patience = self.fleet().settings().queue_wait;
+        let place = self.fleet().queue();
+        place.map_err(|refusal| self.trouble(refusal))?;
+        let _queued = Queued(self);
+        let waited = tokio::time::timeout(patience, turn).await;
+        waited.map_err(|_| self.late(patience))
+    }
+
+    pub(super) fn connect(&self, id: InstanceId, connection: Weak<dyn Connection>) {
+        lock(&self.connections).insert(id, connection);
+    }
+
+    fn connection(&self, id: InstanceId) -> Option<Arc<dyn Connection>> {
+        lock(&self.connections).get(&id)?.upgrade()
+    }
+
+    pub(super) fn close_one(&self, id: InstanceId) {
+        if let Some(connection) = self.connection(id) {
+            connection.close();
+        }
+    }
+
+    fn look_who_is_held(&self) {
+        let connections = lock(&self.connections).clone();
+        for (id, connection) in connections {
+            if let Some(connection) = connection.upgrade() {
+                let is_held = connection.is_held();
+                self.fleet().set_held(id, is_held);
+            }
+        }
+    }
+
+    /// An instance and everything that belonged to it is gone.
+    pub(super) fn gone(&self, id: InstanceId) {
+        lock(&self.connections).remove(&id);
+        let over = self.fleet().gone(id, random(), self.now());
+        if let Some(instance) = over {
+            self.tell_end(&instance);
+        }
+        self.changed();
+    }
+
+    fn tell_end(&self, instance: &Instance) {
+        let now = self.now();
+        let (event, cause) = match &instance.state {
+            InstanceState::Stopped { cause } => (event::STOP_SUCCESS, cause.as_str()),
+            InstanceState::Failed { why } => (event::STOP_FAILURE, why.as_str()),
+            _ => return,
+        };
+        tracing::info!(
+            event,
+            server = %self.server,
+            instance = instance.id.0,
+            state = instance.state.as_str(),
+            duration_ms = now.since(instance.started).as_millis(),
+            cause,
+            "an instance is over"
+        );
+    }
+
+    /// Ends everything, and waits until it has ended; calls that run are given their time.
+    pub(crate) async fn close(&self) {
+        let patience = self.fleet().settings().drain + GOODBYE;
+        let closing = self.fleet().close(self.now());
+        closing.into_iter().for_each(|id| self.close_one(id));
+        self.changed();
+        let emptied = async {
+            loop {
+                let mut changed = pin!(self.changed.notified());
+                changed.as_mut().enable();
+                if self.fleet().is_empty() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        // Whoever is left after that is ended by force, with the runtime.
+        let _ = tokio::time::timeout(patience, emptied).await;
+    }
+
+    fn watch(self: &Arc<Self>) {
+        let supervisor = Arc::downgrade(self);
+        let sooner = Arc::clone(&self.sooner);
+        tokio::spawn(async move {
+            loop {
+                let pause = match supervisor.upgrade() {
+                    None => return,
+                    Some(supervisor) => supervisor.look_around(),
+                };
+                // A new reason to look, or the time to.
+                let _ = tokio::time::timeout(pause, sooner.notified()).await;
+            }
+        });
+    }
+
+    /// One round; how long until the next.
+    fn look_around(self: &Arc<Self>) -> Duration {
+        self.look_who_is_held();
+        let round = self.fleet().round(self.now());
+        let Round {
+            close,
+            ask,
+            missing,
+            next,
+        } = round;
+        for id in close {
+            tracing::info!(
+                event = event::IDLE_REAP,
+                server = %self.server,
+                instance = id.0,
+                state = "draining",
+                "an instance that nobody uses is stopped"
+            );
+            self.close_one(id);
+        }
+        for id in ask {
+            self.examine(id);
+        }
+        if missing > 0
+            && let Some(starter) = self.starter.get().and_then(Weak::upgrade)
+            && !self.is_starting.swap(true, Ordering::Relaxed)
+        {
+            let supervisor = Arc::clone(self);
+            tokio::spawn(async move {
+                starter.start().await;
+                supervisor.is_starting.store(false, Ordering::Relaxed);
+                // One after the other.
+                supervisor.sooner.notify_one();
+            });
+        }
+        next.map_or(LONGEST, |next| next.since(self.now()).min(LONGEST))
+    }
+
+    /// Asks an instance whether it is well.
+    fn examine(self: &Arc<Self>, id: InstanceId) {
+        let (probe, patience) = {
+            let fleet = self.fleet();
+            (fleet.settings().health.probe.clone(), fleet.patience(id))
+        };
+        let connection = self.connection(id);
+        let question = connection
+            .as_ref()
+            .and_then(|connection| question(&probe, connection.era()));
+        // Until there is an answer it is not asked again.
+        self.fleet().asked(id, self.now());
+        let (Some(connection), Some(question)) = (connection, question) else {
+            return;
+        };
+        let supervisor = Arc::downgrade(self);
+        tokio::spawn(async move {
+            let reading = question.reading;
+            let asking = connection.ask(question);
+            let answer = match tokio::time::timeout(patience, asking).await {
+                Ok(Some(Ok(result))) => judge(reading, Ok(&result)),
+                Ok(Some(Err(error))) => judge(reading, Err(&error)),
+                Ok(None) | Err(_) => Answer::Bad,
+            };
+            if let Some(supervisor) = supervisor.upgrade() {
+                supervisor.diagnose(id, answer);
+            }
+        });
+    }
+
+    fn diagnose(&self, id: InstanceId, answer: Answer) {
+        let (diagnosis, effect) = self.fleet().answered(id, answer, random(), self.now());
+        if diagnosis != Diagnosis::Well {
+            tracing::warn!(
+                event = "ping_failure",
+                server = %self.server,
+                instance = id.0,
+                failed = diagnosis == Diagnosis::Failed,
+                "an instance does not answer as it should"
+            );
+        }
+        if effect.is_some() {
+            self.close_one(id);
+        }
+        self.changed();
+    }
+
+    /// A start came to nothing.
+    pub(super) fn failed(&self, id: InstanceId, trouble: &Trouble) {
+        let why = trouble.told();
+        tracing::warn!(
+            event = event::START_FAILURE,
+            server = %self.server,
+            instance = id.0,
+            state = "failed",
+            error = %why,
+            "an instance did not start"
+        );
+        self.fleet().failed(id, why, random(), self.now());
+        self.changed();
+    }
+
+    pub(super) fn retire(&self, id: InstanceId, cause: StopCause) {
+        let effect = self.fleet().retire(id, cause, self.now());
+        if effect.is_some() {
+            self.close_one(id);
+        }
+        self.changed();
+    }
+
+    fn trouble(&self, refusal: Refusal) -> Trouble {
+        let fleet = self.fleet();
+        let settings = fleet.settings();
+        match refusal {
+            Refusal::Busy => Trouble::Busy {
+                state: fleet.status(self.now()).state.as_str(),
+                instances: super::placement::most(settings),
+                calls: settings.max_concurrent,
+                queue: settings.queue,
+            },
+            Refusal::Suspended { failures, wait } => Trouble::Suspended {
+                tries: u32::try_from(failures).unwrap_or(u32::MAX),
+                wait,
+                why: fleet.last_error().unwrap_or("it went away").to_owned(),
+            },
+            Refusal::Closed => Trouble::Closed,
+        }
+    }
+
+    fn late(&self, waited: Duration) -> Trouble {
+        Trouble::Late {
+            state: self.status().state.as_str(),
+            waited,
+        }
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.sooner.notify_one();
+    }
+}
+
+/// Spreads pauses; without randomness they are as short as they can be.
+fn random() -> u32 {
+    getrandom::u32().unwrap_or(0)
+}

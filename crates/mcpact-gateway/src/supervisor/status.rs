@@ -1,0 +1,133 @@
+//! How a server and its instances are, for people and machines that watch.
+
+use std::time::Duration;
+
+use mcpact_engine::time::Moment;
+use mcpact_spec::Revision;
+
+use super::instance::{Instance, InstanceId, InstanceState, StartCause};
+use super::restart_policy::State;
+
+/// How a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// In a word.
+    pub state: ServerState,
+    /// The instances that run.
+    pub instances: Vec<InstanceStatus>,
+    /// The last ones that do not run any more, the latest first.
+    pub over: Vec<InstanceStatus>,
+    /// How many calls wait for an instance.
+    pub queued: usize,
+    /// How many instances were ever started.
+    pub starts: u64,
+    /// How many failures count at the moment.
+    pub failures: usize,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+}
+
+/// How a server is, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// Nothing runs, and the next call starts it.
+    Asleep,
+    /// It is on its way.
+    Starting,
+    /// It waits for calls.
+    Ready,
+    /// It has calls.
+    Busy,
+    /// It failed, and is left alone for a moment.
+    Pausing {
+        /// How long still.
+        wait: Duration,
+    },
+    /// It failed too often, and is left alone.
+    Suspended {
+        /// For how long already.
+        age: Duration,
+        /// How long still.
+        wait: Duration,
+    },
+}
+
+impl ServerState {
+    /// The state in a word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asleep => "asleep",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Busy => "busy",
+            Self::Pausing { .. } => "pausing",
+            Self::Suspended { .. } => "suspended",
+        }
+    }
+
+    pub(super) fn of<'a>(
+        instances: impl Iterator<Item = &'a Instance> + Clone,
+        policy: State,
+        now: Moment,
+    ) -> Self {
+        let any = |is: fn(&Instance) -> bool| instances.clone().any(is);
+        if any(|instance| instance.is_open() && instance.calls() > 0) {
+            return Self::Busy;
+        }
+        if any(Instance::is_open) {
+            return Self::Ready;
+        }
+        if any(Instance::is_starting) {
+            return Self::Starting;
+        }
+        match policy {
+            State::Pausing { until } if until > now => Self::Pausing {
+                wait: until.since(now),
+            },
+            State::Suspended { since, until, .. } => Self::Suspended {
+                age: now.since(since),
+                wait: until.since(now),
+            },
+            State::Calm | State::Pausing { .. } | State::Trying { .. } | State::Proving { .. } => {
+                Self::Asleep
+            }
+        }
+    }
+}
+
+/// How an instance is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceStatus {
+    /// Its number.
+    pub id: InstanceId,
+    /// The number of its process, if it has one; a guard's if it stands under guard.
+    pub pid: Option<u32>,
+    /// What it does, with the cause if it has one.
+    pub state: InstanceState,
+    /// For how long it has been doing that.
+    pub age: Duration,
+    /// How long ago it was started.
+    pub uptime: Duration,
+    /// Why it was started.
+    pub cause: StartCause,
+    /// What it speaks, once that is known.
+    pub revision: Option<Revision>,
+    /// How many calls it has.
+    pub in_flight: usize,
+}
+
+impl InstanceStatus {
+    pub(super) fn of(instance: &Instance, now: Moment) -> Self {
+        Self {
+            id: instance.id,
+            pid: instance.pid,
+            state: instance.state.clone(),
+            age: now.since(instance.since),
+            uptime: now.since(instance.started),
+            cause: instance.cause,
+            revision: instance.revision,
+            in_flight: instance.calls(),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Servers that die, and servers that never live.
+
+use std::time::Duration;
+
+use mcpact_gateway::catalog::{Restarts, RunSettings, Strategy};
+use mcpact_gateway::{InstanceState, ServerState};
+use mcpact_spec::Revision;
+
+use crate::house::{House, call, calling, kill, told};
+
+fn quick() -> RunSettings {
+    RunSettings {
+        strategy: Strategy::Stateless,
+        restarts: Restarts {
+            backoff: Duration::from_millis(20),
+            backoff_max: Duration::from_millis(40),
+            failures: 3,
+            window: Duration::from_secs(600),
+            suspend: Duration::from_secs(600),
+        },
+        ..RunSettings::default()
+    }
+}
+
+/// F01 of the fault table, G3: whoever has a call on a server that is killed is told, nobody else notices,
+/// and the next call has another server.
+#[tokio::test]
+async fn a_killed_server_is_replaced() {
+    let house = House::new(quick());
+    let client = house.connect(Revision::V2025_11_25).await;
+    let first = call(&client, "who").await.unwrap();
+    let calls: Vec<_> = (0..8).map(|_| calling(&client, "slow")).collect();
+    house
+        .until("all are under way", |house| {
+            house.bridge.status().instances[0].in_flight == 8
+        })
+        .await;
+    kill(first);
+    for call in calls {
+        call.await.unwrap().unwrap_err();
+    }
+    let second = call(&client, "who").await.unwrap();
+    assert_ne!(first, second);
+    let status = house.bridge.status();
+    assert!(matches!(status.over[0].state, InstanceState::Failed { .. }));
+    assert_eq!((status.starts, status.failures), (2, 1));
+}
+
+/// G13, F08 of the fault table: a server that does not start is tried a few times, then left alone; whoever
+/// calls meanwhile is told at once why, and for how long. A person may have it tried again.
+#[tokio::test]
+async fn a_crash_loop_suspends_the_server() {
+    let house = House::with(quick(), mcpact_engine::client::EraMode::Legacy, &["broken"]);
+    let visit = || house.try_connect(house.builder(Revision::V2025_11_25));
+    for _ in 0..3 {
+        let error = told(&visit().await.unwrap_err());
+        assert!(error.contains("it is broken"), "{error}");
+    }
+    let starts = house.started().len();
+    for _ in 0..50 {
+        let error = told(&visit().await.unwrap_err());
+        assert!(error.contains("failed 3 times"), "{error}");
+    }
+    assert_eq!(house.started().len(), starts);
+    assert!(matches!(
+        house.bridge.status().state,
+        ServerState::Suspended { .. }
+    ));
+    house.remove("broken");
+    house.bridge.forgive();
+    let client = visit().await.unwrap();
+    call(&client, "who").await.unwrap();
+}
+
+/// G13: many who wait for a start that fails fail with it; it is not tried once for each.
+#[tokio::test]
+async fn all_who_wait_for_a_failing_start_fail() {
+    let house = House::with(quick(), mcpact_engine::client::EraMode::Legacy, &["broken"]);
+    let visits = (0..20).map(|_| house.try_connect(house.builder(Revision::V2025_11_25)));
+    for visit in futures_util::future::join_all(visits).await {
+        let error = told(&visit.unwrap_err());
+        assert!(error.contains("it is broken"), "{error}");
+    }
+    assert_eq!(house.bridge.status().starts, 1);
+}
+
+/// G13: a server that takes too long to start is given up, and nothing of it is left.
+#[tokio::test]
+async fn a_slow_start_has_an_end() {
+    let run = RunSettings {
+        start_timeout: Duration::from_millis(200),
+        ..quick()
+    };
+    // It never answers the question about its era.
+    let house = House::with(run, mcpact_engine::client::EraMode::Modern, &[]);
+    let visit = house
+        .try_connect(house.builder(Revision::V2025_11_25))
+        .await;
+    let error = told(&visit.unwrap_err());
+    assert!(error.contains("`start_seconds`"), "{error}");
+    house
+        .until("it is gone", |house| house.alive().is_empty())
+        .await;
+}

@@ -1,0 +1,161 @@
+//! From the first call to the idle stop, and again.
+
+use std::time::Duration;
+
+use mcpact_engine::client::EraMode;
+use mcpact_gateway::catalog::{Health, Probe, RunSettings, Strategy};
+use mcpact_gateway::{InstanceState, StartCause, StopCause};
+use mcpact_spec::Revision;
+
+use crate::house::{House, call, calling, kill, told};
+
+const SHORT: Duration = Duration::from_millis(50);
+
+fn restless() -> RunSettings {
+    RunSettings {
+        idle: SHORT,
+        ..RunSettings::default()
+    }
+}
+
+/// G2, G3, G10: nothing runs before somebody asks; it is stopped when nobody has asked for a while,
+/// although the client stays, which notices nothing: its next call starts another one.
+#[tokio::test]
+async fn a_server_sleeps_while_its_clients_stay() {
+    let house = House::new(restless());
+    assert_eq!(house.state(), "asleep");
+    assert_eq!(house.started().len(), 0);
+    let client = house.connect(Revision::V2025_11_25).await;
+    for round in 1..=3 {
+        let answered = call(&client, "who").await.unwrap();
+        assert_eq!(house.started()[round - 1], answered);
+        house
+            .until("it sleeps", |house| house.state() == "asleep")
+            .await;
+        assert_eq!(house.alive().len(), 0, "it is asleep only when it is gone");
+        let last = &house.bridge.status().over[0];
+        let cause = StopCause::Idle;
+        assert_eq!(last.state, InstanceState::Stopped { cause });
+        assert_eq!(last.cause, StartCause::Request);
+        assert_eq!(last.revision, Some(Revision::V2025_11_25));
+    }
+    assert_eq!(house.bridge.status().failures, 0);
+}
+
+/// G10: who is in the middle of a call is not idle.
+#[tokio::test]
+async fn a_long_call_is_not_interrupted() {
+    let house = House::new(restless());
+    let client = house.connect(Revision::V2025_06_18).await;
+    let slow = calling(&client, "slow");
+    house
+        .until("it works", |house| house.state() == "busy busy")
+        .await;
+    tokio::time::sleep(SHORT * 4).await;
+    assert_eq!(house.state(), "busy busy");
+    house.put("go");
+    slow.await.unwrap().unwrap();
+    assert_eq!(house.started().len(), 1);
+}
+
+/// G12: a persistent server is there before anybody asks, is never stopped, and comes back by itself when
+/// it dies.
+#[tokio::test]
+async fn a_persistent_server_is_always_there() {
+    let run = RunSettings {
+        strategy: Strategy::Persistent,
+        ..restless()
+    };
+    let house = House::new(run);
+    house
+        .until("it is there", |house| house.state() == "ready ready")
+        .await;
+    assert_eq!(
+        house.bridge.status().instances[0].cause,
+        StartCause::MinReady
+    );
+    let client = house.connect(Revision::V2025_11_25).await;
+    let first = call(&client, "who").await.unwrap();
+    tokio::time::sleep(SHORT * 4).await;
+    assert_eq!(call(&client, "who").await.unwrap(), first);
+    kill(first);
+    house
+        .until("it is back", |house| {
+            house.started().len() == 2 && house.state() == "ready ready"
+        })
+        .await;
+    assert_ne!(call(&client, "who").await.unwrap(), first);
+}
+
+/// G12: so many are kept ready.
+#[tokio::test]
+async fn so_many_are_ready() {
+    let run = RunSettings {
+        min_ready: 2,
+        ..restless()
+    };
+    let house = House::new(run);
+    house
+        .until("two are there", |house| {
+            house.state() == "ready ready ready"
+        })
+        .await;
+    tokio::time::sleep(SHORT * 4).await;
+    assert_eq!(house.started().len(), 2);
+}
+
+/// G11: a server that does not answer when asked whether it is well is ended, and the next call starts
+/// another one.
+#[tokio::test]
+async fn an_unwell_server_is_replaced() {
+    let run = RunSettings {
+        health: Health {
+            probe: Probe::Auto,
+            interval: SHORT,
+            failures: 2,
+        },
+        ..RunSettings::default()
+    };
+    let house = House::new(run);
+    let client = house.connect(Revision::V2025_11_25).await;
+    let first = call(&client, "who").await.unwrap();
+    house.put("deaf");
+    house
+        .until("it is ended", |house| house.alive().is_empty())
+        .await;
+    house.remove("deaf");
+    let second = call(&client, "who").await.unwrap();
+    assert_ne!(first, second);
+    let status = house.bridge.status();
+    let cause = StopCause::Unhealthy;
+    assert_eq!(status.over[0].state, InstanceState::Stopped { cause });
+    assert!(status.last_error.unwrap().contains("well"));
+}
+
+/// G13: a legacy server that dies of the question about its era is started again for the handshake, and
+/// never asked that question again.
+#[tokio::test]
+async fn a_server_that_dies_of_the_probe_is_remembered() {
+    let house = House::with(restless(), EraMode::Auto, &["brittle"]);
+    let client = house.connect(Revision::V2025_11_25).await;
+    call(&client, "who").await.unwrap();
+    assert_eq!(house.started().len(), 2);
+    house
+        .until("it sleeps", |house| house.state() == "asleep")
+        .await;
+    call(&client, "who").await.unwrap();
+    assert_eq!(house.started().len(), 3);
+}
+
+/// G10: when the bridge is closed nothing runs any more, and nothing is started.
+#[tokio::test]
+async fn nothing_is_left_when_it_is_closed() {
+    let house = House::new(RunSettings::default());
+    let client = house.connect(Revision::V2025_11_25).await;
+    call(&client, "who").await.unwrap();
+    std::sync::Arc::clone(&house.bridge).close().await;
+    assert_eq!(house.alive().len(), 0);
+    let error = told(&call(&client, "who").await.unwrap_err());
+    assert!(error.contains("not served any more"), "{error}");
+    assert_eq!(house.started().len(), 1);
+}
