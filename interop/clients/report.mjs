@@ -34,10 +34,10 @@ export function equal(actual, expected, what) {
 }
 
 /** Runs one feature, and tells how it went; the note is what the feature returns. */
-export async function feature(name, run) {
+export async function feature(name, run, patience = PATIENCE) {
     let timer;
     const limit = new Promise((_, reject) => {
-        timer = setTimeout(() => reject(new Error(`nothing happened for ${PATIENCE} ms`)), PATIENCE);
+        timer = setTimeout(() => reject(new Error(`nothing happened for ${patience} ms`)), patience);
     });
     try {
         tell(name, 'works', await Promise.race([run(), limit]));

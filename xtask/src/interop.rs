@@ -7,6 +7,7 @@
 //! is said not to offer and offers.
 
 mod bridged;
+pub(crate) mod crowd;
 mod feature;
 mod ground;
 mod judge;

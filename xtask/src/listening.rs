@@ -3,15 +3,19 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
+use crate::process::run;
 
 /// How long a server may take until it says where it listens.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a process that is about to end is looked at.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// A server that listens, stopped on drop.
 pub(crate) struct Listening {
@@ -60,6 +64,20 @@ impl Listening {
                 source,
             }),
         }
+    }
+
+    /// Ask the process to end, as a service manager does, and wait for it.
+    pub(crate) fn terminate(&mut self, limit: Duration) -> Result<ExitStatus, Failure> {
+        let pid = self.child.id().to_string();
+        run(Command::new("kill").args(["-TERM", &pid]))?;
+        let start = Instant::now();
+        while start.elapsed() < limit {
+            if let Some(status) = self.child.try_wait().map_err(Failure::file(&self.log))? {
+                return Ok(status);
+            }
+            thread::sleep(GLANCE);
+        }
+        Err(self.trouble("it does not end when it is told to"))
     }
 
     fn trouble(&self, what: &str) -> Failure {

@@ -70,6 +70,8 @@ enum Command {
     Conformance(conformance::Options),
     /// Run our client and server against peers on other SDKs.
     Interop(interop::Options),
+    /// Serve many servers of npm and PyPI as one, and visit them with a client of each era.
+    Crowd,
     /// Check licences, advisories and sources of the dependencies.
     Deny,
 }
@@ -98,6 +100,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(options) => bench::run(&checkout, &options),
         Command::Conformance(options) => conformance::run(&checkout, &options),
         Command::Interop(options) => interop::run(&checkout, &options),
+        Command::Crowd => interop::crowd::run(&checkout),
         Command::Deny => deny::run(&checkout),
     }
 }

@@ -69,6 +69,11 @@ const STEPS: &[Step] = &[
         run: |checkout| interop::run(checkout, &interop::Options::everything()).map(done),
     },
     Step {
+        name: "crowd",
+        repeat: "cargo xtask crowd",
+        run: |checkout| interop::crowd::run(checkout).map(done),
+    },
+    Step {
         name: "documentation",
         repeat: "RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps",
         run: documentation,

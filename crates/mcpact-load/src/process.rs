@@ -81,6 +81,11 @@ impl Subject {
         self.child.id().ok_or_else(|| self.silent())
     }
 
+    /// Whether it is gone.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// The processor time that it has used so far.
     ///
     /// # Errors

@@ -86,11 +86,11 @@ impl Relay {
         let silent = || Trouble::Silent(recipe.name.clone());
         let (program, arguments) = words.split_first().ok_or_else(silent)?;
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let subject = Subject::start_quietly(Path::new(program), &arguments)?;
+        let mut subject = Subject::start_quietly(Path::new(program), &arguments)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string();
         let start = Instant::now();
         while TcpStream::connect(&address).await.is_err() {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > PATIENCE || subject.has_ended() {
                 return Err(silent());
             }
             tokio::time::sleep(PAUSE).await;

@@ -13,13 +13,13 @@ use crate::process::{build, remove};
 use crate::python;
 
 /// Everything of a run: packages, logs, the folders that pairs work in.
-const FOLDER: &str = "target/interop";
-const SERVERS: &str = "interop/servers";
-const CLIENTS: &str = "interop/clients";
-const OUR_PROGRAM: &[&str] = &["-p", "mcpact-cli", "--bin", "mcpact"];
+pub(super) const FOLDER: &str = "target/interop";
+pub(super) const SERVERS: &str = "interop/servers";
+pub(super) const CLIENTS: &str = "interop/clients";
+pub(super) const OUR_PROGRAM: &[&str] = &["-p", "mcpact-cli", "--bin", "mcpact"];
 const OUR_CLIENT: &[&str] = &["-p", "mcpact", "--example", "interop_client"];
 /// Makes a server of a package say where it listens.
-const SAY_ORIGIN: &str = "say_origin.mjs";
+pub(super) const SAY_ORIGIN: &str = "say_origin.mjs";
 /// What stands in the folder of a pair.
 const GREETING: (&str, &str) = ("greeting.txt", "Good morning\n");
 
@@ -92,8 +92,7 @@ impl Ground {
     pub(super) fn work(&self, pair: &Pair<'_>) -> Result<PathBuf, Failure> {
         let folder = self.folder.join("work").join(pair.name().replace(' ', "_"));
         fs::create_dir_all(&folder).map_err(Failure::file(&folder))?;
-        let (name, text) = GREETING;
-        fs::write(folder.join(name), text).map_err(Failure::file(&folder))?;
+        greet(&folder)?;
         Ok(folder)
     }
 
@@ -153,6 +152,12 @@ impl Ground {
     }
 }
 
+/// Put something to read into a folder.
+pub(super) fn greet(folder: &Path) -> Result<(), Failure> {
+    let (name, text) = GREETING;
+    fs::write(folder.join(name), text).map_err(Failure::file(folder))
+}
+
 fn spelled(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -182,7 +187,7 @@ fn pins(peers: &[&Peer]) -> Result<Vec<Pin>, Failure> {
 }
 
 /// Node looks for packages beside the program, so the programs are put beside the packages.
-fn copy_modules(from: &Path, to: &Path) -> Result<(), Failure> {
+pub(super) fn copy_modules(from: &Path, to: &Path) -> Result<(), Failure> {
     fs::create_dir_all(to).map_err(Failure::file(to))?;
     for entry in fs::read_dir(from).map_err(Failure::file(from))? {
         let path = entry.map_err(Failure::file(from))?.path();

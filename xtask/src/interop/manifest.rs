@@ -268,7 +268,7 @@ impl Peer {
     }
 }
 
-fn file<T: DeserializeOwned>(checkout: &Checkout, path: &str) -> Result<T, Failure> {
+pub(super) fn file<T: DeserializeOwned>(checkout: &Checkout, path: &str) -> Result<T, Failure> {
     toml::from_str(&checkout.read(path)?).map_err(|source| Failure::Toml {
         path: checkout.path(path),
         source,

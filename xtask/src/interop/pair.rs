@@ -224,7 +224,7 @@ fn serving(front: Transport) -> impl Iterator<Item = String> {
 }
 
 /// Where the transport is found at a server that said this.
-fn address(said: &str, transport: Transport) -> String {
+pub(super) fn address(said: &str, transport: Transport) -> String {
     let origin = said.strip_suffix("/mcp").unwrap_or(said);
     match transport {
         Transport::Stdio => String::new(),
@@ -241,7 +241,7 @@ fn command(words: Vec<String>, folder: &str) -> Command {
 }
 
 /// Run to the end, but not longer than a pair may take.
-fn limited(
+pub(super) fn limited(
     mut command: Command,
     limit: Duration,
     output: &Path,

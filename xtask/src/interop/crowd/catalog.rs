@@ -1,0 +1,61 @@
+//! The config that the gateway of the crowd reads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::manifest::{Manifest, Server};
+use super::processes::MARK;
+use super::tools::Tools;
+
+/// How long a server may be idle: longer than a visitor is silent, and still short.
+const IDLE_SECONDS: u32 = 5;
+
+#[derive(Serialize)]
+struct Catalog<'a> {
+    servers: BTreeMap<&'a str, Entry<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Entry<'a> {
+    Url {
+        url: &'a str,
+    },
+    Command {
+        command: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+        idle_seconds: u32,
+    },
+}
+
+/// All servers; those that listen have these addresses.
+pub(super) fn write(
+    manifest: &Manifest,
+    tools: &Tools,
+    folder: &Path,
+    urls: &BTreeMap<String, String>,
+    mark: &str,
+) -> Result<String, toml::ser::Error> {
+    let entry = |server: &Server| -> Entry<'_> {
+        if let Some(url) = urls.get(&server.name) {
+            return Entry::Url { url };
+        }
+        let mut words = server.words(tools, folder).into_iter();
+        let mut env = server.env(folder);
+        env.insert(MARK.to_owned(), mark.to_owned());
+        Entry::Command {
+            command: words.next().unwrap_or_default(),
+            args: words.collect(),
+            env,
+            idle_seconds: IDLE_SECONDS,
+        }
+    };
+    let servers = manifest.servers().iter();
+    let servers = servers.map(|server| (server.name.as_str(), entry(server)));
+    toml::to_string(&Catalog {
+        servers: servers.collect(),
+    })
+}

@@ -1,0 +1,106 @@
+//! The servers of the crowd, as their file names them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::tools::Tools;
+use crate::checkout::Checkout;
+use crate::failure::Failure;
+use crate::interop::manifest::{Kind, Transport, file};
+
+const FILE: &str = "interop/crowd.toml";
+/// What the gateway puts between the name of a server and that of a tool.
+const SEPARATOR: &str = "__";
+
+/// The file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    pub(super) visitor: String,
+    server: Vec<Server>,
+}
+
+/// One server, and how it shows that it is there.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Server {
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) packages: Vec<String>,
+    pub(super) program: Option<String>,
+    pub(super) file: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default = "on_pipes")]
+    pub(super) reached: Transport,
+    call: Call,
+}
+
+const fn on_pipes() -> Transport {
+    Transport::Stdio
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Call {
+    tool: String,
+    #[serde(default)]
+    arguments: Value,
+    expect: String,
+}
+
+impl Manifest {
+    pub(super) fn read(checkout: &Checkout) -> Result<Self, Failure> {
+        file(checkout, FILE)
+    }
+
+    pub(super) fn servers(&self) -> &[Server] {
+        &self.server
+    }
+
+    /// What a visitor of the gateway calls, as JSON.
+    pub(super) fn calls(&self, folder: &Path, url: &str) -> String {
+        let origin = url.strip_suffix("/mcp").unwrap_or(url);
+        let calls = self.server.iter().map(|server| {
+            let call = &server.call;
+            let tool = format!("{}{SEPARATOR}{}", server.name, call.tool);
+            json!({ "tool": tool, "arguments": call.arguments, "expect": call.expect })
+        });
+        let calls = Value::from_iter(calls).to_string();
+        placed(&calls, folder).replace("{origin}", origin)
+    }
+}
+
+impl Server {
+    /// The words that start it.
+    pub(super) fn words(&self, tools: &Tools, folder: &Path) -> Vec<String> {
+        let mut words = tools.start(self);
+        words.extend(self.args.iter().map(|word| placed(word, folder)));
+        words
+    }
+
+    /// Its variables.
+    pub(super) fn env(&self, folder: &Path) -> BTreeMap<String, String> {
+        let env = self.env.iter();
+        env.map(|(name, value)| (name.clone(), placed(value, folder)))
+            .collect()
+    }
+
+    /// It, as a process of its own.
+    pub(super) fn command(&self, tools: &Tools, folder: &Path) -> Command {
+        let mut words = self.words(tools, folder).into_iter();
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).envs(self.env(folder));
+        command
+    }
+}
+
+fn placed(text: &str, folder: &Path) -> String {
+    text.replace("{folder}", &folder.to_string_lossy())
+}

@@ -1,0 +1,78 @@
+//! Processes that carry a mark in their variables, wherever they hang in the tree.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The variable that a server of the crowd and everything that it starts carries.
+pub(super) const MARK: &str = "MCPACT_CROWD";
+/// How often they are counted.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// The processes of one run.
+pub(super) struct Marked {
+    pub(super) value: String,
+}
+
+impl Marked {
+    pub(super) fn new() -> Self {
+        let value = std::process::id().to_string();
+        Self { value }
+    }
+
+    /// The command lines of those that run.
+    pub(super) fn running(&self) -> Vec<String> {
+        let mark = format!("{MARK}={}", self.value);
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let carries = |path: &std::path::Path| {
+            let variables = fs::read(path.join("environ")).unwrap_or_default();
+            variables
+                .split(|byte| *byte == 0)
+                .any(|one| one == mark.as_bytes())
+        };
+        let paths = entries
+            .map(|entry| entry.path())
+            .filter(|path| carries(path));
+        paths
+            .filter_map(|path| fs::read(path.join("cmdline")).ok())
+            .map(|words| String::from_utf8_lossy(&words).replace('\0', " "))
+            .collect()
+    }
+
+    /// What is wrong if some are still there after this time.
+    pub(super) fn gone_within(&self, limit: Duration, trouble: &str) -> Option<String> {
+        let start = Instant::now();
+        loop {
+            let running = self.running();
+            if running.is_empty() {
+                return None;
+            }
+            if start.elapsed() >= limit {
+                return Some(format!("{trouble}: {}", running.join("; ")));
+            }
+            thread::sleep(GLANCE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn marked_processes_are_found_until_they_have_ended() {
+        let marked = Marked {
+            value: format!("test-{}", std::process::id()),
+        };
+        assert_eq!(marked.gone_within(Duration::ZERO, "left"), None);
+        let mut sleeper = Command::new("sleep");
+        let mut child = sleeper.arg("600").env(MARK, &marked.value).spawn().unwrap();
+        let left = marked.gone_within(Duration::ZERO, "left").unwrap();
+        assert!(left.contains("sleep 600"), "{left}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(marked.gone_within(Duration::ZERO, "left"), None);
+    }
+}
