@@ -5,7 +5,7 @@ mod catalog;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::catalog::{Check, Import};
 
@@ -15,7 +15,8 @@ pub(crate) use self::catalog::{Check, Import};
     name = "mcpact",
     version,
     about = "Any MCP client with any MCP server: negotiated, gated, explained",
-    after_help = "Environment: MCPACT_LOG is the filter when there is no `--log`, NO_COLOR switches colour off\n\n\
+    after_help = "Environment: MCPACT_LOG is the filter when there is no `--log`, MCPACT_LOG_FORMAT the format when there is \
+                  no `--log-format`, NO_COLOR switches colour off\n\n\
                   Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused, 7 problems found",
     subcommand_required = true,
     arg_required_else_help = true,
@@ -30,8 +31,19 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "FILTER", conflicts_with = "verbose")]
     pub(crate) log: Option<String>,
 
+    /// Write the log like this instead of as text for a terminal and as JSON for everything else
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// How the log is written: lines for people, or an object on each line for machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
 }
 
 /// One verb.

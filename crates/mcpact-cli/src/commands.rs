@@ -23,7 +23,8 @@ use crate::report::log;
 /// The command could not do its work; a negotiation that was refused is no error.
 pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     let told = std::env::var(log::VARIABLE).ok();
-    log::begin(cli.log.as_deref(), told.as_deref(), cli.verbose)?;
+    let format = log::format(cli.log_format, std::env::var(log::FORMAT).ok().as_deref())?;
+    log::begin(cli.log.as_deref(), told.as_deref(), cli.verbose, format)?;
     match &cli.command {
         Command::Serve(args) => serve::run(args),
         Command::Explain(args) => explain::run(args),

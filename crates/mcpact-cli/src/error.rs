@@ -54,6 +54,9 @@ pub(crate) enum CliError {
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
+    /// `MCPACT_LOG_FORMAT` is no format.
+    #[error("`{given}` is no format for the log")]
+    LogFormat { given: String },
     /// What a bridge shall lead to is neither an address nor a program.
     #[error("`{given}` is neither an `http://` or `https://` address nor a program")]
     Target { given: String },
@@ -145,6 +148,7 @@ impl CliError {
             | Self::UnknownRevision { .. }
             | Self::UnknownProfile { .. }
             | Self::LogFilter { .. }
+            | Self::LogFormat { .. }
             | Self::Target { .. }
             | Self::Behind { .. }
             | Self::Header { .. }
@@ -187,6 +191,7 @@ impl CliError {
                 "a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), or `TARGET=LEVEL` pairs \
                  with commas between them",
             )],
+            Self::LogFormat { given } => choice(given, &["text", "json"]),
             Self::UnknownProfile { given } => choice(given, &Profile::ALL.map(Profile::as_str)),
             Self::Target { .. } => vec![String::from(
                 "such as `mcpact bridge https://tickets.example/mcp` or `mcpact bridge -- npx -y some-server`",

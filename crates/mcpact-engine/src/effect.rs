@@ -37,6 +37,8 @@ pub enum Effect<'a> {
         id: Option<Id>,
         /// The status of the HTTP answer.
         http_status: u16,
+        /// What it refuses, for whoever counts refusals.
+        refused: Option<Refused>,
     },
     /// Serve this request and answer it later.
     Serve(Call<'a>),
@@ -72,6 +74,24 @@ pub enum Effect<'a> {
     TryHttpSse,
     /// Close the connection.
     HangUp,
+}
+
+/// A request that was refused, in words of which there are few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its method, where the refusal is about one that a revision defines.
+    pub method: Option<Method>,
+    /// [`Refusal::reason`].
+    pub reason: &'static str,
+}
+
+impl From<&Refusal> for Refused {
+    fn from(refusal: &Refusal) -> Self {
+        Self {
+            method: refusal.method(),
+            reason: refusal.reason(),
+        }
+    }
 }
 
 /// A request that may be served.
@@ -135,6 +155,19 @@ pub enum DropCause {
     OutOfPlace,
     /// An answer of ours to a request that the peer has cancelled.
     Cancelled,
+}
+
+impl DropCause {
+    /// A stable word for logs, metrics and programs.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Undeclared => "undeclared",
+            Self::UnknownAnswer => "unknown_answer",
+            Self::OutOfPlace => "out_of_place",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// Gathers the effects of one input.

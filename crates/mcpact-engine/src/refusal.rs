@@ -308,6 +308,35 @@ pub enum ApiMisuse {
     CancelInitialize,
 }
 
+impl ApiMisuse {
+    /// A stable word for logs, metrics and programs.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::NotNegotiated { .. } => "not_negotiated",
+            Self::ParamNotNegotiated { .. } => "param_not_negotiated",
+            Self::NotReady { .. } => "not_ready",
+            Self::IdReused(_) => "id_reused",
+            Self::TooMany { .. } => "too_many_requests",
+            Self::Unwanted { .. } => "unwanted",
+            Self::Params => "invalid_params",
+            Self::CancelInitialize => "cancel_initialize",
+        }
+    }
+
+    /// The method that was not sent, if a revision defines it.
+    #[must_use]
+    pub fn method(&self) -> Option<Method> {
+        match self {
+            Self::NotNegotiated { ruling, .. } => ruling.method,
+            Self::ParamNotNegotiated { method, .. } => Some(*method),
+            Self::NotReady { method, .. } | Self::Unwanted { method } => Method::parse(method),
+            Self::CancelInitialize => Some(Method::Initialize),
+            Self::IdReused(_) | Self::TooMany { .. } | Self::Params => None,
+        }
+    }
+}
+
 /// Why a capability is not there: nobody can have declared what the revision does not have.
 fn missing(capability: Capability, revision: Revision) -> String {
     if capability.presence(revision).counts() {

@@ -6,6 +6,7 @@ mod audience;
 mod caller;
 mod crossing;
 mod ear;
+mod journey;
 mod lane;
 mod levels;
 mod listens;
@@ -49,6 +50,7 @@ use self::port::{Port, Shared};
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use self::welcome::Guests;
 use crate::catalog::{Health, Probe, Restarts, RunSettings, Strategy};
+use crate::figures::ServerFigures;
 use crate::supervisor::{ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
 use crate::upstream::HeaderBook;
@@ -56,6 +58,8 @@ use crate::upstream::HeaderBook;
 /// What can be set about a bridge.
 #[derive(Clone, Debug)]
 pub struct BridgeSettings {
+    /// What the log calls the server, if that is not how it is reached.
+    pub name: Option<String>,
     /// How its fronts are set.
     pub front: Settings,
     /// Which eras are tried with the server.
@@ -68,17 +72,21 @@ pub struct BridgeSettings {
     pub parks: ParkLimits,
     /// How its connections to the server are kept.
     pub run: RunSettings,
+    /// Where it counts.
+    pub figures: Arc<ServerFigures>,
 }
 
 impl Default for BridgeSettings {
     fn default() -> Self {
         Self {
+            name: None,
             front: Settings::default(),
             mode: EraMode::Auto,
             verdicts: Verdicts::new(),
             rounds: RoundLimits::default(),
             parks: ParkLimits::default(),
             run: run_settings(),
+            figures: Arc::default(),
         }
     }
 }
@@ -152,8 +160,17 @@ impl Bridge {
         let clock = Clock {
             zero: Instant::now(),
         };
-        let supervisor = Supervisor::new(target.to_string(), settings.run.clone());
+        let name = settings.name.clone();
+        let name: Arc<str> = name.unwrap_or_else(|| target.to_string()).into();
+        let figures = Arc::clone(&settings.figures);
+        let supervisor = Supervisor::new(
+            Arc::clone(&name),
+            settings.run.clone(),
+            Arc::clone(&figures),
+        );
         let shared = Arc::new(Shared {
+            name,
+            figures,
             supervisor,
             run: settings.run.clone(),
             target,
@@ -212,6 +229,22 @@ impl Bridge {
     #[must_use]
     pub fn status(&self) -> ServerStatus {
         self.shared.supervisor.status()
+    }
+
+    /// Where it counts.
+    pub(crate) fn figures(&self) -> &ServerFigures {
+        &self.shared.figures
+    }
+
+    /// How many instances must always be ready.
+    pub(crate) fn least(&self) -> usize {
+        least(&self.shared.run)
+    }
+
+    /// How many calls of modern clients wait for their input.
+    #[must_use]
+    pub fn parked(&self) -> usize {
+        self.lot.parked()
     }
 
     /// Forgets what failed: a server that is suspended is tried again at the next call.

@@ -147,7 +147,7 @@ impl Trouble {
     }
 
     /// What it is, in a word that stays the same.
-    fn reason(&self) -> &'static str {
+    pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Door(_) | Self::NotThere { .. } => "upstream_unreachable",
             Self::Exited { .. } => "upstream_exited",
@@ -213,7 +213,7 @@ impl Trouble {
 }
 
 /// The whole chain of causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -5,11 +5,14 @@
 //! that it takes to get there.
 
 mod build;
+mod metrics;
 mod paths;
+mod readiness;
 mod reception;
 mod report;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpact::client::Verdicts;
@@ -21,7 +24,8 @@ use mcpact_transport::stdio::child::Guard;
 pub use self::build::GatewayError;
 pub use self::report::ServerReport;
 use crate::catalog::{Catalog, Change, Changes, NameStyle, ServerName};
-use crate::hub::{Hub, HubSettings, Member};
+use crate::figures::Figures;
+use crate::hub::{Hub, Member};
 use crate::target::Local;
 
 /// What a gateway needs beside its catalog.
@@ -44,6 +48,9 @@ pub struct Gateway {
     hub: Arc<Hub>,
     door: Door,
     state: Mutex<State>,
+    figures: Arc<Figures>,
+    /// Whether it takes leave of its clients.
+    is_draining: AtomicBool,
 }
 
 /// What another catalog may change.
@@ -74,8 +81,10 @@ impl Gateway {
     /// # Errors
     /// The catalog names something that there is not, or the gateway's own settings cannot be used.
     pub fn new(catalog: Catalog, surroundings: Surroundings) -> Result<Arc<Self>, GatewayError> {
-        let settings = build::settings(&catalog.gateway)?;
-        let hub = Hub::new(Vec::new(), build::hub_settings(&catalog.gateway, &settings));
+        let figures = Arc::<Figures>::default();
+        let settings = build::settings(&catalog.gateway, &figures)?;
+        let hub_settings = build::hub_settings(&catalog.gateway, &settings, &figures);
+        let hub = Hub::new(Vec::new(), hub_settings);
         let hub = hub.map_err(GatewayError::Bridge)?;
         let gateway = Arc::new(Self {
             surroundings,
@@ -83,8 +92,10 @@ impl Gateway {
             door: Door::to(Arc::clone(&hub)),
             hub,
             state: Mutex::default(),
+            figures,
+            is_draining: AtomicBool::new(false),
         });
-        gateway.change(catalog)?;
+        gateway.apply(catalog)?;
         Ok(gateway)
     }
 
@@ -98,6 +109,19 @@ impl Gateway {
     /// # Errors
     /// The catalog names something that there is not.
     pub fn change(&self, catalog: Catalog) -> Result<Changes, GatewayError> {
+        let changed = self.apply(catalog);
+        self.figures.reloaded(match changed {
+            Ok(_) => "ok",
+            Err(_) => "refused",
+        });
+        let state = self.state();
+        let is_served = |name: &str| state.servers.contains_key(name);
+        self.figures.keep_only(is_served);
+        drop(state);
+        changed
+    }
+
+    fn apply(&self, catalog: Catalog) -> Result<Changes, GatewayError> {
         let mut state = self.state();
         let changes = state.catalog.changes_to(&catalog);
         let mut servers = BTreeMap::new();
@@ -149,7 +173,13 @@ impl Gateway {
                 (Arc::clone(before.member.bridge()), before.door.clone())
             }
             Some(_) | None => {
-                let bridge = build::bridge(name, config, &self.settings, &self.surroundings)?;
+                let bridge = build::bridge(
+                    name,
+                    config,
+                    &self.settings,
+                    &self.surroundings,
+                    &self.figures,
+                )?;
                 (Arc::clone(&bridge), Door::to(bridge))
             }
         };
@@ -223,7 +253,7 @@ impl Gateway {
         if members.is_empty() || state.selections.len() >= SELECTIONS {
             return None;
         }
-        let settings: HubSettings = build::hub_settings(&state.catalog.gateway, &self.settings);
+        let settings = build::hub_settings(&state.catalog.gateway, &self.settings, &self.figures);
         let hub = Hub::new(members, settings).ok()?;
         let door = Door::to(Arc::clone(&hub));
         let selection = Selection {

@@ -34,6 +34,7 @@ pub use self::member::Member;
 use self::welcome::TermsBook;
 use crate::aggregate::names::NameStyle;
 use crate::aggregate::uris::Seen;
+use crate::figures::Figures;
 
 /// What can be set about a hub.
 #[derive(Clone, Debug)]
@@ -50,6 +51,8 @@ pub struct HubSettings {
     pub list_wait: Duration,
     /// How old the list of a server may be that does not tell of changes.
     pub list_age: Duration,
+    /// Where it counts.
+    pub figures: Arc<Figures>,
 }
 
 impl Default for HubSettings {
@@ -62,6 +65,7 @@ impl Default for HubSettings {
             introduction_wait: Duration::from_secs(5),
             list_wait: Duration::from_secs(20),
             list_age: Duration::from_secs(60),
+            figures: Arc::default(),
         }
     }
 }

@@ -11,6 +11,7 @@ mod aggregate;
 mod bridge;
 pub mod catalog;
 mod error;
+mod figures;
 mod gateway;
 mod hub;
 mod nearest;
@@ -20,6 +21,7 @@ mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
 pub use error::UpstreamError;
+pub use figures::{Figures, ServerFigures};
 pub use gateway::{Gateway, GatewayError, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
 pub use nearest::nearest;

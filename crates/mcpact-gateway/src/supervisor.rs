@@ -3,7 +3,8 @@
 //! An *instance* is one connection to a server, with its process if it has one. What is to be done with
 //! them is decided in files that know neither clock nor socket: [`instance`] is the life of one,
 //! [`restart_policy`] what follows failures, [`placement`] who may use which, [`idle`] and [`health`] what
-//! their names say, and `fleet` puts it together. `run` does it, and `handles` is what others hold.
+//! their names say, and `fleet` puts it together. `run` does it, `tell` writes it down, and `handles` is
+//! what others hold.
 
 mod fleet;
 mod handles;
@@ -14,6 +15,7 @@ mod placement;
 mod restart_policy;
 mod run;
 mod status;
+mod tell;
 
 pub(crate) use self::handles::{InUse, Life, Running};
 pub(crate) use self::health::Question;

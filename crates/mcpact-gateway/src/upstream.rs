@@ -19,6 +19,7 @@ use mcpact_engine::pact::Pact;
 use mcpact_spec::{Method, Revision};
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
+use mcpact_wire::model::trace::TraceContext;
 
 pub(crate) use self::headers::HeaderBook;
 pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, related_task, text};
@@ -63,6 +64,8 @@ pub(crate) struct Ordered<'a> {
     pub(crate) name: &'a str,
     /// Its raw parameters, stamped if the server is modern.
     pub(crate) params: &'a str,
+    /// The place in a trace that its `_meta` names.
+    pub(crate) trace: Option<&'a TraceContext>,
 }
 
 impl Upstream {

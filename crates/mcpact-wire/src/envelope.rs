@@ -101,6 +101,8 @@ pub struct Meta<'a> {
     pub server_info: Option<&'a str>,
     /// `io.modelcontextprotocol/subscriptionId`
     pub subscription_id: Option<&'a str>,
+    /// `traceparent`
+    pub trace_parent: Option<&'a str>,
 }
 
 /// Why JSON is not a JSON-RPC message of this protocol.
@@ -309,6 +311,7 @@ impl Layout {
             progress_token: self.meta.progress_token.of(text),
             server_info: self.meta.server_info.of(text),
             subscription_id: self.meta.subscription_id.of(text),
+            trace_parent: self.meta.trace_parent.of(text),
         }
     }
 }

@@ -35,6 +35,7 @@ pub(crate) struct MetaSpans {
     pub(crate) progress_token: Span,
     pub(crate) server_info: Span,
     pub(crate) subscription_id: Span,
+    pub(crate) trace_parent: Span,
 }
 
 /// The result of one scan: plain offsets, so that a message can be kept beside its bytes and
@@ -154,6 +155,7 @@ impl MetaSpans {
                 meta::PROGRESS_TOKEN => (&mut self.progress_token, meta::PROGRESS_TOKEN),
                 meta::SERVER_INFO => (&mut self.server_info, meta::SERVER_INFO),
                 meta::SUBSCRIPTION_ID => (&mut self.subscription_id, meta::SUBSCRIPTION_ID),
+                meta::TRACE_PARENT => (&mut self.trace_parent, meta::TRACE_PARENT),
                 _ => return cursor.skip_value(3),
             };
             note(cursor, slot, name, pass(3))

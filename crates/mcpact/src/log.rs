@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`NEGOTIATION`] | a span and an event for each negotiation, with the fields of [`field`] |
 //! | [`CHILD`] | the life of a server process, with the names of [`event`], and what it writes to its log |
+//! | [`REQUEST`] | a span for each request that a gateway passes on, with server, method and trace |
 //! | [`MESSAGES`] | log messages of MCP servers, at the level that they have there |
 //!
 //! An agreement is told at `INFO`, a refusal at `WARN` with both sides' offers and an advice. What a
@@ -31,6 +32,8 @@ pub(crate) use witness::Witness;
 pub const NEGOTIATION: &str = "mcpact::negotiation";
 /// The target of the life and the log of server processes.
 pub const CHILD: &str = "mcpact::child";
+/// The target of requests on their way through a gateway.
+pub const REQUEST: &str = "mcpact::request";
 /// The target of log messages that MCP servers send.
 pub const MESSAGES: &str = "mcpact::messages";
 
@@ -94,6 +97,10 @@ pub mod event {
     pub const STOP_FAILURE: &str = "stop_failure";
     /// Sessions that nobody used were ended.
     pub const IDLE_REAP: &str = "idle_reap";
+    /// It did not answer as it should when asked whether it is well.
+    pub const PING_FAILURE: &str = "ping_failure";
+    /// A request could not be passed on to it, or its answer never came.
+    pub const ROUTE_ERROR: &str = "route_error";
 }
 
 /// The name of a carrier in the log.

@@ -26,6 +26,7 @@ pub mod site;
 mod task;
 mod tcp;
 mod uri_template;
+mod watch;
 
 pub use builder::{Listening, NoArgs, Server, Settings};
 pub use client_log::ClientLog;
@@ -39,3 +40,4 @@ pub use principal::Principals;
 pub use registry::CompletionRequest;
 pub use seal::SealKeys;
 pub use tcp::ListeningLines;
+pub use watch::Watch;

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use clap::ValueEnum as _;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::{Targets, filter_fn};
@@ -9,29 +10,53 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt};
 
 use super::style::Colour;
+use crate::args::LogFormat;
 use crate::error::CliError;
 
 /// Where the filter is looked for when the command line has none.
 pub(crate) const VARIABLE: &str = "MCPACT_LOG";
 
+/// Where the format is looked for when the command line has none.
+pub(crate) const FORMAT: &str = "MCPACT_LOG_FORMAT";
+
 /// What is logged when nothing asks for more: what went wrong.
 const USUAL: LevelFilter = LevelFilter::WARN;
+
+/// How the log is written: as the command line says, else as the environment does, else as fits its reader.
+///
+/// # Errors
+/// The environment names no format.
+pub(crate) fn format(given: Option<LogFormat>, told: Option<&str>) -> Result<LogFormat, CliError> {
+    if let Some(given) = given {
+        return Ok(given);
+    }
+    match told.filter(|told| !told.is_empty()) {
+        Some(told) => LogFormat::from_str(told, true).map_err(|_| CliError::LogFormat {
+            given: told.to_owned(),
+        }),
+        None if std::io::stderr().is_terminal() => Ok(LogFormat::Text),
+        None => Ok(LogFormat::Json),
+    }
+}
 
 /// Begins to log. `filter` comes from the command line, `told` from the environment.
 ///
 /// # Errors
 /// The filter cannot be understood.
-pub(crate) fn begin(filter: Option<&str>, told: Option<&str>, verbose: u8) -> Result<(), CliError> {
+pub(crate) fn begin(
+    filter: Option<&str>,
+    told: Option<&str>,
+    verbose: u8,
+    format: LogFormat,
+) -> Result<(), CliError> {
     let targets = targets(filter, told, verbose)?;
-    let stderr = std::io::stderr();
-    let layer = fmt::layer().with_writer(std::io::stderr);
-    let text = stderr.is_terminal().then(|| {
-        let colour = Colour::for_stream(&stderr);
-        layer.with_ansi(colour == Colour::On)
-    });
-    let layer: Box<dyn Layer<_> + Send + Sync> = match text {
-        Some(text) => only(text, targets),
-        None => {
+    let layer: Box<dyn Layer<_> + Send + Sync> = match format {
+        LogFormat::Text => {
+            let colour = Colour::for_stream(&std::io::stderr());
+            let text = fmt::layer().with_writer(std::io::stderr);
+            only(text.with_ansi(colour == Colour::On), targets)
+        }
+        LogFormat::Json => {
             let json = fmt::layer().json().flatten_event(true);
             only(
                 json.with_current_span(false)
@@ -83,6 +108,16 @@ mod tests {
 
     fn enables(targets: &Targets, target: &str, level: tracing::Level) -> bool {
         targets.would_enable(target, &level)
+    }
+
+    /// O2: the command line goes before the environment, and both before what fits the reader.
+    #[test]
+    fn the_nearest_format_holds() {
+        let (text, json) = (LogFormat::Text, LogFormat::Json);
+        assert_eq!(format(Some(text), Some("json")).unwrap(), text);
+        assert_eq!(format(None, Some("json")).unwrap(), json);
+        assert_eq!(format(None, Some("TEXT")).unwrap(), text);
+        assert!(format(None, Some("xml")).is_err());
     }
 
     /// The command line goes before the environment, and a filter names targets and levels.

@@ -1,7 +1,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use mcpact_spec::{Capability, Era, ErrorCode, Revision, Side, Site};
+use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision, Side, Site};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::ObjectWriter;
 
@@ -113,6 +113,39 @@ impl Refusal {
             Self::PeerIncompatible(Incompatible::Answered { .. }) => "protocol_version_mismatch",
             Self::PeerIncompatible(Incompatible::NoCommonVersion { .. }) => "no_common_version",
             Self::PeerMisbehaved(misbehaviour) => misbehaviour.reason(),
+        }
+    }
+
+    /// The method that it is about, if it is about one that a revision defines.
+    #[must_use]
+    pub fn method(&self) -> Option<Method> {
+        let Self::PeerMisbehaved(misbehaviour) = self else {
+            return None;
+        };
+        match misbehaviour {
+            Misbehaviour::Method { ruling, .. } => ruling.method,
+            Misbehaviour::Param { method, .. } => Some(*method),
+            Misbehaviour::NotInitialized { method }
+            | Misbehaviour::NotOpened { method }
+            | Misbehaviour::ClientRequirement { method, .. } => Method::parse(method),
+            Misbehaviour::AlreadyInitialized => Some(Method::Initialize),
+            Misbehaviour::TaskSupport { .. } => Some(Method::ToolsCall),
+            Misbehaviour::LogLevel(_) => Some(Method::LoggingSetLevel),
+            Misbehaviour::Json(_)
+            | Misbehaviour::Shape(_)
+            | Misbehaviour::Batch
+            | Misbehaviour::BatchTooLarge { .. }
+            | Misbehaviour::Version(_)
+            | Misbehaviour::Body(_)
+            | Misbehaviour::Document { .. }
+            | Misbehaviour::Meta { .. }
+            | Misbehaviour::Header { .. }
+            | Misbehaviour::TaskRequired
+            | Misbehaviour::DuplicateId(_)
+            | Misbehaviour::TooMany { .. }
+            | Misbehaviour::UnknownSession
+            | Misbehaviour::MissingSession
+            | Misbehaviour::SessionVersion { .. } => None,
         }
     }
 

@@ -99,6 +99,7 @@ impl Server {
             text: codec::result(request.id, &result),
             id: Some(request.id.to_id()),
             http_status: 200,
+            refused: None,
         });
         effects.push(Effect::Concluded(pact));
     }
@@ -159,6 +160,7 @@ impl Server {
             text: codec::result(request.id, &answer.encode()),
             id: Some(request.id.to_id()),
             http_status: 200,
+            refused: None,
         });
     }
 }

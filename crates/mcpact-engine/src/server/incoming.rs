@@ -124,6 +124,7 @@ impl Server {
             text,
             id: id.map(IdRef::to_id),
             http_status: error.http_status,
+            refused: Some(refusal.into()),
         });
     }
 
@@ -258,6 +259,7 @@ impl Server {
                 text: codec::result(request.id, "{}"),
                 id: Some(request.id.to_id()),
                 http_status: 200,
+                refused: None,
             });
             return;
         }

@@ -89,6 +89,7 @@ impl Server {
             text,
             id: Some(id.clone()),
             http_status,
+            refused: None,
         });
     }
 

@@ -208,6 +208,7 @@ impl Crossing {
             method: job.method,
             name: &job.name,
             params: &params,
+            trace: job.trace.as_deref(),
         };
         Ok(upstream.call(number, order, &self.lane.book).await)
     }

@@ -95,7 +95,7 @@ impl Ear {
         if let Some(message) = self.message(scope, method, params)
             && !self.outbox.offer(message)
         {
-            tracing::debug!(%method, "the client does not read fast enough");
+            self.session.miss(method);
         }
     }
 

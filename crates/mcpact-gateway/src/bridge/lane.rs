@@ -226,6 +226,7 @@ impl Lane {
             method: Some(method),
             name: method.as_str(),
             params,
+            trace: None,
         };
         let number = self.upstream.next_id();
         let mut call = self.upstream.call(number, order, &self.book).await;

@@ -150,6 +150,7 @@ impl Lane {
             method: Some(kind.method()),
             name: kind.method().as_str(),
             params: stamped.as_deref().unwrap_or(params),
+            trace: None,
         };
         let number = self.upstream.next_id();
         let mut call = self.upstream.call(number, order, &self.book).await;
@@ -201,6 +202,7 @@ impl Lane {
                 method: Some(Method::SubscriptionsListen),
                 name: Method::SubscriptionsListen.as_str(),
                 params: &params,
+                trace: None,
             };
             let number = here.upstream.next_id();
             let mut call = here.upstream.call(number, order, &here.book).await;

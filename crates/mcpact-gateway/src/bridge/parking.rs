@@ -63,6 +63,11 @@ impl ParkingLot {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many calls wait.
+    pub(super) fn parked(&self) -> usize {
+        self.parks().len()
+    }
+
     /// Frees what nobody came back for, as long as the lot exists.
     pub(super) fn watch(self: &Arc<Self>) {
         let lot = Arc::downgrade(self);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
+use mcpact::log::event;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Method;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
@@ -15,6 +16,7 @@ use super::lane::Lane;
 use super::tasks::{Mapping, ToolTasks};
 use crate::catalog::{RunSettings, Strategy};
 use crate::error::{Trouble, UpstreamError};
+use crate::figures::ServerFigures;
 use crate::supervisor::{Connection, InUse, Life, StartCause, Supervisor, Tenant};
 use crate::target::Target;
 use crate::upstream::{HeaderBook, Met, Wish, connect};
@@ -28,6 +30,9 @@ const TRIES: u32 = 12;
 /// What all ways to the server share.
 #[derive(Debug)]
 pub(super) struct Shared {
+    /// What the log calls the server.
+    pub(super) name: Arc<str>,
+    pub(super) figures: Arc<ServerFigures>,
     pub(super) target: Target,
     pub(super) mode: EraMode,
     pub(super) verdicts: Verdicts,
@@ -240,9 +245,14 @@ impl Port {
             target: self.shared.target.to_string(),
             kind,
         };
-        let server = error.target.as_str();
-        let (why, advice) = (error.kind.told(), error.kind.advice());
-        tracing::warn!(server, error = why, advice, "the server cannot be used");
+        tracing::warn!(
+            event = event::ROUTE_ERROR,
+            server = %self.shared.name,
+            state = self.shared.supervisor.status().state.as_str(),
+            error = error.kind.told(),
+            advice = error.kind.advice(),
+            "the server cannot be used"
+        );
         error
     }
 

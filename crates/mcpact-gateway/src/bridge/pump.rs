@@ -11,12 +11,14 @@ use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Revision};
-use mcpact_wire::raw::Object;
+use mcpact_wire::raw::{Object, ObjectWriter};
+use tracing::Instrument;
 
 use super::Bridge;
 use super::caller::Caller;
 use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
+use super::journey::Journey;
 use super::wishes::Wishing;
 use crate::upstream::text;
 
@@ -78,6 +80,21 @@ impl Bridge {
         caller: Arc<Caller>,
         ear: Ear,
     ) -> Result<String, WireError> {
+        let journey = Journey::begin(&self.shared, &job);
+        let served = self
+            .bring(job, caller, ear)
+            .instrument(journey.span())
+            .await;
+        journey.end(&served);
+        served
+    }
+
+    async fn bring(
+        self: &Arc<Self>,
+        job: Job,
+        caller: Arc<Caller>,
+        ear: Ear,
+    ) -> Result<String, WireError> {
         // Which connection: one that lives, or a new one.
         let lane = caller.lane().await.map_err(|error| error.on_wire())?;
         let crossing = Crossing {
@@ -93,7 +110,9 @@ impl Bridge {
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());
         let patience = self.shared.run.call_timeout;
-        match plan(crossing.waiter.job.method, down, up) {
+        let plan = plan(crossing.waiter.job.method, down, up);
+        self.shared.figures.crosses(down, up, plan);
+        match plan {
             Plan::Pass | Plan::Raise | Plan::Lower => {
                 in_time(patience, down, self.cross(crossing)).await
             }
@@ -183,7 +202,9 @@ async fn in_time(
         .await
         .unwrap_or_else(|_| {
             let why = format!("the server did not answer within {patience:?}");
-            Err(wire_error(ErrorCode::InternalError.code(), why, None, to))
+            let data = ObjectWriter::new().text("reason", "upstream_timeout");
+            let code = ErrorCode::InternalError.code();
+            Err(wire_error(code, why, Some(data.finish()), to))
         })
 }
 

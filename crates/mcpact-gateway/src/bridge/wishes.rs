@@ -185,6 +185,7 @@ async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filt
         method: Some(Method::SubscriptionsListen),
         name: Method::SubscriptionsListen.as_str(),
         params: &params,
+        trace: None,
     };
     let number = lane.upstream.next_id();
     let mut call = lane.upstream.call(number, order, &lane.book).await;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token};
+use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token, Watch};
 use mcpact_transport::error::DoorError;
 
 use super::Surroundings;
 use crate::bridge::{Bridge, BridgeSettings};
 use crate::catalog::{GatewayConfig, Launch, ServerConfig, ServerName};
+use crate::figures::Figures;
 use crate::hub::HubSettings;
 use crate::target::Target;
 
@@ -45,7 +46,10 @@ pub enum GatewayError {
 }
 
 /// How the fronts are set.
-pub(super) fn settings(config: &GatewayConfig) -> Result<Settings, GatewayError> {
+pub(super) fn settings(
+    config: &GatewayConfig,
+    figures: &Arc<Figures>,
+) -> Result<Settings, GatewayError> {
     let mut guard = HostGuard::default();
     for name in &config.allow_hosts {
         guard = guard.allow_host(name);
@@ -68,12 +72,18 @@ pub(super) fn settings(config: &GatewayConfig) -> Result<Settings, GatewayError>
         token: token.map_err(|fault| GatewayError::Token(fault.to_string()))?,
         allow_remote: config.allow_remote,
         tls: tls.transpose().map_err(GatewayError::Tls)?,
+        watch: Some(Arc::clone(figures) as Arc<dyn Watch>),
         ..Settings::default()
     })
 }
 
-pub(super) fn hub_settings(config: &GatewayConfig, front: &Settings) -> HubSettings {
+pub(super) fn hub_settings(
+    config: &GatewayConfig,
+    front: &Settings,
+    figures: &Arc<Figures>,
+) -> HubSettings {
     HubSettings {
+        figures: Arc::clone(figures),
         front: front.clone(),
         separator: config.separator.clone(),
         ..HubSettings::default()
@@ -86,6 +96,7 @@ pub(super) fn bridge(
     config: &ServerConfig,
     front: &Settings,
     surroundings: &Surroundings,
+    figures: &Figures,
 ) -> Result<Arc<Bridge>, GatewayError> {
     let server = || name.to_string();
     let target = config.launch.target(name);
@@ -114,6 +125,8 @@ pub(super) fn bridge(
         }
     };
     let settings = BridgeSettings {
+        name: Some(name.to_string()),
+        figures: figures.server(name.as_str()),
         front: front.clone(),
         mode: config.era,
         verdicts: surroundings.verdicts.clone(),

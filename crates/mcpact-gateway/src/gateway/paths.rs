@@ -11,8 +11,10 @@ pub(super) enum Wanted<'a> {
     Tagged(Vec<String>),
     /// Whether the gateway lives.
     Alive,
-    /// Whether every server could be used.
+    /// Whether the gateway can do its work.
     Ready,
+    /// What happened, in numbers.
+    Metrics,
     /// Nothing that is here.
     Nothing,
 }
@@ -28,6 +30,7 @@ pub(super) fn wanted(path: &str) -> Wanted<'_> {
     match path {
         "/healthz" => return Wanted::Alive,
         "/readyz" => return Wanted::Ready,
+        "/metrics" => return Wanted::Metrics,
         _ => {}
     }
     let inner = |start: &str| path.strip_prefix(start)?.strip_suffix("/mcp");
@@ -66,6 +69,7 @@ mod tests {
             ("/servers/files", Wanted::Nothing),
             ("/healthz", Wanted::Alive),
             ("/readyz", Wanted::Ready),
+            ("/metrics", Wanted::Metrics),
             ("/", Wanted::Nothing),
         ];
         for (path, expected) in cells {

@@ -1,8 +1,10 @@
 //! Everybody who comes by HTTP.
 
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
-use http::HeaderName;
+use http::header::ALLOW;
+use http::{HeaderName, Method as Verb};
 use mcpact::server::Settings;
 use mcpact::server::site::{Directed, Reception};
 use mcpact_transport::http::server::{Answer, Arrival};
@@ -43,6 +45,7 @@ impl Reception for Gateway {
     }
 
     fn stop(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
         self.door.close();
         let state = self.state();
         for served in state.servers.values() {
@@ -101,14 +104,22 @@ impl Gateway {
                 }
                 None => Directed::Answer(no_tag(&state, &tags)),
             },
+            Wanted::Alive | Wanted::Ready | Wanted::Metrics if !is_reading(&arrival.verb) => {
+                Directed::Answer(Answer::empty(405).with(ALLOW, "GET, HEAD"))
+            }
             Wanted::Alive => Directed::Answer(Answer::text(200, "ok\n")),
-            Wanted::Ready => Directed::Answer(readiness(&state)),
+            Wanted::Ready => Directed::Answer(self.readiness(&state)),
+            Wanted::Metrics => Directed::Answer(self.metrics(&state)),
             Wanted::Nothing => Directed::Answer(Answer::text(
                 404,
                 "nothing here; all servers are at /mcp, one at /servers/NAME/mcp, those with a tag at /tags/TAG/mcp\n",
             )),
         }
     }
+}
+
+fn is_reading(verb: &Verb) -> bool {
+    matches!(*verb, Verb::GET | Verb::HEAD)
 }
 
 fn no_server(state: &State, name: &str) -> Answer {
@@ -136,21 +147,4 @@ fn no_tag(state: &State, tags: &[String]) -> Answer {
         known.join(", ")
     );
     Answer::text(404, text)
-}
-
-/// Ready as soon as no server is known to be missing.
-fn readiness(state: &State) -> Answer {
-    let missing: Vec<String> = state
-        .servers
-        .iter()
-        .filter_map(|(name, served)| Some(format!("{name}: {}", served.member.failure()?)))
-        .collect();
-    match missing.as_slice() {
-        [] => Answer::text(200, "ready\n"),
-        // What is there is served all the same.
-        some if some.len() < state.servers.len() => {
-            Answer::text(200, format!("ready, but for\n{}\n", some.join("\n")))
-        }
-        some => Answer::text(503, format!("no server can be used\n{}\n", some.join("\n"))),
-    }
 }

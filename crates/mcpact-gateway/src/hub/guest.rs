@@ -214,6 +214,7 @@ pub(super) fn again(job: &Job) -> Job {
         progress_token: None,
         log_level: job.log_level,
         reach: job.reach,
+        trace: job.trace.clone(),
         pact: Arc::clone(&job.pact),
     }
 }

@@ -254,6 +254,7 @@ impl Hub {
             .map(|member| {
                 let slot = member.slot(key(member, guest, kind));
                 let fresh = slot.fresh(self, member, kind);
+                member.bridge.figures().list_needed(fresh.is_some());
                 (slot, fresh)
             })
             .collect();

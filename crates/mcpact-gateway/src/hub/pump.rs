@@ -124,7 +124,8 @@ impl Hub {
     ) -> Result<String, WireError> {
         let client = job.pact.revision();
         // Which server, and what it calls the thing.
-        let routed = self.route(guest, method, text(&job.params), client).await?;
+        let routed = self.route(guest, method, text(&job.params), client).await;
+        let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
         let member = routed.member;
         if let Some(params) = routed.params {
             job.params = params.into();

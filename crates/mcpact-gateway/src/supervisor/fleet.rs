@@ -330,6 +330,17 @@ impl Fleet {
         self.seats.is_empty()
     }
 
+    /// How long ago an instance was started.
+    pub(crate) fn age(&self, id: InstanceId, now: Moment) -> Option<Duration> {
+        let berth = self.seats.get(&id)?;
+        Some(now.since(berth.seat.instance.started))
+    }
+
+    /// How many failures count at the moment.
+    pub(crate) fn failures(&self) -> usize {
+        self.policy.failures()
+    }
+
     /// What went wrong last.
     pub(crate) fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()

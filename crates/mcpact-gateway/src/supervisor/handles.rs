@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Weak};
 
-use mcpact::log::event;
 use mcpact_spec::Revision;
 
 use super::fleet::{Entry, Refusal};
 use super::instance::{InstanceId, StopCause};
 use super::run::{Connection, Supervisor, Turn};
 use crate::error::Trouble;
+use crate::figures::ServerFigures;
 
 /// The right to start one instance. Dropped without an outcome, the start was given up.
 #[derive(Debug)]
@@ -66,6 +66,7 @@ impl Start {
         self.is_settled = true;
         let Stay { supervisor, id } = &*self.life.0;
         supervisor.fleet().agreed(*id, revision, supervisor.now());
+        supervisor.tell_ready(*id, revision);
         supervisor.changed();
         Running {
             supervisor: Arc::clone(supervisor),
@@ -84,16 +85,20 @@ impl Drop for Start {
 }
 
 impl Life {
+    /// What the log calls the server.
+    pub(crate) fn server(&self) -> &Arc<str> {
+        &self.0.supervisor.server
+    }
+
+    /// Where the instance is counted.
+    pub(crate) fn figures(&self) -> &Arc<ServerFigures> {
+        &self.0.supervisor.figures
+    }
+
     /// A process runs.
     pub(crate) fn spawned(&self, pid: u32) {
         let Stay { supervisor, id } = &*self.0;
-        tracing::debug!(
-            event = event::START_SUCCESS,
-            instance = %id,
-            pid,
-            state = "handshaking",
-            "a process runs"
-        );
+        supervisor.tell_spawned(*id, pid);
         supervisor.fleet().spawned(*id, pid, supervisor.now());
     }
 }

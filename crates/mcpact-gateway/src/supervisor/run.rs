@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mcpact::log::event;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Era;
 use tokio::sync::Notify;
@@ -18,11 +17,12 @@ use tokio::time::Instant;
 use super::fleet::{Admission, Entry, Fleet, Line, Refusal, Round};
 use super::handles::{InUse, Running, Start};
 use super::health::{Answer, Diagnosis, Question, judge, question};
-use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
+use super::instance::{InstanceId, StartCause, StopCause};
 use super::placement::{Choice, Tenant};
 use super::status::ServerStatus;
 use crate::catalog::RunSettings;
 use crate::error::Trouble;
+use crate::figures::ServerFigures;
 
 /// How long the end of everything may take beyond what running calls are given.
 const GOODBYE: Duration = Duration::from_secs(5);
@@ -55,7 +55,8 @@ pub(crate) trait Starter: Debug + Send + Sync {
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     /// The server, as people know it.
-    server: String,
+    pub(super) server: Arc<str>,
+    pub(super) figures: Arc<ServerFigures>,
     zero: Instant,
     fleet: Mutex<Fleet>,
     connections: Mutex<BTreeMap<InstanceId, Weak<dyn Connection>>>,
@@ -90,9 +91,14 @@ impl Drop for Queued<'_> {
 }
 
 impl Supervisor {
-    pub(crate) fn new(server: String, settings: RunSettings) -> Arc<Self> {
+    pub(crate) fn new(
+        server: Arc<str>,
+        settings: RunSettings,
+        figures: Arc<ServerFigures>,
+    ) -> Arc<Self> {
         let supervisor = Arc::new(Self {
             server,
+            figures,
             zero: Instant::now(),
             fleet: Mutex::new(Fleet::new(settings)),
             connections: Mutex::default(),
@@ -196,14 +202,7 @@ impl Supervisor {
                 }
             })
             .await?;
-        tracing::info!(
-            event = event::START_ATTEMPT,
-            server = %self.server,
-            instance = id.0,
-            state = "starting",
-            cause = cause.as_str(),
-            "an instance is started"
-        );
+        self.tell_attempt(id, cause);
         Ok(Start::new(Arc::clone(self), id))
     }
 
@@ -263,9 +262,11 @@ impl Supervisor {
     }
 
     pub(super) fn close_one(&self, id: InstanceId) {
-        if let Some(connection) = self.connection(id) {
-            connection.close();
-        }
+        let Some(connection) = self.connection(id) else {
+            return;
+        };
+        self.tell_closing(id);
+        connection.close();
     }
 
     fn look_who_is_held(&self) {
@@ -286,24 +287,6 @@ impl Supervisor {
             self.tell_end(&instance);
         }
         self.changed();
-    }
-
-    fn tell_end(&self, instance: &Instance) {
-        let now = self.now();
-        let (event, cause) = match &instance.state {
-            InstanceState::Stopped { cause } => (event::STOP_SUCCESS, cause.as_str()),
-            InstanceState::Failed { why } => (event::STOP_FAILURE, why.as_str()),
-            _ => return,
-        };
-        tracing::info!(
-            event,
-            server = %self.server,
-            instance = instance.id.0,
-            state = instance.state.as_str(),
-            duration_ms = now.since(instance.started).as_millis(),
-            cause,
-            "an instance is over"
-        );
     }
 
     /// Ends everything, and waits until it has ended; calls that run are given their time.
@@ -352,13 +335,7 @@ impl Supervisor {
             next,
         } = round;
         for id in close {
-            tracing::info!(
-                event = event::IDLE_REAP,
-                server = %self.server,
-                instance = id.0,
-                state = "draining",
-                "an instance that nobody uses is stopped"
-            );
+            self.tell_idle(id);
             self.close_one(id);
         }
         for id in ask {
@@ -412,13 +389,7 @@ impl Supervisor {
     fn diagnose(&self, id: InstanceId, answer: Answer) {
         let (diagnosis, effect) = self.fleet().answered(id, answer, random(), self.now());
         if diagnosis != Diagnosis::Well {
-            tracing::warn!(
-                event = "ping_failure",
-                server = %self.server,
-                instance = id.0,
-                failed = diagnosis == Diagnosis::Failed,
-                "an instance does not answer as it should"
-            );
+            self.tell_unwell(id, diagnosis);
         }
         if effect.is_some() {
             self.close_one(id);
@@ -429,14 +400,7 @@ impl Supervisor {
     /// A start came to nothing.
     pub(super) fn failed(&self, id: InstanceId, trouble: &Trouble) {
         let why = trouble.told();
-        tracing::warn!(
-            event = event::START_FAILURE,
-            server = %self.server,
-            instance = id.0,
-            state = "failed",
-            error = %why,
-            "an instance did not start"
-        );
+        self.tell_no_start(id, trouble, &why);
         self.fleet().failed(id, why, random(), self.now());
         self.changed();
     }

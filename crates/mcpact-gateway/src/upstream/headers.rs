@@ -7,6 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact_engine::classify::param_headers::{Annotation, annotations, argument, header_for};
 use mcpact_spec::{Header, Method, Revision};
 use mcpact_wire::header_value;
+use mcpact_wire::model::trace::TraceContext;
 use mcpact_wire::raw::{Object, elements};
 
 use super::Ordered;
@@ -15,6 +16,8 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// How many tools are remembered.
 const LIMIT: usize = 4096;
@@ -57,9 +60,21 @@ impl HeaderBook {
     }
 }
 
+/// The headers with the place in a trace, which those look for there who do not read messages.
+pub(super) fn traced(mut facts: HeaderMap, trace: &TraceContext) -> HeaderMap {
+    insert(&mut facts, TRACE_PARENT, trace.parent());
+    if let Some(state) = trace.state() {
+        insert(&mut facts, TRACE_STATE, state);
+    }
+    facts
+}
+
 /// `2026-07-28 basic/transports/streamable-http#protocol-headers`
 pub(super) fn modern(order: Ordered<'_>, revision: Revision, book: &HeaderBook) -> HeaderMap {
     let mut facts = HeaderMap::with_capacity(8);
+    if let Some(trace) = order.trace {
+        facts = traced(facts, trace);
+    }
     facts.insert(VERSION, HeaderValue::from_static(revision.as_str()));
     match order.method {
         Some(method) => {

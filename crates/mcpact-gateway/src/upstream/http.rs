@@ -20,6 +20,8 @@ use tokio::task::AbortHandle;
 
 use super::mail::{Event, Loss, Reply, Sorted, Stray, sort, text};
 use super::{HeaderBook, Ordered, headers};
+use crate::error::chain;
+use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 
 const SESSION: &str = "mcp-session-id";
@@ -46,6 +48,7 @@ pub(super) struct HttpWire {
     is_gone: Arc<AtomicBool>,
     stream: Option<AbortHandle>,
     can_push: bool,
+    figures: Arc<ServerFigures>,
     /// Gone when it was ended.
     life: Mutex<Option<Life>>,
 }
@@ -59,6 +62,7 @@ impl HttpWire {
             is_gone: Arc::default(),
             stream: None,
             can_push: false,
+            figures: Arc::clone(life.figures()),
             life: Mutex::new(Some(life)),
         }
     }
@@ -75,7 +79,9 @@ impl HttpWire {
         let is_gone = Arc::new(AtomicBool::new(false));
         let (open, opened) = tokio::sync::oneshot::channel();
         let gone = Arc::clone(&is_gone);
-        let listening = listen(http.clone(), Arc::clone(&facts), strays, open, gone);
+        let figures = Arc::clone(life.figures());
+        let ear = Ear { strays, figures };
+        let listening = listen(http.clone(), Arc::clone(&facts), ear, open, gone);
         let stream = tokio::spawn(listening).abort_handle();
         // A server that takes its time to say that it has no such stream is not waited for.
         let opened = tokio::time::timeout(PAUSE, opened).await;
@@ -87,6 +93,7 @@ impl HttpWire {
             is_gone,
             stream: Some(stream),
             can_push,
+            figures: Arc::clone(life.figures()),
             life: Mutex::new(Some(life)),
         }
     }
@@ -114,7 +121,10 @@ impl HttpWire {
     ) -> HttpCall {
         let facts = match self.revision.era() {
             Era::Modern => Arc::new(headers::modern(order, self.revision, book)),
-            Era::Legacy => Arc::clone(&self.facts),
+            Era::Legacy => match order.trace {
+                Some(trace) => Arc::new(headers::traced((*self.facts).clone(), trace)),
+                None => Arc::clone(&self.facts),
+            },
         };
         let http = self.http.clone();
         let posted = Arc::clone(&facts);
@@ -125,6 +135,7 @@ impl HttpWire {
             facts,
             id: id.clone(),
             is_gone: Arc::clone(&self.is_gone),
+            figures: Arc::clone(&self.figures),
             state: State::Posting(posting),
         }
     }
@@ -178,6 +189,7 @@ pub(super) struct HttpCall {
     facts: Arc<HeaderMap>,
     id: Id,
     is_gone: Arc<AtomicBool>,
+    figures: Arc<ServerFigures>,
     state: State,
 }
 
@@ -278,7 +290,7 @@ impl HttpCall {
             AnswerBody::Json(bytes) => match sort(&bytes) {
                 // An error need not name the request that it answers.
                 Sorted::Reply(_, reply) => self.over(Event::Done(reply)),
-                Sorted::Note(_) | Sorted::Ask(_) | Sorted::Nothing => {
+                Sorted::Note(_) | Sorted::Ask(_) | Sorted::Nothing(_) => {
                     self.over(Event::Lost(Loss::Status(answer.status)))
                 }
             },
@@ -291,7 +303,14 @@ impl HttpCall {
     fn sorted(&mut self, bytes: &Bytes) -> Option<Event> {
         match sort(bytes) {
             Sorted::Reply(Some(id), reply) if id == self.id => self.over(Event::Done(reply)),
-            Sorted::Reply(..) | Sorted::Nothing => None,
+            Sorted::Reply(..) => {
+                self.figures.dropped("late_answer");
+                None
+            }
+            Sorted::Nothing(why) => {
+                self.figures.dropped(why);
+                None
+            }
             Sorted::Note(note) => Some(Event::Note(note)),
             Sorted::Ask(ask) => Some(Event::Ask(ask)),
         }
@@ -389,11 +408,17 @@ impl Reading {
     }
 }
 
+/// Who hears what belongs to no call.
+struct Ear {
+    strays: mpsc::Sender<Stray>,
+    figures: Arc<ServerFigures>,
+}
+
 /// The stream of a session, for what the server says without being asked.
 async fn listen(
     http: HttpClient,
     facts: Arc<HeaderMap>,
-    strays: mpsc::Sender<Stray>,
+    ear: Ear,
     open: tokio::sync::oneshot::Sender<bool>,
     is_gone: Arc<AtomicBool>,
 ) {
@@ -419,9 +444,16 @@ async fn listen(
                     let stray = match sort(&bytes) {
                         Sorted::Note(note) => Stray::Note(note),
                         Sorted::Ask(ask) => Stray::Ask(ask),
-                        Sorted::Reply(..) | Sorted::Nothing => continue,
+                        Sorted::Reply(..) => {
+                            ear.figures.dropped("late_answer");
+                            continue;
+                        }
+                        Sorted::Nothing(why) => {
+                            ear.figures.dropped(why);
+                            continue;
+                        }
                     };
-                    if strays.send(stray).await.is_err() {
+                    if ear.strays.send(stray).await.is_err() {
                         return;
                     }
                 }
@@ -462,16 +494,4 @@ fn forgot_session(answer: &Answer) -> bool {
         }
         (_, _) => false,
     }
-}
-
-/// An error with its causes, for a person.
-fn chain(error: &DoorError) -> String {
-    let mut text = error.to_string();
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }

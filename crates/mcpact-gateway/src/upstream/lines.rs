@@ -16,6 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Ordered;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort, text};
+use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 
 /// How many bytes may wait to be written before callers wait, too.
@@ -28,6 +29,7 @@ const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
 #[derive(Debug)]
 struct Shared {
     era: Era,
+    figures: Arc<ServerFigures>,
     calls: Mutex<Calls>,
     outgoing: Mutex<Outgoing>,
     written: Notify,
@@ -87,6 +89,7 @@ impl LinesWire {
     ) -> Self {
         let shared = Arc::new(Shared {
             era,
+            figures: Arc::clone(life.figures()),
             calls: Mutex::default(),
             outgoing: Mutex::default(),
             written: Notify::new(),
@@ -167,6 +170,13 @@ impl Shared {
     fn push(&self, text: String) {
         lock(&self.outgoing).push(text);
         self.waiting.notify_one();
+    }
+
+    /// Gives a call what belongs to it; one that does not read misses what it can do without.
+    fn hand(&self, mail: &Mail, event: Event) {
+        if mail.put(event) {
+            self.figures.dropped("slow_call");
+        }
     }
 
     /// Ends every call; whatever comes later ends at once.
@@ -298,12 +308,14 @@ async fn read(mut source: LineSource, shared: &Shared, strays: &mpsc::Sender<Str
             match line {
                 Line::Json(bytes) => receive(&Bytes::copy_from_slice(bytes), shared, strays),
                 Line::Noise(bytes) => {
+                    shared.figures.dropped("not_json");
                     tracing::debug!(
                         length = bytes.len(),
                         "the server wrote a line that is not JSON"
                     );
                 }
                 Line::TooLong { limit } => {
+                    shared.figures.dropped("too_long");
                     tracing::warn!(limit, "a line of the server was too long and is lost");
                 }
             }
@@ -333,13 +345,16 @@ fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
             let number = id.and_then(|id| id.raw().parse::<i64>().ok());
             let pending = number.and_then(|number| lock(&shared.calls).pending.remove(&number));
             match pending {
-                Some(pending) => pending.mail.put(Event::Done(reply)),
-                None => tracing::debug!("an answer that nobody waits for"),
+                Some(pending) => drop(pending.mail.put(Event::Done(reply))),
+                None => {
+                    shared.figures.dropped("late_answer");
+                    tracing::debug!("an answer that nobody waits for");
+                }
             }
             return;
         }
         Sorted::Note(note) => match owner_of_note(&note, shared) {
-            Some(mail) => return mail.put(Event::Note(note)),
+            Some(mail) => return shared.hand(&mail, Event::Note(note)),
             None => Stray::Note(note),
         },
         Sorted::Ask(ask) if ask.method == Some(Method::Ping) => {
@@ -347,13 +362,14 @@ fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
             return shared.push(codec::result(ask.id.as_ref(), "{}"));
         }
         Sorted::Ask(ask) => match owner_of_ask(&ask, shared) {
-            Some(mail) => return mail.put(Event::Ask(ask)),
+            Some(mail) => return shared.hand(&mail, Event::Ask(ask)),
             None => Stray::Ask(ask),
         },
-        Sorted::Nothing => return,
+        Sorted::Nothing(why) => return shared.figures.dropped(why),
     };
     // Whoever does not read fast enough misses hints, and questions without a caller.
     if strays.try_send(stray).is_err() {
+        shared.figures.dropped("no_reader");
         tracing::warn!("a message of the server that belongs to no call was dropped");
     }
 }

@@ -88,7 +88,8 @@ pub(super) enum Sorted {
     Note(Note),
     Ask(Ask),
     Reply(Option<Id>, Reply),
-    Nothing,
+    /// Nothing that could be passed on, and why.
+    Nothing(&'static str),
 }
 
 /// Reads one message.
@@ -100,7 +101,7 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
                     method,
                     params: part(bytes, note.params.raw),
                 }),
-                None => Sorted::Nothing,
+                None => Sorted::Nothing("unknown_method"),
             }
         }
         Ok(Envelope::Request(request)) => Sorted::Ask(Ask {
@@ -117,7 +118,7 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
         }
         Err(error) => {
             tracing::warn!(%error, "the server wrote something that is no message");
-            Sorted::Nothing
+            Sorted::Nothing("not_a_message")
         }
     }
 }
@@ -146,19 +147,22 @@ pub(super) struct Mail {
 }
 
 impl Mail {
-    pub(super) fn put(&self, event: Event) {
+    /// Puts an event in; whether that was at the cost of an older one.
+    pub(super) fn put(&self, event: Event) -> bool {
+        let mut lost_one = false;
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         if events.len() >= ROOM {
             let note = events
                 .iter()
                 .position(|event| matches!(event, Event::Note(_)));
             if let Some(at) = note {
-                events.remove(at);
+                lost_one = events.remove(at).is_some();
             }
         }
         events.push_back(event);
         drop(events);
         self.reader.wake();
+        lost_one
     }
 
     pub(super) async fn take(&self) -> Event {

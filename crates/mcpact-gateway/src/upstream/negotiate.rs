@@ -34,6 +34,7 @@ use super::http::HttpWire;
 use super::lines::LinesWire;
 use super::{HeaderBook, Ordered, Stray, Upstream, Wire, headers, sse_link};
 use crate::error::Trouble;
+use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 use crate::target::Target;
 
@@ -88,7 +89,7 @@ async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Troub
             by_http(&http, &target.to_string(), wish, life).await
         }
         Target::Local(make) => {
-            let mut talk = Talk::new(wish, CarrierKind::Stream, &target.to_string());
+            let mut talk = Talk::new(wish, CarrierKind::Stream, &target.to_string(), life);
             let mut link = (make.0)();
             match talk.on_lines(&mut link, std::future::pending()).await {
                 Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, life)),
@@ -99,7 +100,7 @@ async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Troub
 }
 
 async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
-    let mut talk = Talk::new(wish, CarrierKind::Child, &command.name);
+    let mut talk = Talk::new(wish, CarrierKind::Child, &command.name, life);
     loop {
         let Child { mut link, process } = command.spawn()?;
         life.spawned(process.id());
@@ -138,7 +139,7 @@ async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<
 }
 
 async fn by_http(http: &HttpClient, name: &str, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
-    let mut talk = Talk::new(wish, CarrierKind::Http, name);
+    let mut talk = Talk::new(wish, CarrierKind::Http, name, life);
     let mut session = None;
     let mut said = talk.connected();
     loop {
@@ -188,6 +189,7 @@ fn opening_facts(message: &str) -> HeaderMap {
                 method: Method::parse(&request.method),
                 name: &request.method,
                 params: request.params.raw.unwrap_or("{}"),
+                trace: None,
             };
             headers::modern(order, revision, &HeaderBook::default())
         }
@@ -221,6 +223,9 @@ struct Talk {
     /// The status of the last answer, on HTTP.
     status: Option<u16>,
     diary: Diary,
+    /// What the log calls the server.
+    server: Arc<str>,
+    figures: Arc<ServerFigures>,
 }
 
 struct Agreed {
@@ -274,7 +279,7 @@ impl Agreed {
 }
 
 impl Talk {
-    fn new(wish: &Wish, carrier: CarrierKind, name: &str) -> Self {
+    fn new(wish: &Wish, carrier: CarrierKind, name: &str, life: &Life) -> Self {
         let mut terms = ClientTerms::new(
             wish.info.clone(),
             wish.capabilities.clone(),
@@ -292,11 +297,13 @@ impl Talk {
             verdict: None,
             status: None,
             diary: Diary::new(carrier),
+            server: Arc::clone(life.server()),
+            figures: Arc::clone(life.figures()),
         }
     }
 
     fn connected(&mut self) -> Said {
-        self.diary.begin(&self.name);
+        self.diary.begin(&self.server);
         let _ = self.feed(Input::Open, None);
         self.feed(Input::Connected, None)
     }
@@ -338,6 +345,9 @@ impl Talk {
                 | Effect::Withheld(_)
                 | Effect::Abandon(_) => {}
             }
+        }
+        if let Some(negotiation) = &negotiated {
+            self.figures.negotiated(negotiation);
         }
         self.diary.follow(self.machine.trail(), negotiated);
         said

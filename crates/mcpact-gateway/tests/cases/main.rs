@@ -14,4 +14,5 @@ mod peer;
 mod plain;
 mod same_ids;
 mod stage;
+mod traces;
 mod web;

@@ -16,3 +16,7 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The token under which the sender of a request wants progress.
 pub const PROGRESS_TOKEN: &str = "progressToken";
+/// The place in a trace that a request was sent from, as W3C Trace Context writes it.
+pub const TRACE_PARENT: &str = "traceparent";
+/// What vendors add to that.
+pub const TRACE_STATE: &str = "tracestate";

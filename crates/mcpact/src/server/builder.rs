@@ -29,6 +29,7 @@ use super::seal::{SealKeys, Sealer};
 use super::task::TaskStore;
 use super::tcp::ListeningLines;
 use super::uri_template::UriTemplate;
+use super::watch::Watch;
 use crate::conformity::Validation;
 use crate::error::Error;
 use crate::model::{
@@ -80,6 +81,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Whether messages are held against the official schemas.
     pub validation: Validation,
+    /// Who counts what is negotiated, refused and dropped.
+    pub watch: Option<Arc<dyn Watch>>,
 }
 
 impl Default for Settings {
@@ -102,6 +105,7 @@ impl Default for Settings {
             principals: Principals::default(),
             limits: Limits::default(),
             validation: Validation::Off,
+            watch: None,
         }
     }
 }

@@ -16,10 +16,11 @@ use http::header::AsHeaderName;
 use http::{HeaderName, Method as Verb};
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
 use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
+use mcpact_engine::effect::Refused;
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::Revision;
+use mcpact_spec::{Method, Revision};
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
@@ -31,9 +32,7 @@ use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
 use super::event_log::{EventLog, STANDALONE};
 use super::session::Session;
-use crate::conformity::Validation;
 use crate::log::{self, Witness};
-use legacy::reach;
 use sockets::Sockets;
 use sse_transport::SseSessions;
 
@@ -140,6 +139,11 @@ impl<B: Backend> HttpEndpoint<B> {
         self.sockets.stop();
     }
 
+    /// How many clients have a session or a connection that stays.
+    pub(super) fn guests(&self) -> usize {
+        self.sessions().len() + self.sse.len() + self.sockets.len()
+    }
+
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<HttpSession>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,9 +172,13 @@ impl<B: Backend> HttpEndpoint<B> {
         })
     }
 
-    /// Whether messages are held against the official schemas.
-    fn validation(&self) -> Validation {
-        self.backend.settings().validation.clone()
+    /// Lets somebody count what no session has seen.
+    fn tell_refused(&self, refusal: &Refusal, method: Option<Method>) {
+        if let Some(watch) = &self.backend.settings().watch {
+            let refused = Refused::from(refusal);
+            let method = refused.method.or(method);
+            watch.refused(Refused { method, ..refused });
+        }
     }
 
     /// On whose behalf a request comes.
@@ -213,17 +221,11 @@ impl<B: Backend> HttpEndpoint<B> {
             Route::Modern => self.modern(&arrival, &body, frame, facts).await,
             Route::LegacyOpen => match session {
                 // In a session that lives it is a second one, which the machine refuses.
-                Some(session) => {
-                    self.legacy(&session, &body, frame, facts, reach(&arrival))
-                        .await
-                }
+                Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,
                 None => self.open(&arrival, &body, frame, facts).await,
             },
             Route::Legacy(_) | Route::Batch(_) => match session {
-                Some(session) => {
-                    self.legacy(&session, &body, frame, facts, reach(&arrival))
-                        .await
-                }
+                Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,
                 None => self.refuse(
                     &frame,
                     &Misbehaviour::MissingSession.into(),
@@ -259,9 +261,13 @@ impl<B: Backend> HttpEndpoint<B> {
             errors: self.backend.terms().policy.errors,
         };
         let error = refusal.on_wire(dialect);
+        self.tell_refused(refusal, method_of(frame));
         if let Frame::Single(Envelope::Request(request)) = frame {
             let terms = self.backend.terms();
             let negotiation = Negotiation::refused(request, refusal, &terms.party, &terms.policy);
+            if let Some(watch) = &self.backend.settings().watch {
+                watch.negotiated(&negotiation);
+            }
             self.witness.tell("http", &negotiation);
         }
         let text = codec::error(id_of(frame), &error.encode());
@@ -288,7 +294,9 @@ impl<B: Backend> HttpEndpoint<B> {
             revision,
             errors: self.backend.terms().policy.errors,
         };
-        let error = Refusal::from(Misbehaviour::from(error)).on_wire(dialect);
+        let refusal = Refusal::from(Misbehaviour::from(error));
+        self.tell_refused(&refusal, None);
+        let error = refusal.on_wire(dialect);
         let text = codec::error(id.as_ref().map(Id::as_ref), &error.encode());
         Answer::json(error.http_status, text)
     }
@@ -340,6 +348,13 @@ fn http_facts(arrival: &Arrival, session: SessionFact) -> HttpFacts<'_> {
 fn id_of<'a>(frame: &Frame<'a>) -> Option<IdRef<'a>> {
     match frame {
         Frame::Single(Envelope::Request(request)) => Some(request.id),
+        Frame::Single(_) | Frame::Batch(_) => None,
+    }
+}
+
+fn method_of(frame: &Frame<'_>) -> Option<Method> {
+    match frame {
+        Frame::Single(Envelope::Request(request)) => Method::parse(&request.method),
         Frame::Single(_) | Frame::Batch(_) => None,
     }
 }

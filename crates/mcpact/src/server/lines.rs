@@ -100,9 +100,9 @@ pub(super) async fn run<B: Backend>(
     let Link { mut source, sink } = link;
     let (outbox, parcels) = mpsc::channel(BACKLOG);
     let terms = Arc::clone(backend.terms());
-    let validation = backend.settings().validation.clone();
     let welcome = Welcome::on(&terms);
-    let session = Arc::new(Session::new(welcome, Arc::clone(&principal), validation));
+    let settings = backend.settings();
+    let session = Arc::new(Session::new(welcome, Arc::clone(&principal), settings));
     let mut connection = Connection {
         transport_id: log::transport_id(carrier),
         witness: Witness::default(),
@@ -204,9 +204,9 @@ impl<B: Backend> Connection<B> {
             .map(|(_, session)| Arc::clone(session));
         let session = known.unwrap_or_else(|| {
             let terms = Arc::clone(&welcome.terms);
-            let validation = self.backend.settings().validation.clone();
             let principal = Arc::clone(&self.principal);
-            let session = Arc::new(Session::new(welcome, principal, validation));
+            let settings = self.backend.settings();
+            let session = Arc::new(Session::new(welcome, principal, settings));
             self.sessions.truncate(TERMS - 1);
             self.sessions.push_front((terms, Arc::clone(&session)));
             session

@@ -14,15 +14,21 @@ use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Input, Scope, Server};
+use mcpact_spec::tables::meta::{TRACE_PARENT, TRACE_STATE};
 use mcpact_spec::{LogLevel, Method, Revision};
+use mcpact_transport::http::server::Arrival;
 use mcpact_wire::batch::Frame;
-use mcpact_wire::envelope::Outcome;
+use mcpact_wire::envelope::{Meta, Outcome};
 use mcpact_wire::id::Id;
+use mcpact_wire::model::trace::TraceContext;
+use mcpact_wire::raw::Object;
 use tokio::sync::oneshot;
 
 use super::backend::Welcome;
+use super::builder::Settings;
 use super::clock::now;
 use super::context::Outbox;
+use super::watch::Watch;
 use crate::conformity::Validation;
 
 /// What the machine wants done, owned.
@@ -63,6 +69,39 @@ pub struct Job {
     pub pact: Arc<Pact>,
     /// What can be said to the client before the answer.
     pub reach: Reach,
+    /// The place in a trace that its `_meta` names.
+    pub trace: Option<Box<TraceContext>>,
+}
+
+impl Job {
+    /// The place in a trace that only the headers name stands in `_meta` from here on, where everybody
+    /// looks for it.
+    pub(super) fn traced(mut self, arrival: &Arrival) -> Self {
+        let Some(parent) = arrival.header(TRACE_PARENT) else {
+            return self;
+        };
+        let params = std::str::from_utf8(&self.params).unwrap_or("{}");
+        // What the client wrote into the message itself goes before.
+        if let Some(trace) = TraceContext::new(parent, arrival.header(TRACE_STATE))
+            && !names_a_trace(params)
+            && let Ok(params) = trace.apply(params)
+        {
+            self.params = params.into();
+            self.trace = Some(Box::new(trace));
+        }
+        self
+    }
+}
+
+fn trace_of(meta: &Meta<'_>) -> Option<Box<TraceContext>> {
+    meta.trace_parent?;
+    TraceContext::of_meta(meta.raw?).map(Box::new)
+}
+
+fn names_a_trace(params: &str) -> bool {
+    let params = Object::parse(params).unwrap_or_default();
+    let meta = Object::parse(params.get("_meta").unwrap_or("{}")).unwrap_or_default();
+    meta.get(TRACE_PARENT).is_some()
 }
 
 /// What can be said to a client that waits for an answer.
@@ -120,11 +159,12 @@ pub struct Session {
     state: Option<Arc<dyn Any + Send + Sync>>,
     principal: Arc<str>,
     validation: Validation,
+    watch: Option<Arc<dyn Watch>>,
 }
 
 impl Session {
-    pub(super) fn new(welcome: Welcome, principal: Arc<str>, validation: Validation) -> Self {
-        Self::remembering(welcome, None, principal, validation)
+    pub(super) fn new(welcome: Welcome, principal: Arc<str>, settings: &Settings) -> Self {
+        Self::remembering(welcome, None, principal, settings)
     }
 
     /// A session for one modern request, with what the last one like it has agreed on.
@@ -132,7 +172,7 @@ impl Session {
         welcome: Welcome,
         memory: Option<Arc<Remembered>>,
         principal: Arc<str>,
-        validation: Validation,
+        settings: &Settings,
     ) -> Self {
         let Welcome { terms, state } = welcome;
         let machine = Server::new(terms, now()).remembering(memory);
@@ -142,7 +182,8 @@ impl Session {
             last_id: AtomicI64::new(0),
             state,
             principal,
-            validation,
+            validation: settings.validation.clone(),
+            watch: settings.watch.clone(),
         }
     }
 
@@ -173,6 +214,14 @@ impl Session {
             Deed::Write(text) => Some(text),
             _ => None,
         })
+    }
+
+    /// The client does not read fast enough, and misses a message that it can do without.
+    pub fn miss(&self, method: Method) {
+        tracing::debug!(%method, "the client does not read fast enough");
+        if let Some(watch) = &self.watch {
+            watch.missed(method);
+        }
     }
 
     /// Whether the client has said anything in this conversation.
@@ -335,7 +384,25 @@ impl Session {
             .collect()
     }
 
+    /// Lets somebody count what was decided.
+    fn tell_watch(&self, effect: &Effect<'_>) {
+        let Some(watch) = &self.watch else {
+            return;
+        };
+        match effect {
+            Effect::Negotiated(negotiation) => watch.negotiated(negotiation),
+            Effect::Reply {
+                refused: Some(refused),
+                ..
+            } => watch.refused(*refused),
+            Effect::Withheld(misuse) => watch.withheld(misuse),
+            Effect::Dropped(drop) => watch.dropped(drop.why),
+            _ => {}
+        }
+    }
+
     fn own(&self, effect: Effect<'_>, source: Option<&Bytes>) -> Option<Deed> {
+        self.tell_watch(&effect);
         Some(match effect {
             Effect::Write(text) => Deed::Write(text),
             Effect::Reply {
@@ -357,6 +424,7 @@ impl Session {
                 log_level: call.log_level,
                 pact: call.pact,
                 reach: Reach::Stream,
+                trace: trace_of(&call.params.meta),
             }),
             Effect::Observe(note) => {
                 if !self.is_off() {

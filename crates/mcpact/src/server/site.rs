@@ -21,12 +21,18 @@ pub struct Door(Arc<dyn Answering>);
 trait Answering: Debug + Send + Sync {
     fn answer(self: Arc<Self>, arrival: Arrival) -> BoxFuture<'static, Answer>;
 
+    fn guests(&self) -> usize;
+
     fn stop(&self);
 }
 
 impl<B: Backend> Answering for HttpEndpoint<B> {
     fn answer(self: Arc<Self>, arrival: Arrival) -> BoxFuture<'static, Answer> {
         async move { self.handle(arrival).await }.boxed()
+    }
+
+    fn guests(&self) -> usize {
+        Self::guests(self)
     }
 
     fn stop(&self) {
@@ -39,6 +45,12 @@ impl Door {
     #[must_use]
     pub fn to<B: Backend>(backend: Arc<B>) -> Self {
         Self(Arc::new(HttpEndpoint::new(backend)))
+    }
+
+    /// How many clients have a session or a connection that stays behind it.
+    #[must_use]
+    pub fn guests(&self) -> usize {
+        self.0.guests()
     }
 
     /// Ends every session and stream behind it.

@@ -97,6 +97,7 @@ impl Lane {
             method: Some(Method::TasksResult),
             name: Method::TasksResult.as_str(),
             params: &params,
+            trace: None,
         };
         let number = self.upstream.next_id();
         self.upstream.call(number, order, &self.book).await

@@ -41,7 +41,7 @@ impl<B: Backend> HttpEndpoint<B> {
     ) -> Answer {
         let principal = self.principal(arrival);
         let session = match self.welcome(&frame, &principal).await {
-            Ok(welcome) => Arc::new(Session::new(welcome, principal, self.validation())),
+            Ok(welcome) => Arc::new(Session::new(welcome, principal, self.backend.settings())),
             Err(answer) => return answer,
         };
         let mut answer = Answer::empty(202);
@@ -74,8 +74,9 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &Bytes,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
-        reach: Reach,
+        arrival: &Arrival,
     ) -> Answer {
+        let reach = reach(arrival);
         let limit = self.backend.terms().policy.batch_limit;
         // One that is too large is not looked into, and refused as a whole.
         let is_batch = matches!(&frame, Frame::Batch(all) if all.len() <= limit);
@@ -92,7 +93,10 @@ impl<B: Backend> HttpEndpoint<B> {
                     status = given;
                     replies.push(text);
                 }
-                Deed::Serve(job) => jobs.push(Job { reach, ..job }),
+                Deed::Serve(job) => jobs.push(Job {
+                    reach,
+                    ..job.traced(arrival)
+                }),
                 Deed::Observe {
                     method: Some(Method::Cancelled),
                     params,
@@ -281,7 +285,7 @@ impl<B: Backend> HttpEndpoint<B> {
 
 /// What can be said to whoever sent this. Every client of the protocol says that it takes both kinds of
 /// answers; who says nothing takes anything.
-pub(super) fn reach(arrival: &Arrival) -> Reach {
+fn reach(arrival: &Arrival) -> Reach {
     const STREAMS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
     match arrival.header("accept") {
         Some(accept) if !STREAMS.iter().any(|kind| accept.contains(kind)) => Reach::Answer,

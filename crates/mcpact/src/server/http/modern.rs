@@ -56,7 +56,7 @@ impl<B: Backend> HttpEndpoint<B> {
             welcome,
             known,
             principal,
-            self.validation(),
+            self.backend.settings(),
         ));
         let mut written = None;
         let deeds = session.frame(body, frame, facts);
@@ -70,7 +70,7 @@ impl<B: Backend> HttpEndpoint<B> {
                     if let Err(answer) = self.mirrored(arrival, &job) {
                         return answer;
                     }
-                    return self.run(session, job, written).await;
+                    return self.run(session, job.traced(arrival), written).await;
                 }
                 _ => {}
             }
@@ -98,7 +98,9 @@ impl<B: Backend> HttpEndpoint<B> {
                 revision: job.pact.revision(),
                 errors: self.backend.terms().policy.errors,
             };
-            let error = Refusal::from(fault).on_wire(dialect);
+            let refusal = Refusal::from(fault);
+            self.tell_refused(&refusal, job.method);
+            let error = refusal.on_wire(dialect);
             let text = mcpact_wire::codec::error(Some(job.id.as_ref()), &error.encode());
             Answer::json(error.http_status, json(text))
         })

@@ -48,6 +48,11 @@ impl Sockets {
         })
     }
 
+    /// How many are open.
+    pub(super) fn len(&self) -> usize {
+        LIMIT - self.seats.available_permits()
+    }
+
     /// Ends every socket.
     pub(super) fn stop(&self) {
         self.stopping.send_replace(true);

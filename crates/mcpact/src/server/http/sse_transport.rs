@@ -54,6 +54,11 @@ fn lock(mailboxes: &Mutex<HashMap<String, Mailbox>>) -> MutexGuard<'_, HashMap<S
 }
 
 impl SseSessions {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.mailboxes).len()
+    }
+
     pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> Answer {
         let Some(id) = random_id().filter(|_| lock(&self.mailboxes).len() < LIMIT) else {
             return Answer::text(503, "too many sessions");

@@ -1,0 +1,415 @@
+//! What a running gateway tells about itself: its log, its figures, and no secret in either.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mcpact::client::{Client, ClientBuilder};
+use mcpact_engine::client::EraMode;
+use mcpact_spec::Revision;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// How long anything may take before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const MCPACT: &str = env!("CARGO_BIN_EXE_mcpact");
+
+/// A legacy server that hears no `ping`, dies of the tool `die`, and says on its log what it was started
+/// with.
+const PROGRAM: &str = r#"#!/bin/sh
+echo "started with a secret: $SECRET" >&2
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"die","inputSchema":{"type":"object"}},{"name":"ok","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+    *'"die"'*) echo "dying with $SECRET" >&2; exit 3 ;;
+    *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}]}}\n' "$id" ;;
+  esac
+done
+"#;
+
+/// A gateway whose output goes into files.
+struct Running {
+    child: Child,
+    url: String,
+    folder: TempDir,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write_program(folder: &Path) -> PathBuf {
+    let program = folder.join("server");
+    fs::write(&program, PROGRAM).unwrap();
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    program
+}
+
+impl Running {
+    /// Serves a config, which may name the program as `@PROGRAM@` and this binary as `@MCPACT@`.
+    fn start(config: &str, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = write_program(folder.path());
+        let config = config
+            .replace("@PROGRAM@", program.to_str().unwrap())
+            .replace("@MCPACT@", MCPACT);
+        let path = folder.path().join("mcpact.toml");
+        let config = format!("[gateway]\nlisten = \"127.0.0.1:0\"\n{config}");
+        fs::write(&path, config).unwrap();
+        let stderr = fs::File::create(folder.path().join("stderr")).unwrap();
+        let mut command = Command::new(MCPACT);
+        command.arg("serve").args(args).arg("--config").arg(&path);
+        command.env("XDG_CACHE_HOME", folder.path().join("cache"));
+        command.env("XDG_RUNTIME_DIR", folder.path().join("run"));
+        command.envs(env.iter().copied());
+        command.stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().unwrap();
+        let mut url = String::new();
+        let stdout = child.stdout.as_mut().unwrap();
+        BufReader::new(stdout).read_line(&mut url).unwrap();
+        Self {
+            child,
+            url: url.trim().to_owned(),
+            folder,
+        }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.folder.path().join("stderr")).unwrap()
+    }
+
+    /// The lines of the log, which are JSON; what is for people is not.
+    fn log(&self) -> Vec<Value> {
+        let said = self.said();
+        let lines = said.lines().filter(|line| line.starts_with('{'));
+        lines
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    /// Waits for an event of a server.
+    fn event(&self, server: &str, event: &str) -> Value {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let log = self.log();
+            let found = log
+                .into_iter()
+                .find(|line| line["event"] == event && line["server"] == server);
+            if let Some(found) = found {
+                return found;
+            }
+            assert!(Instant::now() < until, "{server} {event}\n{}", self.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn get(&self, path: &str, headers: &str) -> String {
+        let host = self.url.strip_prefix("http://").unwrap();
+        let host = host.strip_suffix("/mcp").unwrap();
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Ends it as a service manager does, and gives back everything that it has said.
+    fn end(mut self) -> String {
+        let pid = self.child.id().to_string();
+        let ended = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        assert!(ended.success());
+        let mut said = String::new();
+        let mut stdout = self.child.stdout.take().unwrap();
+        stdout.read_to_string(&mut said).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{}", self.said());
+        said + &self.said()
+    }
+}
+
+fn client(revision: Revision) -> ClientBuilder {
+    Client::builder("person", "1").mode(EraMode::Pin(revision))
+}
+
+/// O2: the life of servers is told in events with stable names, each with who, which, what and how long.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_life_of_servers_is_told() {
+    let config = "
+[servers.idle]
+command = \"@PROGRAM@\"
+env = { SECRET = \"0123456789\" }
+idle_seconds = 1
+health = \"off\"
+[servers.deaf]
+command = \"@PROGRAM@\"
+health = \"ping\"
+health_seconds = 1
+health_failures = 1
+[servers.dying]
+command = \"@PROGRAM@\"
+health = \"off\"
+[servers.mute]
+command = \"false\"
+[servers.nothing]
+command = \"/nonexistent/program\"
+";
+    let running = Running::start(config, &["-v"], &[]);
+    let url = running.url.clone();
+    let caller = client(Revision::V2025_11_25).connect(url).await.unwrap();
+    for tool in ["idle__ok", "deaf__ok"] {
+        caller.call_tool(tool, json!({})).await.unwrap();
+    }
+    assert!(caller.call_tool("dying__die", json!({})).await.is_err());
+    let told = tokio::task::spawn_blocking(move || {
+        let cells: &[(&str, &str, &[&str])] = &[
+            ("idle", "start_attempt", &["instance", "state", "cause"]),
+            (
+                "idle",
+                "start_success",
+                &["instance", "state", "duration_ms", "revision"],
+            ),
+            ("idle", "idle_reap", &["instance", "state", "duration_ms"]),
+            (
+                "idle",
+                "stop_attempt",
+                &["instance", "state", "duration_ms"],
+            ),
+            (
+                "idle",
+                "stop_success",
+                &["instance", "state", "duration_ms", "cause"],
+            ),
+            (
+                "deaf",
+                "ping_failure",
+                &["instance", "state", "duration_ms", "error"],
+            ),
+            (
+                "dying",
+                "stop_failure",
+                &["instance", "state", "duration_ms", "error"],
+            ),
+            (
+                "dying",
+                "route_error",
+                &["method", "outcome", "duration_ms", "error"],
+            ),
+            (
+                "mute",
+                "initialize_failure",
+                &["instance", "state", "duration_ms", "error"],
+            ),
+            (
+                "nothing",
+                "start_failure",
+                &["instance", "state", "duration_ms", "error"],
+            ),
+            ("nothing", "route_error", &["state", "error", "advice"]),
+        ];
+        for (server, event, fields) in cells {
+            let found = running.event(server, event);
+            for field in *fields {
+                assert!(
+                    !found[*field].is_null(),
+                    "{server} {event} {field}: {found}"
+                );
+            }
+        }
+        let log = running.log();
+        let child = log
+            .iter()
+            .find(|line| line["child"] == "idle" && line["origin"] == "downstream");
+        assert_eq!(
+            child.unwrap()["message"],
+            "started with a secret: ***",
+            "{child:?}"
+        );
+        running.end()
+    });
+    told.await.unwrap();
+    drop(caller);
+}
+
+/// O2: the log is text where somebody says so, and JSON for everything that is no terminal.
+#[test]
+fn the_log_has_the_format_that_is_wanted() {
+    let config = "[servers.nothing]\ncommand = \"/nonexistent/program\"\n";
+    let cells: [(&[&str], &str, bool); 4] = [
+        (&["-v"], "", true),
+        (&["-v", "--log-format", "text"], "", false),
+        (&["-v"], "text", false),
+        (&["-v", "--log-format", "json"], "text", true),
+    ];
+    for (args, told, is_json) in cells {
+        let running = Running::start(config, args, &[("MCPACT_LOG_FORMAT", told)]);
+        let until = Instant::now() + PATIENCE;
+        while !running.said().contains("start_failure") {
+            assert!(Instant::now() < until, "{}", running.said());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let said = running.said();
+        let line = said
+            .lines()
+            .find(|line| line.contains("start_failure"))
+            .unwrap();
+        let parsed = serde_json::from_str::<Value>(line);
+        assert_eq!(parsed.is_ok(), is_json, "{args:?} {told:?}: {line}");
+        assert!(!said.contains('\u{1b}'), "no colour in a file: {said}");
+    }
+    let refused = Command::new(MCPACT)
+        .args(["schema"])
+        .env("MCPACT_LOG_FORMAT", "xml")
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        said.contains("`xml` is no format") && said.contains("json"),
+        "{said}"
+    );
+}
+
+/// O3, O5, O6: figures, health and readiness of the running program; what is told of a request that was
+/// lost names its trace.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_gateway_can_be_watched() {
+    let config =
+        "[servers.dying]\ncommand = \"@PROGRAM@\"\n[servers.new]\nbuiltin = \"everything\"\n";
+    let running = Running::start(config, &[], &[]);
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    let builder = client(Revision::V2025_11_25).header("traceparent", trace);
+    let caller = builder.connect(running.url.clone()).await.unwrap();
+    caller
+        .call_tool("new__echo", json!({"text": "x"}))
+        .await
+        .unwrap();
+    assert!(caller.call_tool("dying__die", json!({})).await.is_err());
+    drop(caller);
+    let watched = tokio::task::spawn_blocking(move || {
+        let lost = running.event("dying", "route_error");
+        assert_eq!(
+            lost["trace_id"], "0af7651916cd43dd8448eb211c80319c",
+            "{lost}"
+        );
+        assert!(running.get("/healthz", "").ends_with("ok\n"));
+        let ready = running.get("/readyz", "");
+        assert!(ready.contains("\"new\":{\"ready\":true"), "{ready}");
+        assert!(ready.contains("\"revision\":\"2026-07-28\""), "{ready}");
+        let metrics = running.get("/metrics", "");
+        for row in [
+            "mcpact_requests_total{server=\"new\",method=\"tools/call\",outcome=\"ok\"} 1",
+            "mcpact_requests_total{server=\"dying\",method=\"tools/call\",outcome=\"lost\"} 1",
+            "mcpact_instance_failures_total{server=\"dying\",cause=\"connection_ended\"} 1",
+        ] {
+            assert!(metrics.contains(row), "{row}\n{metrics}");
+        }
+        running.end();
+    });
+    watched.await.unwrap();
+}
+
+/// A server that refuses everybody with what it was asked.
+fn mirror() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut asked = [0; 4096];
+            let length = stream.read(&mut asked).unwrap_or_default();
+            assert!(length > 0);
+            let _ = write!(
+                stream,
+                "HTTP/1.1 500 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+        }
+    });
+    address
+}
+
+/// K5, P16: a secret in each place of a config and of a request is in nothing that the gateway writes, at
+/// the loudest: its output, its log, its figures, its errors, its arguments.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_secret_is_told() {
+    let address = mirror();
+    let config = format!(
+        "token = \"canary-token-0123456789\"
+[servers.dying]
+command = \"@PROGRAM@\"
+args = [\"--key\", \"canary-arg-0123456789\"]
+env = {{ SECRET = \"canary-env-0123456789\", OTHER = \"${{FROM_OUTSIDE}}\" }}
+[servers.far]
+url = \"http://{address}/mcp?key=canary-query-0123456789\"
+headers = {{ Authorization = \"Bearer canary-header-0123456789\" }}
+[servers.mute]
+command = \"sh\"
+args = [\"@PROGRAM@.not-there\", \"canary-arg-0123456789\"]
+env = {{ SECRET = \"canary-env-0123456789\" }}
+"
+    );
+    let outside = [("FROM_OUTSIDE", "canary-outside-0123456789")];
+    let running = Running::start(&config, &["--log", "trace"], &outside);
+    let bearer = "Authorization: Bearer canary-token-0123456789\r\n";
+    let mut errors = Vec::new();
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let wrong = client(revision).header("authorization", "Bearer canary-wrong-0123456789");
+        let refused = wrong.connect(running.url.clone()).await;
+        errors.push(
+            refused
+                .err()
+                .map(|error| format!("{error} {error:?}"))
+                .unwrap(),
+        );
+        let builder = client(revision).header("authorization", "Bearer canary-token-0123456789");
+        let caller = builder.connect(running.url.clone()).await.unwrap();
+        let secret = json!({"password": "canary-argument-0123456789"});
+        for tool in ["dying__ok", "dying__die", "far__x", "mute__x"] {
+            if let Err(error) = caller.call_tool(tool, secret.clone()).await {
+                errors.push(format!("{error} {error:?}"));
+            }
+        }
+        caller.close().await;
+    }
+    let told = tokio::task::spawn_blocking(move || {
+        let pid = running.child.id();
+        let mut all = errors;
+        for path in [
+            "/metrics",
+            "/readyz",
+            "/healthz",
+            "/servers/nobody/mcp?canary-path=1",
+        ] {
+            all.push(running.get(path, bearer));
+            all.push(running.get(path, ""));
+        }
+        all.push(fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+        all.push(running.end());
+        all.join("\n----\n")
+    });
+    let told = told.await.unwrap();
+    for words in [
+        "started with a secret: ***",
+        "mcpact_requests_total",
+        "\"level\":\"TRACE\"",
+        "route_error",
+    ] {
+        assert!(told.contains(words), "{words} is missing:\n{told}");
+    }
+    let found = told.lines().find(|line| line.contains("canary"));
+    assert_eq!(found, None, "{told}");
+}

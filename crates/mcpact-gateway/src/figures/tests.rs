@@ -1,0 +1,81 @@
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Method, Revision};
+
+use super::*;
+
+fn written(figures: &Figures) -> String {
+    let mut out = Exposition::default();
+    figures.write(&mut out);
+    out.finish()
+}
+
+fn error(data: Option<&str>) -> Result<String, WireError> {
+    Err(WireError {
+        code: -32603,
+        message: String::from("x"),
+        data: data.map(str::to_owned),
+        http_status: 200,
+    })
+}
+
+/// O3: how a call ended is told by the words of our own errors.
+#[test]
+fn outcomes_are_told_apart() {
+    let cells = [
+        (Ok(String::new()), "ok"),
+        (error(None), "error"),
+        (error(Some("[1]")), "error"),
+        (
+            error(Some(r#"{"reason":"a secret of the server"}"#)),
+            "error",
+        ),
+        (error(Some(r#"{"reason":"upstream_busy"}"#)), "busy"),
+        (error(Some(r#"{"reason":"upstream_late"}"#)), "busy"),
+        (error(Some(r#"{"reason":"upstream_gone"}"#)), "lost"),
+        (error(Some(r#"{"reason":"upstream_timeout"}"#)), "timeout"),
+        (
+            error(Some(r#"{"reason":"upstream_suspended"}"#)),
+            "unavailable",
+        ),
+    ];
+    for (served, expected) in cells {
+        assert_eq!(Outcome::of(&served).as_str(), expected, "{served:?}");
+    }
+}
+
+/// O3: calls are counted by method and outcome, with the time that they took; who goes away is counted,
+/// too.
+#[test]
+fn calls_are_counted() {
+    let figures = Figures::default();
+    let server = figures.server("a \"b\"\\");
+    server.routed(Some(Method::ToolsCall)).ended(Outcome::Ok);
+    drop(server.routed(Some(Method::ToolsCall)));
+    server.routed(None).ended(Outcome::Lost);
+    server.crosses(Revision::V2024_11_05, Revision::V2026_07_28, Plan::Raise);
+    let text = written(&figures);
+    for line in [
+        r#"mcpact_requests_total{server="a \"b\"\\",method="tools/call",outcome="ok"} 1"#,
+        r#"mcpact_requests_total{server="a \"b\"\\",method="tools/call",outcome="cancelled"} 1"#,
+        r#"mcpact_requests_total{server="a \"b\"\\",method="other",outcome="lost"} 1"#,
+        r#"mcpact_request_duration_seconds_bucket{server="a \"b\"\\",method="tools/call",le="+Inf"} 2"#,
+        r#"mcpact_request_duration_seconds_count{server="a \"b\"\\",method="other"} 1"#,
+        r#"mcpact_translations_total{server="a \"b\"\\",client_revision="2024-11-05",server_revision="2026-07-28",kind="raise"} 1"#,
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
+
+/// O3: a server that is not served any more is not told of; one that is configured anew counts on.
+#[test]
+fn figures_follow_the_servers() {
+    let figures = Figures::default();
+    figures.server("a").dropped("late_answer");
+    figures.server("b").dropped("late_answer");
+    figures.server("a").dropped("late_answer");
+    figures.keep_only(|name| name == "a");
+    let text = written(&figures);
+    let row = r#"mcpact_dropped_total{side="server",server="a",reason="late_answer"} 2"#;
+    assert!(text.contains(row), "{text}");
+    assert!(!text.contains("server=\"b\""), "{text}");
+}

@@ -1,0 +1,163 @@
+//! What figures and the log hear of the life of instances.
+
+use std::time::Duration;
+
+use mcpact::log::event;
+use mcpact_spec::Revision;
+
+use super::health::Diagnosis;
+use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
+use super::run::Supervisor;
+use crate::error::Trouble;
+
+impl Supervisor {
+    /// One is about to be started.
+    pub(super) fn tell_attempt(&self, id: InstanceId, cause: StartCause) {
+        let is_again = self.fleet().failures() > 0;
+        self.figures.started(cause.as_str(), is_again);
+        tracing::info!(
+            event = event::START_ATTEMPT,
+            server = %self.server,
+            instance = id.0,
+            state = "starting",
+            cause = cause.as_str(),
+            "an instance is started"
+        );
+    }
+
+    /// Its process runs.
+    pub(super) fn tell_spawned(&self, id: InstanceId, pid: u32) {
+        tracing::debug!(
+            server = %self.server,
+            instance = id.0,
+            pid,
+            state = "handshaking",
+            duration_ms = self.age_of(id),
+            "a process runs"
+        );
+    }
+
+    /// There is an agreement.
+    pub(super) fn tell_ready(&self, id: InstanceId, revision: Revision) {
+        tracing::info!(
+            event = event::START_SUCCESS,
+            server = %self.server,
+            instance = id.0,
+            state = "ready",
+            revision = revision.as_str(),
+            duration_ms = self.age_of(id),
+            "an instance is ready"
+        );
+    }
+
+    /// It did not start, or did not agree.
+    pub(super) fn tell_no_start(&self, id: InstanceId, trouble: &Trouble, why: &str) {
+        self.figures.failed(trouble.reason());
+        let event = if trouble.is_disagreement() {
+            event::INITIALIZE_FAILURE
+        } else {
+            event::START_FAILURE
+        };
+        tracing::warn!(
+            event,
+            server = %self.server,
+            instance = id.0,
+            state = "failed",
+            duration_ms = self.age_of(id),
+            error = why,
+            "an instance did not start"
+        );
+    }
+
+    /// It does not answer as it should.
+    pub(super) fn tell_unwell(&self, id: InstanceId, diagnosis: Diagnosis) {
+        let state = match diagnosis {
+            Diagnosis::Failed => "failed",
+            Diagnosis::Well | Diagnosis::Shaky => "ready",
+        };
+        tracing::warn!(
+            event = event::PING_FAILURE,
+            server = %self.server,
+            instance = id.0,
+            state,
+            duration_ms = self.age_of(id),
+            error = "it did not answer as it should when asked whether it is well",
+            "an instance is not well"
+        );
+    }
+
+    /// It is stopped, if that is because nobody uses it.
+    pub(super) fn tell_idle(&self, id: InstanceId) {
+        let status = self.status();
+        let is_idle = status.instances.iter().any(|instance| {
+            let cause = StopCause::Idle;
+            instance.id == id
+                && matches!(instance.state, InstanceState::Draining { cause: why, .. } if why == cause)
+        });
+        if !is_idle {
+            return;
+        }
+        tracing::info!(
+            event = event::IDLE_REAP,
+            server = %self.server,
+            instance = id.0,
+            state = "draining",
+            duration_ms = self.age_of(id),
+            "an instance that nobody uses is stopped"
+        );
+    }
+
+    /// It is asked to end.
+    pub(super) fn tell_closing(&self, id: InstanceId) {
+        tracing::info!(
+            event = event::STOP_ATTEMPT,
+            server = %self.server,
+            instance = id.0,
+            state = "draining",
+            duration_ms = self.age_of(id),
+            "an instance is asked to end"
+        );
+    }
+
+    /// It is over.
+    pub(super) fn tell_end(&self, instance: &Instance) {
+        let duration_ms = millis(self.now().since(instance.started));
+        match &instance.state {
+            InstanceState::Stopped { cause } => {
+                self.figures.stopped(cause.as_str());
+                tracing::info!(
+                    event = event::STOP_SUCCESS,
+                    server = %self.server,
+                    instance = instance.id.0,
+                    state = instance.state.as_str(),
+                    duration_ms,
+                    cause = cause.as_str(),
+                    "an instance was stopped"
+                );
+            }
+            // One that did not start was told of when it did not.
+            InstanceState::Failed { why } if instance.revision.is_some() => {
+                self.figures.failed("connection_ended");
+                tracing::warn!(
+                    event = event::STOP_FAILURE,
+                    server = %self.server,
+                    instance = instance.id.0,
+                    state = instance.state.as_str(),
+                    duration_ms,
+                    error = %why,
+                    "an instance ended by itself"
+                );
+            }
+            _ => {}
+        }
+    }
+
+    /// For how many milliseconds it has been there.
+    fn age_of(&self, id: InstanceId) -> Option<u64> {
+        self.fleet().age(id, self.now()).map(millis)
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,386 @@
+//! What a gateway counts, and whether it is ready.
+
+use std::time::Duration;
+
+use mcpact_spec::Revision;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::place::{CATALOG, client, gateway};
+
+/// How long anything may take before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks for something, and gives back the status and the body.
+async fn asked(origin: &str, verb: &str, path: &str, more: &str) -> (u16, String, String) {
+    let host = origin.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    let request = match more.contains("Host:") {
+        true => format!("{verb} {path} HTTP/1.1\r\n{more}Connection: close\r\n\r\n"),
+        false => {
+            format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{more}Connection: close\r\n\r\n")
+        }
+    };
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, head.to_lowercase(), body.to_owned())
+}
+
+async fn metrics(origin: &str) -> String {
+    let (status, head, body) = asked(origin, "GET", "/metrics", "").await;
+    assert_eq!(status, 200, "{head}");
+    let kind = "content-type: text/plain; version=0.0.4; charset=utf-8";
+    assert!(head.contains(kind), "{head}");
+    body
+}
+
+/// The value of a row, which has all of these words in it.
+fn value(text: &str, words: &[&str]) -> Option<f64> {
+    let mut rows = text.lines().filter(|line| !line.starts_with('#'));
+    let row = rows.find(|line| words.iter().all(|word| line.contains(word)))?;
+    row.rsplit(' ').next()?.parse().ok()
+}
+
+/// Waits until a row has a value.
+async fn until(origin: &str, words: &[&str], expected: f64) {
+    let waiting = async {
+        while value(&metrics(origin).await, words) != Some(expected) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    assert!(waited.is_ok(), "{words:?}\n{}", metrics(origin).await);
+}
+
+/// O3: negotiations, translations, requests with their times, instances, sessions and denials are counted,
+/// and no name that a client chooses becomes a label.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happens_is_counted() {
+    let (_gateway, origin) = gateway(CATALOG).await;
+    let url = format!("{origin}/mcp");
+    let old = client(Revision::V2024_11_05)
+        .connect(url.clone())
+        .await
+        .unwrap();
+    let new = client(Revision::V2026_07_28)
+        .connect(url.clone())
+        .await
+        .unwrap();
+    for caller in [&old, &new] {
+        for tool in ["old__echo", "new__echo"] {
+            let echoed = caller.call_tool(tool, json!({"text": "x"})).await.unwrap();
+            assert_eq!(echoed.all_text(), "x");
+        }
+        let unknown = caller.call_tool("canary__tool", json!({})).await;
+        assert!(unknown.is_err());
+        let refused = caller.read_resource("canary://nowhere").await;
+        assert!(refused.is_err());
+    }
+    old.list_tools().await.unwrap();
+    let text = metrics(&origin).await;
+    let hits = value(
+        &text,
+        &[
+            "mcpact_list_requests_total",
+            "server=\"old\"",
+            "cache=\"hit\"",
+        ],
+    );
+    assert!(hits >= Some(1.0), "{text}");
+    let cells: &[(&[&str], f64)] = &[
+        (
+            &[
+                "mcpact_negotiations_total",
+                "with=\"client\"",
+                "client_revision=\"2024-11-05\"",
+                "server_revision=\"2024-11-05\"",
+                "era=\"legacy\"",
+                "outcome=\"ok\"",
+            ],
+            1.0,
+        ),
+        (
+            &[
+                "mcpact_negotiations_total",
+                "with=\"server\"",
+                "server=\"new\"",
+                "server_revision=\"2026-07-28\"",
+                "outcome=\"ok\"",
+            ],
+            1.0,
+        ),
+        (
+            &[
+                "mcpact_translations_total",
+                "server=\"new\"",
+                "client_revision=\"2024-11-05\"",
+                "server_revision=\"2026-07-28\"",
+                "kind=\"raise\"",
+            ],
+            1.0,
+        ),
+        (
+            &[
+                "mcpact_translations_total",
+                "server=\"old\"",
+                "client_revision=\"2026-07-28\"",
+                "server_revision=\"2025-06-18\"",
+                "kind=\"lower\"",
+            ],
+            1.0,
+        ),
+        (
+            &[
+                "mcpact_translations_total",
+                "server=\"new\"",
+                "client_revision=\"2026-07-28\"",
+                "kind=\"pass\"",
+            ],
+            1.0,
+        ),
+        (
+            &[
+                "mcpact_requests_total",
+                "server=\"old\"",
+                "method=\"tools/call\"",
+                "outcome=\"ok\"",
+            ],
+            2.0,
+        ),
+        (
+            &[
+                "mcpact_request_duration_seconds_count",
+                "server=\"old\"",
+                "method=\"tools/call\"",
+            ],
+            2.0,
+        ),
+        (
+            &[
+                "mcpact_request_duration_seconds_bucket",
+                "server=\"old\"",
+                "method=\"tools/call\"",
+                "le=\"+Inf\"",
+            ],
+            2.0,
+        ),
+        (
+            &[
+                "mcpact_denials_total",
+                "method=\"tools/call\"",
+                "reason=\"unknown_name\"",
+            ],
+            2.0,
+        ),
+        (
+            &[
+                "mcpact_server_info",
+                "server=\"old\"",
+                "revision=\"2025-06-18\"",
+                "era=\"legacy\"",
+            ],
+            1.0,
+        ),
+        (
+            &["mcpact_server_state", "server=\"late\"", "state=\"asleep\""],
+            0.0,
+        ),
+        (
+            &["mcpact_instances", "server=\"old\"", "state=\"busy\""],
+            0.0,
+        ),
+        (&["mcpact_in_flight", "server=\"old\""], 0.0),
+        (&["mcpact_queue_length", "server=\"old\""], 0.0),
+        (&["mcpact_parked_calls", "server=\"old\""], 0.0),
+        (&["mcpact_sessions", "address=\"/mcp\""], 1.0),
+        (
+            &[
+                "mcpact_instance_starts_total",
+                "server=\"new\"",
+                "cause=\"request\"",
+            ],
+            1.0,
+        ),
+    ];
+    for (words, expected) in cells {
+        assert_eq!(value(&text, words), Some(*expected), "{words:?}\n{text}");
+    }
+    assert!(
+        value(
+            &text,
+            &["mcpact_instances", "server=\"old\"", "state=\"ready\""]
+        ) >= Some(1.0)
+    );
+    assert!(!text.contains("canary"), "{text}");
+}
+
+/// O3: every family is told with its help and type before its rows, and no row is there twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_text_is_what_prometheus_reads() {
+    let (_gateway, origin) = gateway(CATALOG).await;
+    let caller = client(Revision::V2026_07_28)
+        .connect(format!("{origin}/mcp"))
+        .await
+        .unwrap();
+    caller
+        .call_tool("new__echo", json!({"text": "x"}))
+        .await
+        .unwrap();
+    let text = metrics(&origin).await;
+    let mut family = "";
+    let mut rows = std::collections::BTreeSet::new();
+    let mut families = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
+            assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+            assert!(families.insert(name), "{name} is there twice");
+            family = name;
+        } else if !line.starts_with("# HELP ") {
+            assert!(line.starts_with(family), "{line} is no row of {family}");
+            let (row, number) = line.rsplit_once(' ').unwrap();
+            assert!(number.parse::<f64>().is_ok(), "{line}");
+            assert!(rows.insert(row), "{row} is there twice");
+        }
+    }
+    assert!(families.len() > 20, "{families:?}");
+}
+
+/// O3: a call that its client gives up, answers that come too late and servers that do not start are
+/// counted as that; P3: a late answer is dropped, and counted.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_goes_wrong_is_counted() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"#!/bin/sh
+        while IFS= read -r line; do
+          id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
+          case "$line" in
+            *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
+            *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"slow","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
+            *'"tools/call"'*) late=$id ;;
+            *'"notifications/cancelled"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}\n{"jsonrpc":"2.0","method":"notifications/unheard_of"}\nnot json\n' "$late" ;;
+          esac
+        done"#;
+    let program = folder.path().join("slow");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let catalog = format!(
+        "[servers.slow]\ncommand = {}\nera = \"legacy\"\n\
+         [servers.gone]\ncommand = \"false\"\nera = \"legacy\"\n",
+        json!(program.to_str().unwrap())
+    );
+    let (_gateway, origin) = gateway(&catalog).await;
+    let caller = client(Revision::V2026_07_28)
+        .connect(format!("{origin}/mcp"))
+        .await
+        .unwrap();
+    let calling = {
+        let caller = caller.clone();
+        tokio::spawn(async move { caller.call_tool("slow__slow", json!({})).await })
+    };
+    until(&origin, &["mcpact_in_flight", "server=\"slow\""], 1.0).await;
+    calling.abort();
+    let dropped = |reason: &'static str| {
+        [
+            "mcpact_dropped_total{",
+            "side=\"server\"",
+            "server=\"slow\"",
+            reason,
+        ]
+    };
+    until(&origin, &dropped("reason=\"late_answer\""), 1.0).await;
+    until(&origin, &dropped("reason=\"unknown_method\""), 1.0).await;
+    until(&origin, &dropped("reason=\"not_json\""), 1.0).await;
+    let cancelled = [
+        "mcpact_requests_total",
+        "server=\"slow\"",
+        "method=\"tools/call\"",
+        "outcome=\"cancelled\"",
+    ];
+    until(&origin, &cancelled, 1.0).await;
+    let text = metrics(&origin).await;
+    let failed = [
+        "mcpact_instance_failures_total",
+        "server=\"gone\"",
+        "cause=\"upstream_exited\"",
+    ];
+    assert!(value(&text, &failed) >= Some(1.0), "{text}");
+}
+
+/// O3: a config that was taken and one that was not are counted; figures of a server that is gone are gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reloads_are_counted() {
+    use crate::place::catalog;
+    let (gateway, origin) = gateway(CATALOG).await;
+    gateway
+        .change(catalog("[servers.old]\nbuiltin = \"everything\"\n"))
+        .unwrap();
+    let unknown = "[servers.old]\nbuiltin = \"nothing\"\n";
+    assert!(gateway.change(catalog(unknown)).is_err());
+    let text = metrics(&origin).await;
+    let reloads = |outcome| value(&text, &["mcpact_reloads_total", outcome]);
+    assert_eq!(reloads("outcome=\"ok\""), Some(1.0), "{text}");
+    assert_eq!(reloads("outcome=\"refused\""), Some(1.0), "{text}");
+    assert!(!text.contains("server=\"new\""), "{text}");
+}
+
+async fn readiness(origin: &str) -> (u16, Value) {
+    let (status, _, body) = asked(origin, "GET", "/readyz", "").await;
+    (status, serde_json::from_str(&body).unwrap())
+}
+
+/// O5: a gateway is ready as long as something can be used and what must always be there is; what is not
+/// is told with the reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_tells_what_is_missing() {
+    let good = "[servers.good]\nbuiltin = \"everything\"\n";
+    let bad = "[servers.bad]\ncommand = \"false\"\n";
+    let must = "[servers.must]\ncommand = \"false\"\nstrategy = \"persistent\"\n";
+    let cells = [
+        (good.to_owned(), 200, None),
+        (format!("{good}{bad}"), 200, Some("bad")),
+        (bad.to_owned(), 503, Some("bad")),
+        (format!("{good}{must}"), 503, Some("must")),
+    ];
+    for (text, expected, missing) in cells {
+        let (gateway, origin) = gateway(&text).await;
+        gateway.meet().await;
+        let (status, body) = readiness(&origin).await;
+        assert_eq!(status, expected, "{body}");
+        assert_eq!(body["ready"], json!(expected == 200), "{body}");
+        if let Some(missing) = missing {
+            let server = &body["servers"][missing];
+            assert_eq!(server["ready"], false, "{body}");
+            let why = server["why"].as_str().unwrap();
+            assert!(why.contains("ended before it agreed"), "{body}");
+        }
+        if text.contains("good") {
+            assert_eq!(body["servers"]["good"]["ready"], true, "{body}");
+            assert_eq!(body["servers"]["good"]["revision"], "2026-07-28", "{body}");
+        }
+    }
+}
+
+/// O5: what watches is read, not written to, and not by everybody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watching_is_reading() {
+    let (_gateway, origin) = gateway(CATALOG).await;
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        let (status, head, body) = asked(&origin, "HEAD", path, "").await;
+        assert_eq!((status, body.as_str()), (200, ""), "{path}: {head}");
+        let (status, head, _) = asked(&origin, "DELETE", path, "").await;
+        assert_eq!(status, 405, "{path}: {head}");
+        assert!(head.contains("allow: get, head"), "{head}");
+        let (status, ..) = asked(&origin, "GET", path, "Host: evil.example\r\n").await;
+        assert_eq!(status, 403, "{path}");
+    }
+    let (_gateway, origin) = gateway("[servers.a]\nbuiltin = \"everything\"\n").await;
+    let (status, _, body) = asked(&origin, "GET", "/healthz", "").await;
+    assert_eq!((status, body.as_str()), (200, "ok\n"));
+}
