@@ -19,6 +19,8 @@ use tempfile::TempDir;
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+
 const MCPACT: &str = env!("CARGO_BIN_EXE_mcpact");
 
 /// A legacy server that hears no `ping`, dies of the tool `die`, and says on its log what it was started
@@ -31,7 +33,7 @@ while IFS= read -r line; do
     *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}}\n' "$id" ;;
     *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"die","inputSchema":{"type":"object"}},{"name":"ok","inputSchema":{"type":"object"}}]}}\n' "$id" ;;
     *'"die"'*) echo "dying with $SECRET" >&2; exit 3 ;;
-    *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"ok"}]}}\n' "$id" ;;
+    *'"tools/call"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"canary-result"}]}}\n' "$id" ;;
   esac
 done
 "#;
@@ -127,6 +129,28 @@ impl Running {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// Opens a session, and gives back its id.
+    fn opened(&self, headers: &str) -> String {
+        let host = self.url.strip_prefix("http://").unwrap();
+        let host = host.strip_suffix("/mcp").unwrap();
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "p", "version": "1"}}});
+        let body = body.to_string();
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(
+            stream,
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\n{headers}Content-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let mut lines = answer.lines();
+        let id = lines.find_map(|line| line.strip_prefix("mcp-session-id: "));
+        id.unwrap().to_owned()
     }
 
     /// Ends it as a service manager does, and gives back everything that it has said.
@@ -291,8 +315,7 @@ async fn a_running_gateway_can_be_watched() {
     let config =
         "[servers.dying]\ncommand = \"@PROGRAM@\"\n[servers.new]\nbuiltin = \"everything\"\n";
     let running = Running::start(config, &[], &[]);
-    let trace = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
-    let builder = client(Revision::V2025_11_25).header("traceparent", trace);
+    let builder = client(Revision::V2025_11_25).header("traceparent", TRACE);
     let caller = builder.connect(running.url.clone()).await.unwrap();
     caller
         .call_tool("new__echo", json!({"text": "x"}))
@@ -375,7 +398,11 @@ env = {{ SECRET = \"canary-env-0123456789\" }}
                 .map(|error| format!("{error} {error:?}"))
                 .unwrap(),
         );
-        let builder = client(revision).header("authorization", "Bearer canary-token-0123456789");
+        let builder = client(revision)
+            .header("authorization", "Bearer canary-token-0123456789")
+            .header("traceparent", TRACE)
+            .header("tracestate", "canary=state")
+            .header("baggage", "canary=baggage");
         let caller = builder.connect(running.url.clone()).await.unwrap();
         let secret = json!({"password": "canary-argument-0123456789"});
         for tool in ["dying__ok", "dying__die", "far__x", "mute__x"] {
@@ -395,13 +422,17 @@ env = {{ SECRET = \"canary-env-0123456789\" }}
             "/servers/nobody/mcp?canary-path=1",
         ] {
             all.push(running.get(path, bearer));
-            all.push(running.get(path, ""));
+            let outside = running.get(path, "");
+            assert!(outside.starts_with("HTTP/1.1 401"), "{path}: {outside}");
+            all.push(outside);
         }
-        all.push(fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default());
+        all.push(fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap());
+        let session = running.opened(bearer);
         all.push(running.end());
-        all.join("\n----\n")
+        (all.join("\n----\n"), session)
     });
-    let told = told.await.unwrap();
+    let (told, session) = told.await.unwrap();
+    assert!(!told.contains(&session), "{told}");
     for words in [
         "started with a secret: ***",
         "mcpact_requests_total",

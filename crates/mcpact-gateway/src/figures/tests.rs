@@ -79,3 +79,28 @@ fn figures_follow_the_servers() {
     assert!(text.contains(row), "{text}");
     assert!(!text.contains("server=\"b\""), "{text}");
 }
+
+/// O3: what every call passes is counted without anything being allocated, once a method is known.
+#[test]
+fn counting_a_call_allocates_nothing() {
+    let server = ServerFigures::default();
+    let call = || {
+        server.crosses(Revision::V2025_06_18, Revision::V2026_07_28, Plan::Raise);
+        let mut routed = server.routed(Some(Method::ToolsCall));
+        routed.ended(Outcome::of(&Ok(String::new())));
+    };
+    call();
+    let measured = allocation_counter::measure(call);
+    assert_eq!(measured.count_total, 0);
+}
+
+/// A method is counted under its own name.
+#[test]
+fn methods_have_their_places() {
+    for (at, method) in Method::ALL.iter().enumerate() {
+        assert_eq!(*method as usize, at, "{method}");
+    }
+    for (at, revision) in Revision::ALL.into_iter().enumerate() {
+        assert_eq!(revision as usize, at, "{revision}");
+    }
+}
