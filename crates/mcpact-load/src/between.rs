@@ -1,6 +1,6 @@
 //! Calls through relays, beside the same calls without one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::call::Size;
@@ -45,7 +45,7 @@ const fn large(name: &'static str, front: Era, behind: Behind, server: Era) -> C
     }
 }
 
-use Behind::{Http, Stdio};
+use Behind::{Http, Many, Stdio};
 use Era::{Legacy, Modern};
 
 const CROSSINGS: &[Crossing] = &[
@@ -259,6 +259,7 @@ async fn goal(programs: &Programs, era: Era) -> Result<(Goal, Subject), Trouble>
     let goal = Goal {
         host,
         server: self::server(programs, era),
+        config: PathBuf::new(),
     };
     Ok((goal, server))
 }
@@ -279,6 +280,7 @@ fn direct(programs: &Programs, behind: Behind, goal: &Goal) -> Way {
             // The load over pipes speaks as legacy clients do.
             words: server(programs, Era::Legacy),
         },
+        Many => Way::Nowhere,
     }
 }
 
@@ -286,6 +288,7 @@ fn floor(programs: &Programs, behind: Behind) -> Recipe {
     let words: &[&str] = match behind {
         Http => &["http", "{port}", "{host}"],
         Stdio => &["pipe", "{port}", "{server}"],
+        Many => &[],
     };
     recipe("floor", programs, "load-floor-proxy", words, behind)
 }
@@ -294,6 +297,7 @@ fn ours(programs: &Programs, behind: Behind) -> Recipe {
     let words: &[&str] = match behind {
         Http => &["bridge", "--listen", "127.0.0.1:{port}", "{url}"],
         Stdio => &["bridge", "--listen", "127.0.0.1:{port}", "--", "{server}"],
+        Many => &[],
     };
     recipe("ours", programs, "mcpact", words, behind)
 }

@@ -115,6 +115,44 @@ pub fn legacy(id: u64) -> String {
     request(Era::Legacy, id, Size::Small)
 }
 
+/// Asks for a page of the list of tools.
+#[must_use]
+pub fn list(cursor: Option<&str>) -> String {
+    let params = match cursor {
+        Some(cursor) => serde_json::json!({ "cursor": cursor }),
+        None => serde_json::json!({}),
+    };
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{params}}}"#)
+}
+
+/// A page of the list of tools.
+#[derive(Debug)]
+pub struct Page {
+    /// The names on it.
+    pub names: Vec<String>,
+    /// What leads to the next one.
+    pub next: Option<String>,
+}
+
+/// Reads a page, which may come as an event.
+#[must_use]
+pub fn page(body: &[u8]) -> Option<Page> {
+    let text = std::str::from_utf8(body).ok()?;
+    let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    let mut messages = std::iter::once(text).chain(events);
+    let result = messages.find_map(|text| {
+        let mut message: serde_json::Value = serde_json::from_str(text).ok()?;
+        Some(message.get_mut("result")?.take())
+    })?;
+    let tools = result.get("tools")?.as_array()?.iter();
+    let names = tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned));
+    let next = result.get("nextCursor").and_then(|next| next.as_str());
+    Some(Page {
+        names: names.collect(),
+        next: next.map(str::to_owned),
+    })
+}
+
 /// The id of a message, which nothing in the texts resembles.
 #[must_use]
 pub fn id(message: &[u8]) -> Option<u64> {

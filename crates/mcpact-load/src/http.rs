@@ -126,7 +126,10 @@ impl Caller {
     }
 
     /// Ends a session, if there is one; a server may refuse that.
-    async fn close(&mut self) -> Result<(), Trouble> {
+    ///
+    /// # Errors
+    /// The connection broke off.
+    pub async fn close(&mut self) -> Result<(), Trouble> {
         if self.headers.contains_key(SESSION_ID) {
             let response = self.send(Method::DELETE, Bytes::new()).await?;
             response.into_body().collect().await?;
@@ -169,6 +172,39 @@ impl Caller {
         let mut twin = Self::connect(address, self.path.path()).await?;
         twin.headers = self.headers.clone();
         Ok(twin)
+    }
+
+    /// The names of all tools, page by page.
+    ///
+    /// # Errors
+    /// The server refuses, or answers something else.
+    pub async fn tools(&mut self) -> Result<Vec<String>, Trouble> {
+        let mut names = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let response = self.post(call::list(cursor.as_deref()).into()).await?;
+            let status = response.status().as_u16();
+            let body = response.into_body().collect().await?.to_bytes();
+            let page = call::page(&body).ok_or_else(|| Trouble::wrong(status, &body))?;
+            names.extend(page.names);
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(names),
+            }
+        }
+    }
+
+    /// One call of a tool that echoes, under the name that it has here.
+    ///
+    /// # Errors
+    /// The server refuses, or answers something else.
+    pub async fn echo(&mut self, tool: &str) -> Result<(), Trouble> {
+        let body = call::legacy(1).replacen(call::TOOL, tool, 1);
+        let answer = self.call(&body.into(), Size::Small).await?;
+        if Size::Small.is_answer(&answer) {
+            return Ok(());
+        }
+        Err(Trouble::wrong(200, &answer))
     }
 
     /// One call.

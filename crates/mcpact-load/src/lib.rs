@@ -11,6 +11,7 @@ pub mod call;
 pub mod caller;
 pub mod http;
 pub mod lines;
+pub mod many;
 pub mod memory;
 pub mod plan;
 pub mod process;

@@ -9,6 +9,7 @@ use crate::between;
 use crate::call::Size;
 use crate::http::{self, Errand, PATH, Sessions};
 use crate::lines;
+use crate::many;
 use crate::memory::{self, Stream};
 use crate::process::{Subject, capture};
 use crate::relay::Recipe;
@@ -234,8 +235,11 @@ pub async fn run(
             }
         }
     }
-    let (through, failures) = between::run(programs, effort, filter, recipes).await?;
+    let (through, mut failures) = between::run(programs, effort, filter, recipes).await?;
     rows.extend(through);
+    let (gateways, failed) = many::run(programs, effort, filter, recipes).await?;
+    rows.extend(gateways);
+    failures.extend(failed);
     Ok(Findings {
         rows,
         weights,

@@ -1,7 +1,7 @@
 //! What stands between a client and a server: our bridge, bare floors, and the relays of others.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -24,11 +24,13 @@ pub enum Behind {
     Http,
     /// A server that the relay starts and talks to over pipes.
     Stdio,
+    /// Many servers as one, which are named in a file.
+    Many,
 }
 
 /// How a relay is started. In its words `{port}` is where it shall listen and `{host}` and `{url}` are
 /// the server on HTTP; the word `{server}` stands for the words that start a server on pipes, and
-/// `{server line}` for the same in one word.
+/// `{server line}` for the same in one word. `{config}` is a file that names many servers.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Recipe {
     /// Its name in the report.
@@ -48,6 +50,8 @@ pub struct Goal {
     pub host: String,
     /// The words that start a server on pipes.
     pub server: Vec<String>,
+    /// A file that names servers, where many are meant.
+    pub config: PathBuf,
 }
 
 impl Recipe {
@@ -56,6 +60,7 @@ impl Recipe {
             word.replace("{port}", &port.to_string())
                 .replace("{url}", &format!("http://{}/mcp", goal.host))
                 .replace("{host}", &goal.host)
+                .replace("{config}", &goal.config.to_string_lossy())
                 .replace("{server line}", &goal.server.join(" "))
         };
         let words = self.words.iter().flat_map(|word| match word.as_str() {
@@ -122,6 +127,7 @@ mod tests {
         let goal = Goal {
             host: String::from("h:1"),
             server: vec![String::from("s"), String::from("stdio")],
+            config: PathBuf::new(),
         };
         let words = recipe.filled(7, &goal);
         let expected = ["r", "--port=7", "http://h:1/mcp", "s stdio", "s", "stdio"];

@@ -17,6 +17,9 @@ pub enum Role {
         /// The only era that it speaks, where it has a choice.
         #[arg(long, value_enum)]
         era: Option<Era>,
+        /// How many tools it has, where it has a choice.
+        #[arg(long, default_value = "2")]
+        tools: usize,
     },
     /// A client that calls as often as it can, and then writes down how long each call took.
     Client {

@@ -1,6 +1,7 @@
 //! Whole servers and clients under load, beside the peer and the floors.
 
 mod bridge_promises;
+mod gateway_promises;
 pub(super) mod page;
 mod promises;
 mod relays;

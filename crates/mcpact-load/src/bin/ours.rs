@@ -34,6 +34,14 @@ fn server(era: Option<Era>) -> Server {
     }
 }
 
+/// The server with so many tools in all; it has two by itself.
+fn with_tools(server: Server, tools: usize) -> Server {
+    let echo = |args: Echo, _: Context| async move { Ok(args.text) };
+    (2..tools).fold(server, |server, number| {
+        server.tool(&format!("tool{number}"), "Gives its text back, too", echo)
+    })
+}
+
 fn ours(error: impl std::fmt::Display) -> Trouble {
     Trouble::Ours(error.to_string())
 }
@@ -72,7 +80,10 @@ async fn main() -> Result<(), Trouble> {
             announce(&listening.url())?;
             listening.run(std::future::pending()).await.map_err(ours)
         }
-        Role::Stdio { era } => server(era).serve_stdio().await.map_err(ours),
+        Role::Stdio { era, tools } => {
+            let server = with_tools(server(era), tools);
+            server.serve_stdio().await.map_err(ours)
+        }
         Role::Client {
             target,
             era,

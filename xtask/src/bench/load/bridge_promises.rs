@@ -52,7 +52,7 @@ pub(super) fn judge(findings: &Findings) -> Vec<Outcome> {
         outcomes.extend(added(findings, contest));
         outcomes.extend(
             [ONE, MANY]
-                .map(|open| ahead(findings, contest, open))
+                .map(|open| ahead(findings, contest, open, 1.0))
                 .into_iter()
                 .flatten(),
         );
@@ -85,8 +85,8 @@ fn large(findings: &Findings, contest: &str) -> Option<Outcome> {
     Some(at_most(what, LARGE_COST, p50("ours")? / p50("floor")?))
 }
 
-/// Against the fastest of the others.
-fn ahead(findings: &Findings, contest: &str, open: u32) -> Option<Outcome> {
+/// At least so many times as fast as the fastest of the others.
+pub(super) fn ahead(findings: &Findings, contest: &str, open: u32, factor: f64) -> Option<Outcome> {
     let is_other = |row: &&Row| {
         row.contest == contest
             && row.open == open
@@ -94,7 +94,7 @@ fn ahead(findings: &Findings, contest: &str, open: u32) -> Option<Outcome> {
     };
     let others = findings.rows.iter().filter(is_other);
     let best = others.max_by(|one, other| one.rate.total_cmp(&other.rate))?;
-    speed(findings, contest, open, &best.subject, 1.0)
+    speed(findings, contest, open, &best.subject, factor)
 }
 
 fn memory(findings: &Findings) -> Option<Outcome> {

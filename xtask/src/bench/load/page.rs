@@ -1,13 +1,14 @@
 //! The part of the report that tells of the load.
 
 use super::promises::{Outcome, judge};
-use super::{Failed, Findings, Row, Weight, bridge_promises};
+use super::{Failed, Findings, Row, Weight, bridge_promises, gateway_promises};
 use crate::bench::markdown::{table, time};
 
 /// Promises first, then every number.
 pub(in crate::bench) fn section(findings: &Findings) -> String {
     let mut outcomes = judge(findings);
     outcomes.extend(bridge_promises::judge(findings));
+    outcomes.extend(gateway_promises::judge(findings));
     let promises = table(
         &["promise", "promised", "seen", ""],
         outcomes.iter().map(verdict).collect(),

@@ -125,6 +125,34 @@ const ROWS: &[Row] = &[
         words: &["{port}", "{url}"],
         path: "/mcp",
     },
+    Row {
+        name: "fastmcp",
+        source: Source::Script {
+            pin: "fastmcp==4.1.2",
+            name: "fastmcp_gateway.py",
+        },
+        behind: "many",
+        words: &["{port}", "{config}"],
+        path: "/mcp",
+    },
+    // It serves each server under a path of its own, so that it has no list of all.
+    Row {
+        name: "PyPI mcp-proxy",
+        source: Source::Program {
+            pin: "mcp-proxy==0.13.0",
+            name: "mcp-proxy",
+        },
+        behind: "many",
+        words: &[
+            "--log-level",
+            "CRITICAL",
+            "--port",
+            "{port}",
+            "--named-server-config",
+            "{config}",
+        ],
+        path: "/servers/s00/mcp",
+    },
 ];
 
 /// As `mcpact-load` reads it.

@@ -1,0 +1,21 @@
+//! What the project promises about its gateway.
+
+use super::Findings;
+use super::bridge_promises::ahead;
+use super::promises::Outcome;
+
+/// A contest, and how many times as fast as the fastest of the others we are.
+const CONTESTS: &[(&str, f64)] = &[
+    ("gateway, 10 servers, start to first list", 1.0),
+    ("gateway, 10 servers, new client to list", 10.0),
+    ("gateway, 10 servers, routed call", 1.0),
+    ("gateway, 100 servers with 20 tools each, list", 10.0),
+];
+
+/// Compares the findings with the promises; what was not measured is left out.
+pub(super) fn judge(findings: &Findings) -> Vec<Outcome> {
+    let contests = CONTESTS.iter();
+    contests
+        .filter_map(|(contest, factor)| ahead(findings, contest, 1, *factor))
+        .collect()
+}
