@@ -238,10 +238,10 @@ mod tests {
         for row in ROWS {
             let has = |word: &str| row.words.iter().any(|one| one.contains(word));
             assert!(has("{port}"), "{}", row.name);
-            let behind = if row.behind == "http" {
-                "{url}"
-            } else {
-                "{server"
+            let behind = match row.behind {
+                "http" => "{url}",
+                "many" => "{config}",
+                _ => "{server",
             };
             assert!(has(behind), "{}", row.name);
         }
