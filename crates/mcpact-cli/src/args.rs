@@ -115,6 +115,10 @@ pub(crate) struct Serve {
     /// Serve one client on standard input and output
     #[arg(long, conflicts_with = "listen")]
     pub(crate) stdio: bool,
+
+    /// Ask every server anew who it is and what it has, and write nothing down
+    #[arg(long)]
+    pub(crate) no_cache: bool,
 }
 
 const BRIDGE_EXAMPLES: &str = "\

@@ -8,9 +8,9 @@ mod front;
 #[cfg(target_os = "linux")]
 mod guard;
 mod import;
+mod known;
 mod schema;
 mod serve;
-mod verdicts;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;

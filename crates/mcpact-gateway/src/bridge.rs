@@ -18,6 +18,7 @@ mod pump;
 mod questions;
 mod rounds;
 mod tasks;
+mod watch;
 mod welcome;
 mod wishes;
 

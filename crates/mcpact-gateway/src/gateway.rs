@@ -23,6 +23,7 @@ use mcpact_transport::stdio::child::Guard;
 
 pub use self::build::GatewayError;
 pub use self::report::ServerReport;
+use crate::cache::Cache;
 use crate::catalog::{Catalog, Change, Changes, NameStyle, ServerName};
 use crate::figures::Figures;
 use crate::hub::{Hub, Member};
@@ -35,6 +36,8 @@ pub struct Surroundings {
     pub builtins: BTreeMap<&'static str, Local>,
     /// What was learned about servers earlier.
     pub verdicts: Verdicts,
+    /// What servers said about themselves earlier.
+    pub cache: Cache,
     /// What ends programs when the gateway is killed.
     pub guard: Option<Guard>,
 }
@@ -189,7 +192,8 @@ impl Gateway {
         });
         let tags = config.tags.iter().map(|tag| Box::from(tag.as_str()));
         let tools = config.tools.clone();
-        let member = Member::with(name.as_str(), prefix, tags.collect(), tools, bridge);
+        let cache = &self.surroundings.cache;
+        let member = Member::with(name.as_str(), prefix, tags.collect(), tools, bridge, cache);
         Ok(Served { member, door })
     }
 

@@ -5,12 +5,14 @@
 //! sees of all of them together. Read `hub/pump.rs` first: the order in which things happen.
 
 mod changes;
+mod fetch;
 mod guest;
 mod listen;
 mod lists;
 mod member;
 mod pump;
 mod route;
+mod slot;
 mod state;
 mod view;
 mod welcome;
@@ -49,7 +51,8 @@ pub struct HubSettings {
     pub introduction_wait: Duration,
     /// How long a list waits for a server; it is told of those that come later.
     pub list_wait: Duration,
-    /// How old the list of a server may be that does not tell of changes.
+    /// How old the list of a server may be that does not tell of changes, before it is looked at again
+    /// if that wakes nobody.
     pub list_age: Duration,
     /// Where it counts.
     pub figures: Arc<Figures>,
@@ -129,6 +132,7 @@ impl Hub {
             settings,
         });
         hub.replace(members);
+        hub.watch();
         Ok(hub)
     }
 

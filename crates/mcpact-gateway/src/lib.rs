@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod bridge;
+mod cache;
 pub mod catalog;
 mod error;
 mod figures;
@@ -20,6 +21,7 @@ mod target;
 mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
+pub use cache::Cache;
 pub use error::UpstreamError;
 pub use figures::{Figures, ServerFigures};
 pub use gateway::{Gateway, GatewayError, ServerReport, Surroundings};

@@ -57,10 +57,37 @@ impl Target {
             Self::Local(_) => String::from("local"),
         }
     }
+
+    /// Tells this server from every other one, whatever of it is a secret. None for a server in this
+    /// process, which is as new as the process.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let mut parts: Vec<&[u8]> = Vec::new();
+        match self {
+            Self::Command(command) => {
+                parts.extend([b"command".as_slice(), command.program.as_encoded_bytes()]);
+                let cwd = command.cwd.as_ref().map(|cwd| cwd.as_os_str());
+                parts.push(cwd.map_or(b"", |cwd| cwd.as_encoded_bytes()));
+                parts.extend(command.args.iter().map(|arg| arg.as_encoded_bytes()));
+                // Arguments and variables are not taken for each other.
+                parts.push(b"\0");
+                for (name, value) in &command.env {
+                    parts.extend([name.as_encoded_bytes(), value.as_encoded_bytes()]);
+                }
+            }
+            Self::Url { url, settings } => {
+                parts.extend([b"url".as_slice(), url.as_bytes()]);
+                for (name, value) in settings.headers.iter() {
+                    parts.extend([name.as_bytes(), value]);
+                }
+            }
+            Self::Local(_) => return None,
+        }
+        Some(digest(parts))
+    }
 }
 
 /// A digest that tells one list of texts from another.
-fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> String {
+pub(crate) fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash = Sha256::new();
     for text in texts {
         hash.update(text.len().to_le_bytes());
@@ -103,5 +130,33 @@ mod tests {
             assert_ne!(one.key(), other.key());
             assert_eq!(one.key(), make("canary-1").key());
         }
+    }
+
+    /// G16: whatever makes another server of it makes another fingerprint, in which nothing can be read.
+    #[test]
+    fn fingerprints_tell_servers_apart() {
+        let command = || ChildCommand::new("serve").with_args(["a"]);
+        let mut elsewhere = command();
+        elsewhere.cwd = Some("/tmp".into());
+        let mut known = HttpSettings::default();
+        known.headers.insert("x-key", "canary").unwrap();
+        let targets = [
+            Target::Command(command()),
+            Target::Command(command().with_args(["b"])),
+            Target::Command(command().with_env("b", "")),
+            Target::Command(command().with_env("KEY", "canary")),
+            Target::Command(elsewhere),
+            Target::url("https://host/mcp"),
+            Target::url("https://host/mcp?key=canary"),
+            Target::Url {
+                url: String::from("https://host/mcp"),
+                settings: Box::new(known),
+            },
+        ];
+        let fingerprints: Vec<String> = targets.iter().filter_map(Target::fingerprint).collect();
+        let different: std::collections::BTreeSet<&String> = fingerprints.iter().collect();
+        assert_eq!(different.len(), targets.len(), "{fingerprints:?}");
+        assert!(!fingerprints.concat().contains("canary"));
+        assert_eq!(targets[0].fingerprint(), Target::Command(command()).fingerprint());
     }
 }

@@ -45,14 +45,18 @@ fn ids_under(document: &str, heading: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The id of a row such as `| N4★ | … |`.
+/// The id of a row such as `| N4★ | … |` or `| AG-01 | … |`.
 fn id_of_row(line: &str) -> Option<String> {
     let cell = line.strip_prefix('|')?.split('|').next()?.trim();
     let id: String = cell
         .chars()
-        .take_while(char::is_ascii_alphanumeric)
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
         .collect();
-    let number = id.strip_prefix(|c: char| c.is_ascii_uppercase())?;
+    let number = id.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let number = number.strip_prefix('-').unwrap_or(number);
+    if !id.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
     (!number.is_empty() && number.chars().all(|c| c.is_ascii_digit())).then_some(id)
 }
 
@@ -67,7 +71,9 @@ mod tests {
     #[test]
     fn rows_have_ids_and_heads_do_not() {
         assert_eq!(id_of_row("| N4★ | text |").as_deref(), Some("N4"));
+        assert_eq!(id_of_row("| AG-01 | text |").as_deref(), Some("AG-01"));
         assert_eq!(id_of_row("| ID | Requirement |"), None);
+        assert_eq!(id_of_row("| 1 | text |"), None);
         assert_eq!(id_of_row("|---|---|"), None);
     }
 
@@ -80,9 +86,9 @@ mod tests {
     #[test]
     fn differences_are_found_in_both_directions() {
         let section = Section {
-            letter: 'N',
-            first: 1,
-            last: 2,
+            prefix: "N",
+            digits: 1,
+            numbers: &[1..=2],
             document: "x",
             heading: "1.1",
         };

@@ -1,11 +1,13 @@
+use std::ops::RangeInclusive;
+
 /// A block of ids that must all be shown by tests.
 pub(super) struct Section {
-    /// The letter before the number.
-    pub(super) letter: char,
-    /// The first number.
-    pub(super) first: u32,
-    /// The last number.
-    pub(super) last: u32,
+    /// What stands before the number.
+    pub(super) prefix: &'static str,
+    /// How many digits a number has at least.
+    pub(super) digits: usize,
+    /// The numbers that there are.
+    pub(super) numbers: &'static [RangeInclusive<u32>],
     /// The document that has the rows; it lies beside the checkout on some machines.
     pub(super) document: &'static str,
     /// The number of the heading in that document.
@@ -13,72 +15,110 @@ pub(super) struct Section {
 }
 
 const REQUIREMENTS: &str = "../shared/REQUIREMENTS.md";
+const REVISIONS: &str = "../shared/REVISIONS.md";
 const SAFETY: &str = "../shared/SAFETY.md";
 
 /// The blocks that the code covers so far; later work adds its own.
 pub(super) const SECTIONS: &[Section] = &[
     Section {
-        letter: 'N',
-        first: 1,
-        last: 35,
+        prefix: "N",
+        digits: 1,
+        numbers: &[1..=35],
         document: REQUIREMENTS,
         heading: "1.1",
     },
     Section {
-        letter: 'L',
-        first: 1,
-        last: 28,
+        prefix: "L",
+        digits: 1,
+        numbers: &[1..=28],
         document: REQUIREMENTS,
         heading: "1.2",
     },
     Section {
-        letter: 'F',
-        first: 1,
-        last: 21,
+        prefix: "F",
+        digits: 1,
+        numbers: &[1..=21],
         document: REQUIREMENTS,
         heading: "1.3",
     },
     Section {
-        letter: 'T',
-        first: 1,
-        last: 9,
+        prefix: "T",
+        digits: 1,
+        numbers: &[1..=9],
         document: REQUIREMENTS,
         heading: "1.4",
     },
     Section {
-        letter: 'H',
-        first: 1,
-        last: 24,
+        prefix: "H",
+        digits: 1,
+        numbers: &[1..=24],
         document: SAFETY,
         heading: "1.1",
     },
     Section {
-        letter: 'P',
-        first: 1,
-        last: 24,
+        prefix: "P",
+        digits: 1,
+        numbers: &[1..=24],
         document: SAFETY,
         heading: "1.2",
     },
     Section {
-        letter: 'O',
-        first: 1,
-        last: 8,
+        prefix: "O",
+        digits: 1,
+        numbers: &[1..=8],
         document: REQUIREMENTS,
         heading: "1.7",
     },
     Section {
-        letter: 'G',
-        first: 1,
-        last: 22,
+        prefix: "G",
+        digits: 1,
+        numbers: &[1..=22],
         document: REQUIREMENTS,
         heading: "1.5",
+    },
+    Section {
+        prefix: "MR-",
+        digits: 2,
+        numbers: &[1..=5, 7..=8, 10..=11],
+        document: REVISIONS,
+        heading: "8.7",
+    },
+    Section {
+        prefix: "BA-",
+        digits: 2,
+        numbers: &[1..=4, 6..=10, 13..=14, 16..=20, 22..=24, 26..=26, 28..=28],
+        document: REVISIONS,
+        heading: "8.8",
+    },
+    Section {
+        prefix: "BB-",
+        digits: 2,
+        numbers: &[2..=2, 4..=9, 11..=11, 13..=13, 15..=17, 19..=19, 21..=32],
+        document: REVISIONS,
+        heading: "8.9",
+    },
+    Section {
+        prefix: "AG-",
+        digits: 2,
+        numbers: &[1..=5, 7..=8],
+        document: REVISIONS,
+        heading: "8.10",
+    },
+    Section {
+        prefix: "XR-",
+        digits: 2,
+        numbers: &[1..=5, 8..=12, 14..=14],
+        document: REVISIONS,
+        heading: "8.11",
     },
 ];
 
 impl Section {
     /// The ids of this block, in order.
     pub(super) fn ids(&self) -> impl Iterator<Item = String> {
-        (self.first..=self.last).map(|number| format!("{}{number}", self.letter))
+        let Self { prefix, digits, .. } = self;
+        let numbers = self.numbers.iter().cloned().flatten();
+        numbers.map(move |number| format!("{prefix}{number:0digits$}"))
     }
 }
 

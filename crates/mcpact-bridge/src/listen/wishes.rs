@@ -156,6 +156,13 @@ impl Wishes {
         }
     }
 
+    /// The same for a client that hears of lists in another way.
+    #[must_use]
+    pub fn without_lists(mut self) -> Self {
+        self.offered = ListenFilter::default();
+        self
+    }
+
     /// The handshake is over: the client may be told things.
     #[must_use]
     pub fn ready(&mut self) -> Vec<Act> {

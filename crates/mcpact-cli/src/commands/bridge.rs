@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use mcpact::client::Verdicts;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::{Machine, fill};
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
@@ -11,7 +10,8 @@ use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::{ChildCommand, Guard};
 
-use super::{front, verdicts};
+use super::front;
+use super::known::Known;
 use crate::args::BridgeArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -19,14 +19,14 @@ use crate::report;
 
 pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
     let target = target(&args.target, &args.header)?;
-    let verdicts = if args.no_cache {
-        Verdicts::new()
+    let known = if args.no_cache {
+        Known::default()
     } else {
-        verdicts::kept()
+        Known::kept()
     };
     let mut settings = BridgeSettings {
         mode: mode(&args.era)?,
-        verdicts,
+        verdicts: known.verdicts,
         ..BridgeSettings::default()
     };
     settings.front.http_sse = args.sse;

@@ -12,7 +12,8 @@ use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::Guard;
 
-use super::{front, verdicts};
+use super::front;
+use super::known::Known;
 use crate::args::Serve;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -45,9 +46,15 @@ pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
 
 async fn serve(args: &Serve, catalog: Catalog, origin: Origin) -> Result<(), CliError> {
     let address = catalog.gateway.listen;
+    let known = if args.no_cache {
+        Known::default()
+    } else {
+        Known::kept()
+    };
     let surroundings = Surroundings {
         builtins: BTreeMap::from([("everything", everything())]),
-        verdicts: verdicts::kept(),
+        verdicts: known.verdicts,
+        cache: known.servers,
         guard: Some(Guard::this_program(["guard"])),
     };
     let gateway = Gateway::new(catalog, surroundings)?;

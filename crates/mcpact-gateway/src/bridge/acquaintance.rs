@@ -1,10 +1,11 @@
 //! What is known about a server, for whoever shows several as one.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpact_bridge::lifecycle::Introduction;
-use mcpact_spec::{Method, Revision};
+use mcpact_spec::{Era, Method, Revision};
 use tokio::sync::watch;
 
 use super::lane::Lane;
@@ -13,11 +14,13 @@ use super::lane::Lane;
 #[derive(Debug, Default)]
 pub(super) struct Acquaintance {
     met: watch::Sender<Option<Arc<Met>>>,
+    /// Whether it can tell of changes, as it is connected at the moment.
+    can_tell: AtomicBool,
     herald: Mutex<Option<Weak<dyn Herald>>>,
 }
 
 /// What a server said about itself.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Met {
     pub(crate) revision: Revision,
     pub(crate) introduction: Introduction,
@@ -27,6 +30,8 @@ pub(crate) struct Met {
 pub(crate) trait Herald: fmt::Debug + Send + Sync {
     /// A list has changed.
     fn changed(&self, method: Method);
+    /// The server has woken up: what was known of it may not be true any more.
+    fn woke(self: Arc<Self>);
 }
 
 impl Acquaintance {
@@ -44,13 +49,47 @@ impl Acquaintance {
         *self.herald() = Some(herald);
     }
 
+    /// What the server said in an earlier run, if it has not said anything since.
+    pub(super) fn recall(&self, met: Met) {
+        self.met.send_if_modified(|known| {
+            let is_new = known.is_none();
+            known.get_or_insert_with(|| Arc::new(met));
+            is_new
+        });
+    }
+
     /// The server has introduced itself.
     pub(super) fn meet(&self, lane: &Lane) {
         let met = Met {
             revision: lane.revision(),
             introduction: lane.upstream.introduction.clone(),
         };
-        self.met.send_replace(Some(Arc::new(met)));
+        // A modern server tells those who listen, which is not yet.
+        let can_tell = met.revision.era() == Era::Legacy && lane.upstream.can_push();
+        self.hears(can_tell);
+        self.met.send_if_modified(|known| {
+            let is_other = known.as_ref().is_none_or(|known| **known != met);
+            if is_other {
+                *known = Some(Arc::new(met));
+            }
+            is_other
+        });
+    }
+
+    /// Whether changes are heard of from here on.
+    pub(super) fn hears(&self, can_tell: bool) {
+        self.can_tell.store(can_tell, Ordering::Release);
+    }
+
+    pub(super) fn can_tell(&self) -> bool {
+        self.can_tell.load(Ordering::Acquire)
+    }
+
+    /// The server has woken up.
+    pub(super) fn wake(&self) {
+        if let Some(herald) = self.herald().as_ref().and_then(Weak::upgrade) {
+            herald.woke();
+        }
     }
 
     /// Whether somebody wants to hear of changes.

@@ -107,6 +107,11 @@ impl Caller {
         self.port.live().or_else(in_pool)
     }
 
+    /// Whether the server is awake for it.
+    pub(crate) fn is_awake(&self) -> bool {
+        self.open_lane().is_some()
+    }
+
     /// What a legacy client wants to hear from a modern server.
     pub(super) fn wishing(&self) -> Option<&Arc<Wishing>> {
         self.wishing.get()

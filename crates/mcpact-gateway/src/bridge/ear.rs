@@ -50,6 +50,11 @@ impl Ear {
         self
     }
 
+    /// Whether it sees several servers as one, and hears of their lists from whoever shows them.
+    pub(crate) const fn sees_several(&self) -> bool {
+        self.view.is_some()
+    }
+
     /// On whose behalf it speaks.
     pub(crate) fn principal(&self) -> &str {
         self.session.principal()

@@ -6,20 +6,22 @@ use bytes::Bytes;
 use mcpact::server::backend::{Opening, Reach, Welcome};
 use mcpact_bridge::shape::{lower_result, raise_result};
 use mcpact_engine::refusal::WireError;
-use mcpact_engine::server::listen::ListenFilter;
-use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
+use mcpact_spec::{Era, ErrorCode, Feature, Revision};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::ObjectWriter;
+use sha2::{Digest, Sha256};
 
 use super::Bridge;
 use super::acquaintance::{Herald, Met};
 use super::caller::Caller;
 use super::crossing::{Told, stamped, wire_error};
 use super::lane::Lane;
-use super::port::{Boarded, Shared};
+use super::port::Boarded;
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
+use crate::cache::{KeptList, Record};
+use crate::target::{Target, digest};
 use crate::upstream::{Event, Loss, Ordered, Reply, text};
 
 /// How many pages a list may have.
@@ -31,15 +33,53 @@ pub(crate) struct Listing {
     kind: ListKind,
     revision: Revision,
     pages: Vec<Bytes>,
+    /// Tells what is in it from what is in another one, wherever its pages end.
+    digest: [u8; 32],
 }
 
 impl Listing {
-    /// A list of which the server has nothing.
-    pub(crate) const fn empty(kind: ListKind, revision: Revision) -> Self {
+    pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<Bytes>) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(revision.as_str());
+        for page in &pages {
+            let page = Page::parse(kind, text(page));
+            for item in page.map_or_else(Vec::new, |page| page.items) {
+                digest.update(item.len().to_le_bytes());
+                digest.update(item);
+            }
+        }
         Self {
             kind,
             revision,
-            pages: Vec::new(),
+            pages,
+            digest: digest.finalize().into(),
+        }
+    }
+
+    /// A list of which the server has nothing.
+    pub(crate) fn empty(kind: ListKind, revision: Revision) -> Self {
+        Self::new(kind, revision, Vec::new())
+    }
+
+    /// Whether there is the same in both.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.digest == other.digest
+    }
+
+    /// A list of an earlier run.
+    pub(crate) fn recalled(kept: &KeptList) -> Self {
+        let pages = kept.pages.iter().map(|page| Bytes::from(page.clone()));
+        Self::new(kept.kind, kept.revision, pages.collect())
+    }
+
+    /// The same for a later run.
+    pub(crate) fn kept(&self, reader: Box<str>) -> KeptList {
+        let pages = self.pages.iter().map(|page| text(page).to_owned());
+        KeptList {
+            kind: self.kind,
+            reader,
+            revision: self.revision,
+            pages: pages.collect(),
         }
     }
 
@@ -100,6 +140,50 @@ impl Bridge {
         self.shared.acquaintance.tell_to(herald);
     }
 
+    /// Whether changes of its lists are heard of at the moment.
+    pub(crate) fn can_tell(&self) -> bool {
+        self.shared.acquaintance.can_tell()
+    }
+
+    /// What the server said in an earlier run.
+    pub(crate) fn recall(&self, record: &Record) {
+        let has_tasks = record.met.revision.has(Feature::TasksCore);
+        let tools = record.lists.iter().filter(|l| l.kind == ListKind::Tools);
+        for page in tools.flat_map(|list| &list.pages) {
+            self.shared.book.learn(page);
+            if has_tasks {
+                self.shared.tool_tasks.learn(page);
+            }
+        }
+        self.shared.acquaintance.recall(record.met.clone());
+    }
+
+    /// Whether it costs nobody a process to ask it.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self.shared.target, Target::Url { .. })
+    }
+
+    /// What tells it from every other server, if it can be kept what it says.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let target = self.shared.target.fingerprint()?;
+        let mode = format!("{:?}", self.settings.mode);
+        Some(digest([target.as_bytes(), mode.as_bytes()]))
+    }
+
+    /// Who stands for everybody at a modern server that is awake.
+    pub(crate) fn everybody(&self) -> Option<Arc<Caller>> {
+        let port = self.modern.get()?;
+        port.live()?;
+        Some(Arc::new(Caller::passing(Arc::clone(port), None)))
+    }
+
+    /// Who stands for modern clients that declare this at a legacy server that is awake.
+    pub(crate) fn standing(&self, capabilities: &str, principal: &str) -> Option<Arc<Caller>> {
+        let pool = self.known_pool(capabilities, principal)?;
+        pool.open_lane()?;
+        Some(Arc::new(Caller::passing(pool.first(), Some(pool))))
+    }
+
     /// A whole list, page by page.
     pub(crate) async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, WireError> {
         let boarded = caller.board().await.map_err(|error| error.on_wire())?;
@@ -107,13 +191,42 @@ impl Bridge {
             lane,
             in_use: _in_use,
         } = boarded;
+        self.in_time(lane.list(caller, kind)).await
+    }
+
+    /// The same, if the server is awake; it may fall asleep as if nobody had asked.
+    pub(crate) async fn list_awake(
+        &self,
+        caller: &Caller,
+        kind: ListKind,
+    ) -> Option<Result<Listing, WireError>> {
+        let lane = caller.open_lane()?;
+        Some(self.in_time(lane.list(caller, kind)).await)
+    }
+
+    /// No list is waited for without an end.
+    async fn in_time(
+        &self,
+        listing: impl Future<Output = Result<Listing, WireError>>,
+    ) -> Result<Listing, WireError> {
+        let limit = self.shared.run.call_timeout;
+        let listed = tokio::time::timeout(limit, listing).await;
+        listed.unwrap_or_else(|_| {
+            let why = format!("the server did not list anything within {limit:?}");
+            Err(lost(&Loss::Connection(why)))
+        })
+    }
+}
+
+impl Lane {
+    async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, WireError> {
         let mut pages = Vec::new();
         let mut params = String::from("{}");
         while pages.len() < PAGES {
-            let page = lane.page(caller, kind, &params).await?;
+            let page = self.page(caller, kind, &params).await?;
             let next = Page::parse(kind, text(&page)).and_then(|page| page.next);
             if kind == ListKind::Tools {
-                lane.learn_tools(text(&page));
+                self.learn_tools(text(&page));
             }
             pages.push(page);
             match next {
@@ -121,15 +234,9 @@ impl Bridge {
                 None => break,
             }
         }
-        Ok(Listing {
-            kind,
-            revision: lane.revision(),
-            pages,
-        })
+        Ok(Listing::new(kind, self.revision(), pages))
     }
-}
 
-impl Lane {
     async fn page(
         &self,
         caller: &Caller,
@@ -166,7 +273,7 @@ impl Lane {
     }
 
     /// Parameters for a modern server on nobody's behalf.
-    fn own_stamp(&self, params: &str) -> String {
+    pub(super) fn own_stamp(&self, params: &str) -> String {
         let stamp = Stamp {
             version: self.revision().as_str(),
             capabilities: "{}",
@@ -176,51 +283,6 @@ impl Lane {
         stamp
             .apply(Some(params))
             .unwrap_or_else(|_| params.to_owned())
-    }
-
-    /// Hears of changed lists of a modern server, as long as the connection lives. A legacy server
-    /// tells without being asked.
-    pub(super) fn watch(self: &Arc<Self>, shared: &Arc<Shared>) {
-        let declared = self.upstream.introduction.capabilities.declared();
-        let filter = ListenFilter {
-            tools: declared.has(Capability::ToolsListChanged),
-            prompts: declared.has(Capability::PromptsListChanged),
-            resources: declared.has(Capability::ResourcesListChanged),
-            ..ListenFilter::default()
-        };
-        if self.revision().era() == Era::Legacy || filter == ListenFilter::default() {
-            return;
-        }
-        let (lane, shared) = (Arc::downgrade(self), Arc::downgrade(shared));
-        let watching = tokio::spawn(async move {
-            let Some(here) = lane.upgrade() else {
-                return;
-            };
-            let params = ObjectWriter::new().raw("notifications", &filter.encode());
-            let params = here.own_stamp(&params.finish());
-            let order = Ordered {
-                method: Some(Method::SubscriptionsListen),
-                name: Method::SubscriptionsListen.as_str(),
-                params: &params,
-                trace: None,
-            };
-            let number = here.upstream.next_id();
-            let mut call = here.upstream.call(number, order, &here.book).await;
-            // The connection may end while somebody listens.
-            drop(here);
-            loop {
-                match call.next().await {
-                    Event::Note(note) => match shared.upgrade() {
-                        Some(shared) => shared.acquaintance.tell(note.method),
-                        None => return,
-                    },
-                    Event::Ask(_) => {}
-                    Event::Done(_) | Event::Lost(_) => return,
-                }
-            }
-        });
-        // It is called once for each connection.
-        let _ = self.watching.set(watching.abort_handle());
     }
 }
 

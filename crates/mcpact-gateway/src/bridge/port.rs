@@ -177,6 +177,7 @@ impl Port {
     ) -> Result<Arc<Lane>, Arc<Trouble>> {
         let before = self.current().take();
         drop(before);
+        let was_asleep = !self.shared.supervisor.is_awake();
         let opened = self.start(cause).await.map_err(Arc::new);
         last.clone_from(&opened.as_ref().err().cloned());
         self.tries.fetch_add(1, Ordering::SeqCst);
@@ -185,6 +186,9 @@ impl Port {
         self.shared.acquaintance.meet(&lane);
         if self.shared.acquaintance.has_herald() {
             lane.watch(&self.shared);
+        }
+        if was_asleep {
+            self.shared.acquaintance.wake();
         }
         let moving = self.audience.move_to(&lane);
         if tokio::time::timeout(CATCH_UP, moving).await.is_err() {

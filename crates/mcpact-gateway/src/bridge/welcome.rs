@@ -58,6 +58,12 @@ struct Served {
     caller: Arc<Caller>,
 }
 
+impl Kind {
+    fn is(&self, principal: &str, capabilities: &str) -> bool {
+        *self.capabilities == *capabilities && *self.principal == *principal
+    }
+}
+
 impl Guests {
     /// Ends every stream of changes, in order.
     pub(super) fn end_streams(&self) {
@@ -75,7 +81,7 @@ impl Guests {
         let known = self
             .kinds
             .iter()
-            .find(|kind| *kind.capabilities == *capabilities && *kind.principal == *principal);
+            .find(|kind| kind.is(principal, capabilities));
         if let Some(kind) = known {
             return Arc::clone(kind);
         }
@@ -220,14 +226,8 @@ impl Bridge {
         params: &Params<'_>,
         principal: &str,
     ) -> Result<Welcome, UpstreamError> {
-        // Towards a modern server it does not matter who asks and what they declare: each request
-        // says it.
-        let (principal, raw) = match (self.modern.get(), sharing(self.shared.run.strategy)) {
-            (Some(_), _) | (None, Sharing::Everybody) => ("", "{}"),
-            (None, Sharing::Nobody | Sharing::Kind) => {
-                (principal, params.meta.client_capabilities.unwrap_or("{}"))
-            }
-        };
+        let declared = params.meta.client_capabilities.unwrap_or("{}");
+        let (principal, raw) = self.told_apart(principal, declared);
         let kind = self
             .guests()
             .kind(principal, raw, || Arc::new(self.pool(raw, params)));
@@ -252,6 +252,24 @@ impl Bridge {
             terms,
             state: Some(caller),
         })
+    }
+
+    /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
+    /// they declare: each request says it.
+    fn told_apart<'a>(&self, principal: &'a str, declared: &'a str) -> (&'a str, &'a str) {
+        match (self.modern.get(), sharing(self.shared.run.strategy)) {
+            (Some(_), _) | (None, Sharing::Everybody) => ("", "{}"),
+            (None, Sharing::Nobody | Sharing::Kind) => (principal, declared),
+        }
+    }
+
+    /// The connections of modern clients that declare this, if there are any.
+    pub(super) fn known_pool(&self, declared: &str, principal: &str) -> Option<Arc<Pool>> {
+        let (principal, raw) = self.told_apart(principal, declared);
+        let guests = self.guests();
+        let mut kinds = guests.kinds.iter();
+        let kind = kinds.find(|kind| kind.is(principal, raw))?;
+        Some(Arc::clone(&kind.pool))
     }
 
     fn pool(&self, raw: &str, params: &Params<'_>) -> Pool {

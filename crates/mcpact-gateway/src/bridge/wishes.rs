@@ -62,6 +62,9 @@ impl Wishing {
     pub(super) fn new(lane: &Lane, ear: &Ear, clock: Clock) -> Self {
         let server = &lane.upstream.introduction.capabilities;
         let mut wishes = Wishes::new(ear.revision(), server, LIMITS);
+        if ear.sees_several() {
+            wishes = wishes.without_lists();
+        }
         // Whatever waits for a client without a stream of its own is kept by its front.
         let nothing_yet = wishes.channel_opened();
         debug_assert!(nothing_yet.is_empty());

@@ -61,6 +61,12 @@ impl Changes {
         self.is_over.send_replace(true);
     }
 
+    /// Whether there is anybody to tell.
+    pub(super) fn are_heard(&self) -> bool {
+        let is_near = |ear: &FarEar| ear.near().is_some();
+        !lock(&self.listening).is_empty() || lock(&self.staying).iter().any(is_near)
+    }
+
     /// A legacy client has come.
     pub(super) fn settle(&self, ear: FarEar) {
         let mut staying = lock(&self.staying);

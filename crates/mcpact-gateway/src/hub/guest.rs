@@ -109,30 +109,69 @@ impl Guest {
         member: &Arc<Member>,
     ) -> Result<Arc<Caller>, WireError> {
         let received = match &self.opening {
-            Kept::Request { capabilities, info } => {
-                let params = Params {
-                    raw: Some("{}"),
-                    meta: Meta {
-                        protocol_version: Some(Revision::LATEST.as_str()),
-                        client_capabilities: Some(capabilities),
-                        client_info: info.as_deref(),
-                        ..Meta::default()
-                    },
-                    name: None,
-                    uri: None,
-                    task_id: None,
-                };
-                let opening = Opening::Request(&params);
-                member.bridge.receive(opening, &self.principal).await
-            }
-            Kept::Handshake { params } => {
+            Kept::Request { .. } => self.receive(member).await,
+            Kept::Handshake { .. } => {
                 let cell = Arc::clone(lock(&self.parts).entry(member.number).or_default());
-                let made = cell.get_or_try_init(|| self.introduce(hub, member, params));
+                let made = cell.get_or_try_init(|| self.introduce(hub, member));
                 made.await.cloned()
             }
         };
         member.judge(received.as_ref().err().map(|error| error.message.as_str()));
+        if received.is_ok() && member.is_to_be_verified() {
+            hub.look_again(member);
+        }
         received
+    }
+
+    /// Who stands for it at a server that is awake.
+    pub(super) fn awake_part(&self, member: &Member) -> Option<Arc<Caller>> {
+        if let Some(everybody) = member.bridge.everybody() {
+            return Some(everybody);
+        }
+        let caller = match &self.opening {
+            Kept::Request { capabilities, .. } => {
+                member.bridge.standing(capabilities, &self.principal)?
+            }
+            Kept::Handshake { .. } => {
+                let parts = lock(&self.parts);
+                parts.get(&member.number)?.get().cloned()?
+            }
+        };
+        caller.is_awake().then_some(caller)
+    }
+
+    /// Reaches a server of which nothing is known, as whoever comes will need it.
+    pub(super) async fn meet(&self, member: &Member) {
+        let met = self.receive(member).await;
+        member.judge(met.as_ref().err().map(|error| error.message.as_str()));
+    }
+
+    /// Who stands for it at a server, as it began here.
+    async fn receive(&self, member: &Member) -> Result<Arc<Caller>, WireError> {
+        let (raw, meta) = match &self.opening {
+            Kept::Handshake { params } => (&**params, Meta::default()),
+            Kept::Request { capabilities, info } => {
+                let meta = Meta {
+                    protocol_version: Some(Revision::LATEST.as_str()),
+                    client_capabilities: Some(capabilities),
+                    client_info: info.as_deref(),
+                    ..Meta::default()
+                };
+                ("{}", meta)
+            }
+        };
+        let params = Params {
+            raw: Some(raw),
+            meta,
+            name: None,
+            uri: None,
+            task_id: None,
+        };
+        let opening = match &self.opening {
+            Kept::Handshake { .. } => Opening::Handshake(&params),
+            Kept::Request { .. } => Opening::Request(&params),
+        };
+        member.bridge.receive(opening, &self.principal).await
     }
 
     /// A legacy client makes a handshake with a server when it first needs it.
@@ -140,17 +179,8 @@ impl Guest {
         &self,
         hub: &Arc<Hub>,
         member: &Arc<Member>,
-        params: &str,
     ) -> Result<Arc<Caller>, WireError> {
-        let params = Params {
-            raw: Some(params),
-            meta: Meta::default(),
-            name: None,
-            uri: None,
-            task_id: None,
-        };
-        let opening = Opening::Handshake(&params);
-        let caller = member.bridge.receive(opening, &self.principal).await?;
+        let caller = self.receive(member).await?;
         if let Some(ear) = self.ear.get().and_then(FarEar::near) {
             let view = PartView::new(hub, member);
             member.bridge.settle(&caller, &ear.seeing(Arc::new(view)));

@@ -1,18 +1,14 @@
-//! The lists of all servers, each fetched once, and what they are together.
+//! What the lists of all servers are together.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use futures_util::future::join_all;
 use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Capability, Era, ErrorCode, Revision};
+use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::raw::Object;
-use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::guest::Guest;
-use super::member::Member;
 use super::{Hub, Roster, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{self, Merged, Part, Prefixes};
@@ -22,32 +18,6 @@ use crate::bridge::{Listing, wire_error};
 
 /// How many merged lists are kept.
 const BOARDS: usize = 64;
-
-/// Who sees the same list of a server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ListKey {
-    kind: ListKind,
-    principal: Box<str>,
-    /// None where it does not matter who asks.
-    fingerprint: Option<Fingerprint>,
-}
-
-/// One list of one server.
-#[derive(Debug, Default)]
-pub(super) struct ListSlot {
-    held: Mutex<Held>,
-    /// Tells when whoever fetches it is done.
-    fetched: watch::Sender<u64>,
-}
-
-#[derive(Debug, Default)]
-struct Held {
-    listing: Option<Arc<Listing>>,
-    /// How often the list had changed when it was fetched, and when that was.
-    basis: Option<(u64, Instant)>,
-    /// Since when somebody fetches it.
-    fetching: Option<Instant>,
-}
 
 /// What is merged, for whoever sees the same.
 #[derive(Debug, Default)]
@@ -239,162 +209,6 @@ impl Hub {
             uris,
         }));
         Board { of, list }
-    }
-
-    /// The list of every server, fetched where it has to be; none for those that are missing.
-    async fn listings(
-        self: &Arc<Self>,
-        roster: &Roster,
-        guest: &Arc<Guest>,
-        kind: ListKind,
-    ) -> Vec<Option<Arc<Listing>>> {
-        let fresh: Vec<_> = roster
-            .members
-            .iter()
-            .map(|member| {
-                let slot = member.slot(key(member, guest, kind));
-                let fresh = slot.fresh(self, member, kind);
-                member.bridge.figures().list_needed(fresh.is_some());
-                (slot, fresh)
-            })
-            .collect();
-        if fresh.iter().all(|(_, listing)| listing.is_some()) {
-            return fresh.into_iter().map(|(_, listing)| listing).collect();
-        }
-        let fetching = roster
-            .members
-            .iter()
-            .zip(fresh)
-            .map(|(member, (slot, fresh))| async move {
-                match fresh {
-                    Some(listing) => Some(listing),
-                    None => self.fetched(member, guest, kind, slot).await,
-                }
-            });
-        join_all(fetching).await
-    }
-
-    /// Fetches a list, or waits for whoever does.
-    async fn fetched(
-        self: &Arc<Self>,
-        member: &Arc<Member>,
-        guest: &Arc<Guest>,
-        kind: ListKind,
-        slot: Arc<ListSlot>,
-    ) -> Option<Arc<Listing>> {
-        let mut done = slot.fetched.subscribe();
-        done.mark_unchanged();
-        if slot.begin() {
-            let (hub, member, guest) = (Arc::clone(self), Arc::clone(member), Arc::clone(guest));
-            let slot = Arc::clone(&slot);
-            // Whoever waits may go away; the others need it all the same.
-            tokio::spawn(async move { hub.fetch(&member, &guest, kind, &slot).await });
-        }
-        // Nobody waits again for a server that has kept others waiting.
-        let since = slot.held().fetching.unwrap_or_else(Instant::now);
-        let until = since + self.settings.list_wait;
-        let waited = tokio::time::timeout_at(until, done.changed()).await;
-        if waited.is_err() {
-            member.judge(Some("it has not answered yet"));
-        }
-        // An old list is better than none.
-        slot.held().listing.clone()
-    }
-
-    async fn fetch(
-        self: Arc<Self>,
-        member: &Arc<Member>,
-        guest: &Arc<Guest>,
-        kind: ListKind,
-        slot: &ListSlot,
-    ) {
-        let before = member.changes_of(kind);
-        let since = Instant::now();
-        let fetched = self.fetch_list(member, guest, kind).await;
-        let is_late = since.elapsed() > self.settings.list_wait;
-        let outcome = match fetched {
-            Ok(listing) => Some(Arc::new(listing)),
-            Err(error) => {
-                member.judge(Some(&error.message));
-                None
-            }
-        };
-        let is_new = outcome.is_some();
-        slot.end(outcome, before);
-        if is_late && is_new {
-            member.judge(None);
-            self.announce(kind.changed());
-        }
-    }
-
-    async fn fetch_list(
-        self: &Arc<Self>,
-        member: &Arc<Member>,
-        guest: &Arc<Guest>,
-        kind: ListKind,
-    ) -> Result<Listing, WireError> {
-        let caller = guest.part(self, member).await?;
-        let revision = member.known().map_or(Revision::LATEST, |met| met.revision);
-        if !member.may_have(needed(kind)) {
-            return Ok(Listing::empty(kind, revision));
-        }
-        match member.bridge.list(&caller, kind).await {
-            // G6: it declares more than it has.
-            Err(error) if error.code == ErrorCode::MethodNotFound.code() => {
-                Ok(Listing::empty(kind, revision))
-            }
-            outcome => outcome,
-        }
-    }
-}
-
-impl ListSlot {
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        lock(&self.held)
-    }
-
-    /// The list, if it is as good as new.
-    fn fresh(&self, hub: &Hub, member: &Member, kind: ListKind) -> Option<Arc<Listing>> {
-        let held = self.held();
-        let (changes, when) = held.basis?;
-        let is_current = changes == member.changes_of(kind);
-        let is_young = member.tells_of(kind) || when.elapsed() < hub.settings.list_age;
-        held.listing.clone().filter(|_| is_current && is_young)
-    }
-
-    /// Whether it is ours to fetch.
-    fn begin(&self) -> bool {
-        let mut held = self.held();
-        let is_ours = held.fetching.is_none();
-        held.fetching.get_or_insert_with(Instant::now);
-        is_ours
-    }
-
-    fn end(&self, listing: Option<Arc<Listing>>, changes: u64) {
-        let mut held = self.held();
-        held.fetching = None;
-        if let Some(listing) = listing {
-            held.listing = Some(listing);
-            held.basis = Some((changes, Instant::now()));
-        }
-        drop(held);
-        self.fetched.send_modify(|times| *times += 1);
-    }
-}
-
-fn key(member: &Member, guest: &Guest, kind: ListKind) -> ListKey {
-    ListKey {
-        kind,
-        principal: guest.principal.clone(),
-        fingerprint: (!member.is_modern()).then(|| guest.fingerprint.clone()),
-    }
-}
-
-const fn needed(kind: ListKind) -> Capability {
-    match kind {
-        ListKind::Tools => Capability::Tools,
-        ListKind::Prompts => Capability::Prompts,
-        ListKind::Resources | ListKind::Templates => Capability::Resources,
     }
 }
 

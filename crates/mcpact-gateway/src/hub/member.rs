@@ -1,17 +1,19 @@
 //! One server of a hub.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use mcpact::server::backend::Opening;
-use mcpact_spec::{Capability, Era, Method};
+use mcpact_spec::{Capability, Era, Method, Role, Side};
 use mcpact_wire::envelope::{Meta, Params};
+use tokio::time::Instant;
 
-use super::lists::{ListKey, ListSlot};
+use super::slot::{Basis, ListKey, ListSlot};
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
-use crate::bridge::{Bridge, Herald, Met};
+use crate::bridge::{Bridge, Herald, Listing, Met};
+use crate::cache::{Cache, Record, Shelf};
 use crate::catalog::ToolFilter;
 use crate::gateway::ServerReport;
 
@@ -29,8 +31,16 @@ pub struct Member {
     /// Tells this server from one that had its name before.
     pub(super) number: u64,
     lists: Mutex<HashMap<ListKey, Arc<ListSlot>>>,
+    /// Lists of an earlier run that nobody has asked for in this one, by who was shown them.
+    recalled: Mutex<HashMap<(ListKind, Box<str>), Arc<Listing>>>,
+    /// Where they are kept for a later run.
+    shelf: Option<Shelf>,
     /// How often each list has changed.
     changes: [AtomicU64; ListKind::ALL.len()],
+    /// How often it has woken up.
+    wakes: AtomicU64,
+    /// Whether it has woken up since its lists were last looked at.
+    is_unverified: AtomicBool,
     failure: Mutex<Option<Box<str>>>,
     hubs: Mutex<Vec<Weak<Hub>>>,
 }
@@ -42,11 +52,12 @@ impl Member {
     /// A server under this name, which its things are prefixed with.
     #[must_use]
     pub fn new(name: &str, bridge: Arc<Bridge>) -> Arc<Self> {
-        Self::with(name, name, Vec::new(), ToolFilter::default(), bridge)
+        let (tools, nowhere) = (ToolFilter::default(), Cache::nowhere());
+        Self::with(name, name, Vec::new(), tools, bridge, &nowhere)
     }
 
     /// A server with another prefix than its name, tags by which it can be selected, and only some of its
-    /// tools.
+    /// tools; what it said in an earlier run is known if it was kept.
     #[must_use]
     pub fn with(
         name: &str,
@@ -54,8 +65,22 @@ impl Member {
         tags: Vec<Box<str>>,
         tools: ToolFilter,
         bridge: Arc<Bridge>,
+        cache: &Cache,
     ) -> Arc<Self> {
+        let shelf = bridge.fingerprint().and_then(|of| cache.shelf(&of));
+        let kept = shelf.as_ref().and_then(Shelf::read);
+        if let Some(kept) = &kept {
+            bridge.recall(kept);
+        }
+        let recalled = kept.iter().flat_map(|kept| &kept.lists).map(|list| {
+            let key = (list.kind, list.reader.clone());
+            (key, Arc::new(Listing::recalled(list)))
+        });
         let member = Arc::new(Self {
+            recalled: Mutex::new(recalled.collect()),
+            shelf,
+            wakes: AtomicU64::new(0),
+            is_unverified: AtomicBool::new(false),
             name: Box::from(name),
             prefix: Box::from(prefix),
             tags,
@@ -168,13 +193,26 @@ impl Member {
             .is_none_or(|met| met.introduction.capabilities.declared().has(capability))
     }
 
-    /// Whether it tells when a list changes.
+    /// What it would have to declare for this to be asked of it, and did not.
+    pub(super) fn lacks(&self, method: Method) -> Option<Capability> {
+        let met = self.known()?;
+        // What its revision does not have is made of something else that it has.
+        if method.role(met.revision) == Role::Absent {
+            return None;
+        }
+        let needed = method.gate(met.revision).capability(Side::Client);
+        let declared = met.introduction.capabilities.declared();
+        needed.filter(|needed| needed.owner() == Side::Server && !declared.has(*needed))
+    }
+
+    /// Whether it tells when a list changes, as it is connected at the moment.
     pub(super) fn tells_of(&self, kind: ListKind) -> bool {
-        self.may_have(match kind {
-            ListKind::Tools => Capability::ToolsListChanged,
-            ListKind::Prompts => Capability::PromptsListChanged,
-            ListKind::Resources | ListKind::Templates => Capability::ResourcesListChanged,
-        })
+        self.bridge.can_tell()
+            && self.may_have(match kind {
+                ListKind::Tools => Capability::ToolsListChanged,
+                ListKind::Prompts => Capability::PromptsListChanged,
+                ListKind::Resources | ListKind::Templates => Capability::ResourcesListChanged,
+            })
     }
 
     /// Whether its lists are the same for all clients.
@@ -185,15 +223,88 @@ impl Member {
 
     pub(super) fn slot(&self, key: ListKey) -> Arc<ListSlot> {
         let mut lists = lock(&self.lists);
-        if lists.len() >= LISTS && !lists.contains_key(&key) {
+        if let Some(slot) = lists.get(&key) {
+            return Arc::clone(slot);
+        }
+        if lists.len() >= LISTS {
             lists.clear();
         }
-        Arc::clone(lists.entry(key).or_default())
+        let slot = Arc::new(self.recalled_slot(&key).unwrap_or_default());
+        lists.insert(key, Arc::clone(&slot));
+        slot
     }
 
-    /// How often a list has changed.
-    pub(super) fn changes_of(&self, kind: ListKind) -> u64 {
+    fn recalled_slot(&self, key: &ListKey) -> Option<ListSlot> {
+        let mut recalled = lock(&self.recalled);
+        if recalled.is_empty() {
+            return None;
+        }
+        let listing = recalled.remove(&(key.kind, key.reader()))?;
+        Some(ListSlot::recalled(listing, 0))
+    }
+
+    /// Every list that somebody has asked for.
+    pub(super) fn slots(&self) -> Vec<(ListKind, Arc<ListSlot>)> {
+        let lists = lock(&self.lists);
+        let slots = lists.iter().map(|(key, slot)| (key.kind, Arc::clone(slot)));
+        slots.collect()
+    }
+
+    fn changes_of(&self, kind: ListKind) -> u64 {
         self.changes[kind as usize].load(Ordering::Acquire)
+    }
+
+    /// What a list rests on that is fetched now.
+    pub(super) fn basis(&self, kind: ListKind) -> Basis {
+        Basis {
+            changes: self.changes_of(kind),
+            wakes: self.wakes.load(Ordering::Acquire),
+            when: Some(Instant::now()),
+        }
+    }
+
+    /// Whether it has woken up, and nobody has looked at its lists since.
+    pub(super) fn is_to_be_verified(&self) -> bool {
+        self.is_unverified.load(Ordering::Relaxed)
+            && self.is_unverified.swap(false, Ordering::AcqRel)
+    }
+
+    /// Tells the clients of every hub that it is part of.
+    pub(super) fn announce(&self, method: Method) {
+        for hub in self.hubs() {
+            hub.announce(method);
+        }
+    }
+
+    fn hubs(&self) -> Vec<Arc<Hub>> {
+        lock(&self.hubs).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Writes down what is known, for a later run.
+    pub(super) fn keep(&self) {
+        let (Some(shelf), Some(met)) = (self.shelf.clone(), self.known()) else {
+            return;
+        };
+        let asked = lock(&self.lists).clone();
+        let asked = asked.into_iter().filter_map(|(key, slot)| {
+            let listing = slot.unchanged(self.changes_of(key.kind))?;
+            Some(listing.kept(key.reader()))
+        });
+        let mut lists: Vec<_> = asked.collect();
+        for ((kind, reader), listing) in &*lock(&self.recalled) {
+            if self.changes_of(*kind) == 0 {
+                lists.push(listing.kept(reader.clone()));
+            }
+        }
+        lists.sort_unstable_by(|one, other| {
+            (one.kind, &one.reader).cmp(&(other.kind, &other.reader))
+        });
+        lists.truncate(LISTS);
+        let record = Record {
+            met: Met::clone(&met),
+            lists,
+        };
+        tokio::task::spawn_blocking(move || shelf.write(&record));
     }
 }
 
@@ -206,12 +317,19 @@ impl Herald for Member {
                 self.changes[kind as usize].fetch_add(1, Ordering::AcqRel);
             }
         }
-        if !is_list {
-            return;
+        if is_list {
+            // Nobody shall be shown it in a later run.
+            self.keep();
+            self.announce(method);
         }
-        let hubs = lock(&self.hubs).clone();
-        for hub in hubs.iter().filter_map(Weak::upgrade) {
-            hub.announce(method);
+    }
+
+    fn woke(self: Arc<Self>) {
+        self.wakes.fetch_add(1, Ordering::AcqRel);
+        self.is_unverified.store(true, Ordering::Release);
+        // Lists belong to the server, whichever hub looks at them.
+        if let Some(hub) = self.hubs().first() {
+            hub.look_again(&self);
         }
     }
 }

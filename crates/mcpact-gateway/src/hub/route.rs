@@ -41,6 +41,15 @@ impl Hub {
             Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
             Subject::Nothing => return self.only_one(method, client),
         };
+        if let Some(missing) = member.lacks(method) {
+            let why = format!(
+                "`{method}`: server `{}` did not declare `{}`",
+                member.name,
+                missing.path()
+            );
+            let code = ErrorCode::MethodNotFound.code();
+            return Err(wire_error(code, why, None, client));
+        }
         Ok(Routed {
             params: with_subject(method, params, &inner),
             member,

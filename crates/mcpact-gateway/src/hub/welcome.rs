@@ -29,8 +29,7 @@ struct Basis {
 
 impl Hub {
     pub(super) async fn admit(&self, opening: Opening<'_>, principal: &str) -> Welcome {
-        self.meet_all().await;
-        match opening {
+        let (guest, revision) = match opening {
             Opening::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
                 let asked = InitializeParams::parse(Some(raw)).ok();
@@ -39,20 +38,22 @@ impl Hub {
                     .and_then(Revision::parse)
                     .filter(|revision| revision.era() == Era::Legacy)
                     .unwrap_or(Revision::LATEST_LEGACY);
-                Welcome {
-                    terms: self.terms_for(revision),
-                    state: Some(Arc::new(Guest::of_handshake(raw, principal))),
-                }
+                (Arc::new(Guest::of_handshake(raw, principal)), revision)
             }
-            Opening::Request(params) => Welcome {
-                terms: self.terms_for(Revision::LATEST),
-                state: Some(lock(&self.visitors).guest(&params.meta, principal)),
-            },
+            Opening::Request(params) => {
+                let guest = lock(&self.visitors).guest(&params.meta, principal);
+                (guest, Revision::LATEST)
+            }
+        };
+        self.meet_all(&guest).await;
+        Welcome {
+            terms: self.terms_for(revision),
+            state: Some(guest),
         }
     }
 
     /// Waits a while for servers of which nothing is known; they may have failed, too.
-    async fn meet_all(&self) {
+    async fn meet_all(&self, guest: &Arc<Guest>) {
         let roster = self.roster();
         let strangers: Vec<Arc<Member>> = roster
             .members
@@ -64,8 +65,9 @@ impl Hub {
             return;
         }
         let meeting = strangers.into_iter().map(|member| {
+            let guest = Arc::clone(guest);
             // Whoever does not want to wait any longer does not stop the others.
-            tokio::spawn(async move { member.meet().await })
+            tokio::spawn(async move { guest.meet(&member).await })
         });
         let all = futures_util::future::join_all(meeting);
         if tokio::time::timeout(self.settings.introduction_wait, all)

@@ -311,6 +311,12 @@ impl Fleet {
         berth.is_some_and(|berth| berth.seat.instance.is_open())
     }
 
+    /// Whether any instance takes calls.
+    pub(crate) fn is_awake(&self) -> bool {
+        let mut berths = self.seats.values();
+        berths.any(|berth| berth.seat.instance.is_open())
+    }
+
     /// Whether it was ended on purpose.
     pub(crate) fn is_retired(&self, id: InstanceId) -> bool {
         let instance = match self.seats.get(&id) {

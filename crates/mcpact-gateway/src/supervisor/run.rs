@@ -131,6 +131,11 @@ impl Supervisor {
         self.fleet().status(self.now())
     }
 
+    /// Whether an instance takes calls.
+    pub(crate) fn is_awake(&self) -> bool {
+        self.fleet().is_awake()
+    }
+
     /// Forgets what failed: the next call tries again.
     pub(crate) fn forgive(&self) {
         self.fleet().forgive();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mcpact::client::{Client, ClientBuilder, Verdicts};
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::{Catalog, Machine, Source, read};
-use mcpact_gateway::{Gateway, Local, Surroundings};
+use mcpact_gateway::{Cache, Gateway, Local, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 
@@ -49,6 +49,7 @@ pub(crate) async fn gateway(text: &str) -> (Arc<Gateway>, String) {
     let surroundings = Surroundings {
         builtins: BTreeMap::from([("everything", everything)]),
         verdicts: Verdicts::new(),
+        cache: Cache::nowhere(),
         guard: None,
     };
     let gateway = Gateway::new(catalog(text), surroundings).unwrap();

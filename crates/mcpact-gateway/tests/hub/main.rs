@@ -1,7 +1,13 @@
 //! Servers of every era behind one hub, and clients of every revision in front of it.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
+mod asleep;
 mod calls;
 mod house;
 mod lists;
+mod news;
+mod scripted;
 mod states;
+mod streams;
+mod together;
+mod wire;

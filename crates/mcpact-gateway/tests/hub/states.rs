@@ -1,46 +1,19 @@
 //! What modern clients carry between rounds.
 
-use std::sync::Arc;
-
-use mcpact_gateway::Hub;
 use mcpact_spec::Revision;
-use mcpact_transport::link::Link;
-use mcpact_transport::memory;
-use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Value, json};
 
 use crate::house::{everything, hub};
+use crate::scripted::{Script, Speaks};
+use crate::wire::Wire;
 
-fn raw(hub: &Arc<Hub>) -> Link {
-    let (ours, theirs) = memory::pair();
-    let hub = Arc::clone(hub);
-    tokio::spawn(async move { hub.serve(theirs).await });
-    ours
-}
-
-/// Calls a tool that asks for a name, with what the client carries.
-async fn call(link: &mut Link, tool: &str, more: &Value) -> Value {
-    let mut params = json!({
-        "name": tool,
-        "arguments": {},
-        "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-        }
-    });
+/// Calls a tool, with what the client carries.
+async fn call(wire: &mut Wire, tool: &str, more: &Value) -> Value {
+    let mut params = json!({"name": tool, "arguments": {}});
     for (key, value) in more.as_object().unwrap() {
         params[key] = value.clone();
     }
-    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    link.sink.push(&message.to_string());
-    link.sink.flush().await.unwrap();
-    loop {
-        if let Some(Line::Json(bytes)) = link.source.next_line() {
-            return serde_json::from_slice(bytes).unwrap();
-        }
-        assert!(link.source.fill().await.unwrap(), "the hub hung up");
-    }
+    wire.ask("tools/call", params).await
 }
 
 /// AG-07: a server's state comes back to that server as it gave it; another one never sees it.
@@ -52,9 +25,9 @@ async fn a_state_belongs_to_its_server() {
         everything("old", Revision::V2025_11_25),
     ]);
     for server in ["one", "two", "old"] {
-        let mut link = raw(&hub);
+        let mut wire = Wire::modern(&hub, &json!({"elicitation": {"form": {}}}));
         let tool = format!("{server}__test_input_required_result_elicitation");
-        let asked = call(&mut link, &tool, &json!({})).await;
+        let asked = call(&mut wire, &tool, &json!({})).await;
         let state = asked["result"]["requestState"].clone();
         assert!(state.is_string(), "{asked}");
         let requests = asked["result"]["inputRequests"].as_object().unwrap();
@@ -68,11 +41,45 @@ async fn a_state_belongs_to_its_server() {
             .filter(|name| *name != server)
         {
             let tool = format!("{other}__test_input_required_result_elicitation");
-            let refused = call(&mut link, &tool, &more).await;
+            let refused = call(&mut wire, &tool, &more).await;
             assert_eq!(refused["error"]["code"], -32602, "{refused}");
         }
-        let answered = call(&mut link, &tool, &more).await;
+        let answered = call(&mut wire, &tool, &more).await;
         let text = &answered["result"]["content"][0]["text"];
         assert_eq!(text, "Hello, Ann!", "{answered}");
+    }
+}
+
+/// AG-07: byte by byte, and none where there was none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_comes_back_byte_by_byte() {
+    let script = Script::new(Speaks::Discover, &json!({"tools": {}}));
+    let hub = hub(vec![script.member("s")]);
+    let mut wire = Wire::modern(&hub, &json!({"elicitation": {}}));
+    for state in [Some("a \"b\" \\ \u{e4}\u{1f600}\n\u{0}~"), Some(""), None] {
+        let question = json!({"method": "elicitation/create", "params": {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}});
+        let mut asks = json!({"resultType": "input_required", "inputRequests": {"q": question}});
+        if let Some(state) = state {
+            asks["requestState"] = json!(state);
+        }
+        script.answers("tools-call", &asks);
+        let asked = call(&mut wire, "s__one", &json!({})).await;
+        let carried = asked["result"].get("requestState").cloned();
+        assert_eq!(carried.is_some(), state.is_some(), "{asked}");
+        let mut more = json!({"inputResponses": {"q": {"action": "accept", "content": {}}}});
+        if let Some(carried) = carried {
+            assert_ne!(carried, json!(state), "it is the hub's");
+            more["requestState"] = carried;
+        }
+        script.answers(
+            "tools-call",
+            &json!({"resultType": "complete", "content": []}),
+        );
+        let done = call(&mut wire, "s__one", &more).await;
+        assert_eq!(done["result"]["resultType"], "complete", "{done}");
+        let heard = script.heard("tools/call");
+        let again = heard.last().unwrap();
+        assert_eq!(again["params"].get("requestState"), state.map(|s| json!(s)).as_ref());
+        assert_eq!(again["params"]["inputResponses"], more["inputResponses"]);
     }
 }

@@ -60,6 +60,12 @@ impl StaticHeaders {
         Ok(())
     }
 
+    /// The headers, for whoever tells one set from another; the values may be secrets.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let all = self.all.iter();
+        all.map(|(name, value)| (name.as_str(), value.as_bytes()))
+    }
+
     pub(crate) const fn all(&self) -> &HeaderMap {
         &self.all
     }

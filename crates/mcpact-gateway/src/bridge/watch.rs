@@ -1,0 +1,128 @@
+//! Changes of the lists of a modern server, for whoever shows several servers as one.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use mcpact_bridge::input::Backoff;
+use mcpact_engine::server::listen::ListenFilter;
+use mcpact_spec::{Capability, Era, Method};
+use mcpact_wire::raw::ObjectWriter;
+use tokio::time::Instant;
+
+use super::lane::Lane;
+use super::port::Shared;
+use crate::upstream::{Call, Event, Ordered};
+
+/// The pauses before a stream that ended is opened again; one that lived longer than the longest was a
+/// good one.
+const PAUSES: Backoff = Backoff {
+    first: Duration::from_millis(100),
+    longest: Duration::from_secs(60),
+};
+
+const LISTS: [Method; 3] = [
+    Method::ToolsListChanged,
+    Method::PromptsListChanged,
+    Method::ResourcesListChanged,
+];
+
+/// Listens on one connection, stream after stream.
+struct Watch {
+    lane: Weak<Lane>,
+    shared: Weak<Shared>,
+    filter: ListenFilter,
+    /// Whether something may have changed while nobody listened.
+    has_gap: bool,
+}
+
+impl Lane {
+    /// Hears of changed lists of a modern server, as long as the connection lives. A legacy server
+    /// tells without being asked.
+    pub(super) fn watch(self: &Arc<Self>, shared: &Arc<Shared>) {
+        let declared = self.upstream.introduction.capabilities.declared();
+        let filter = ListenFilter {
+            tools: declared.has(Capability::ToolsListChanged),
+            prompts: declared.has(Capability::PromptsListChanged),
+            resources: declared.has(Capability::ResourcesListChanged),
+            ..ListenFilter::default()
+        };
+        if self.revision().era() == Era::Legacy || filter == ListenFilter::default() {
+            return;
+        }
+        let watch = Watch {
+            lane: Arc::downgrade(self),
+            shared: Arc::downgrade(shared),
+            filter,
+            has_gap: false,
+        };
+        let watching = tokio::spawn(watch.run());
+        // It is called once for each connection.
+        let _ = self.watching.set(watching.abort_handle());
+    }
+}
+
+impl Watch {
+    async fn run(mut self) {
+        let mut failures = 0;
+        loop {
+            let since = Instant::now();
+            let Some(call) = self.open().await else {
+                return;
+            };
+            self.hear(call).await;
+            // Lists that change from here on are heard of by the next stream, as one change.
+            self.has_gap = true;
+            let Some(shared) = self.shared.upgrade() else {
+                return;
+            };
+            shared.acquaintance.hears(false);
+            drop(shared);
+            if since.elapsed() > PAUSES.longest {
+                failures = 0;
+            }
+            tokio::time::sleep(PAUSES.pause(failures)).await;
+            failures += 1;
+        }
+    }
+
+    /// Another stream; none if the connection is over.
+    async fn open(&self) -> Option<Call> {
+        // The connection may end while somebody listens, so it is not held for longer.
+        let lane = self.lane.upgrade().filter(|lane| lane.is_open())?;
+        let params = ObjectWriter::new().raw("notifications", &self.filter.encode());
+        let params = lane.own_stamp(&params.finish());
+        let order = Ordered {
+            method: Some(Method::SubscriptionsListen),
+            name: Method::SubscriptionsListen.as_str(),
+            params: &params,
+            trace: None,
+        };
+        let number = lane.upstream.next_id();
+        Some(lane.upstream.call(number, order, &lane.book).await)
+    }
+
+    /// Hears what the server tells until the stream ends.
+    async fn hear(&mut self, mut call: Call) {
+        loop {
+            let note = match call.next().await {
+                Event::Note(note) => note,
+                Event::Ask(_) => continue,
+                Event::Done(_) | Event::Lost(_) => return,
+            };
+            let Some(shared) = self.shared.upgrade() else {
+                return;
+            };
+            if note.method != Method::SubscriptionsAcknowledged {
+                shared.acquaintance.tell(note.method);
+                continue;
+            }
+            shared.acquaintance.hears(true);
+            if std::mem::take(&mut self.has_gap) {
+                let missed = LISTS.into_iter();
+                for method in missed.filter(|method| self.filter.wants(*method, None)) {
+                    shared.acquaintance.tell(method);
+                }
+            }
+        }
+    }
+}

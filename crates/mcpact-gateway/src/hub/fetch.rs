@@ -1,0 +1,269 @@
+//! The lists of the servers: fetched once, kept, and looked at again without waking anybody.
+
+use std::sync::{Arc, Weak};
+
+use futures_util::future::join_all;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Capability, ErrorCode, Revision};
+use tokio::time::Instant;
+
+use super::guest::Guest;
+use super::member::Member;
+use super::slot::{ListKey, ListSlot, Look, News};
+use super::{Hub, Roster};
+use crate::aggregate::kind::ListKind;
+use crate::bridge::Listing;
+
+/// How a server is reached for its list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// It is started if it has to be.
+    Starting,
+    /// Only if it is awake, and without keeping it so.
+    Awake,
+}
+
+/// A list that is to be fetched, and for whom.
+#[derive(Clone, Debug)]
+struct Errand {
+    member: Arc<Member>,
+    guest: Arc<Guest>,
+    kind: ListKind,
+    slot: Arc<ListSlot>,
+}
+
+impl Hub {
+    /// The list of every server, fetched where it has to be; none for those that are missing.
+    pub(super) async fn listings(
+        self: &Arc<Self>,
+        roster: &Roster,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+    ) -> Vec<Option<Arc<Listing>>> {
+        let looked: Vec<_> = roster
+            .members
+            .iter()
+            .map(|member| {
+                let slot = member.slot(key(member, guest, kind));
+                slot.wanted_by(guest);
+                let shown = self.shown(member, guest, kind, &slot);
+                member.bridge.figures().list_needed(shown.is_some());
+                (slot, shown)
+            })
+            .collect();
+        if looked.iter().all(|(_, listing)| listing.is_some()) {
+            return looked.into_iter().map(|(_, listing)| listing).collect();
+        }
+        let fetching = roster
+            .members
+            .iter()
+            .zip(looked)
+            .map(|(member, (slot, shown))| async move {
+                match shown {
+                    Some(listing) => Some(listing),
+                    None => {
+                        let errand = Errand {
+                            member: Arc::clone(member),
+                            guest: Arc::clone(guest),
+                            kind,
+                            slot,
+                        };
+                        self.fetched(errand).await
+                    }
+                }
+            });
+        join_all(fetching).await
+    }
+
+    /// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
+    /// nobody: who is shown something else then is told.
+    fn shown(
+        self: &Arc<Self>,
+        member: &Arc<Member>,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+        slot: &Arc<ListSlot>,
+    ) -> Option<Arc<Listing>> {
+        let now = member.basis(kind);
+        let age = self.settings.list_age;
+        let is_young = |when: Option<Instant>| {
+            when.is_some_and(|when| when.elapsed() < age)
+                || (member.tells_of(kind) && guest.awake_part(member).is_some())
+        };
+        let listing = match slot.look(now, is_young) {
+            Look::Fresh(listing) => return Some(listing),
+            Look::Old(listing) => listing,
+            Look::Missing => return None,
+        };
+        let way = match guest.awake_part(member) {
+            Some(_) => Way::Awake,
+            None if member.bridge.is_remote() => Way::Starting,
+            None => return Some(listing),
+        };
+        if slot.begin() {
+            let errand = Errand {
+                member: Arc::clone(member),
+                guest: Arc::clone(guest),
+                kind,
+                slot: Arc::clone(slot),
+            };
+            tokio::spawn(Arc::clone(self).fetch(errand, way));
+        }
+        Some(listing)
+    }
+
+    /// Fetches a list, or waits for whoever does.
+    async fn fetched(self: &Arc<Self>, errand: Errand) -> Option<Arc<Listing>> {
+        let slot = Arc::clone(&errand.slot);
+        let member = Arc::clone(&errand.member);
+        let mut done = slot.subscribe();
+        if slot.begin() {
+            // Whoever waits may go away; the others need it all the same.
+            tokio::spawn(Arc::clone(self).fetch(errand.clone(), Way::Starting));
+        }
+        // Nobody waits again for a server that has kept others waiting.
+        let since = slot.fetching_since().unwrap_or_else(Instant::now);
+        let until = since + self.settings.list_wait;
+        let waited = tokio::time::timeout_at(until, done.changed()).await;
+        if waited.is_err() {
+            member.judge(Some("it has not answered yet"));
+        }
+        let changes = member.basis(errand.kind).changes;
+        if slot.unchanged(changes).is_none() {
+            slot.miss();
+        }
+        // An old list is better than none.
+        slot.listing()
+    }
+
+    async fn fetch(self: Arc<Self>, errand: Errand, way: Way) {
+        let Errand {
+            member,
+            guest,
+            kind,
+            slot,
+        } = &errand;
+        let basis = member.basis(*kind);
+        let fetched = self.fetch_list(member, guest, *kind, way).await;
+        let listing = match fetched {
+            Ok(listing) => listing,
+            // It may have fallen asleep meanwhile.
+            Err(error) if way == Way::Awake => {
+                tracing::debug!(server = %member.name, error = %error.message, "a list could not be looked at again");
+                None
+            }
+            Err(error) => {
+                member.judge(Some(&error.message));
+                None
+            }
+        };
+        if listing.is_some() {
+            member.judge(None);
+        }
+        match slot.end(listing, basis) {
+            News::Nothing => {}
+            News::Learned => member.keep(),
+            News::Changed => {
+                member.keep();
+                member.announce(kind.changed());
+            }
+        }
+    }
+
+    /// None if it would have to be woken, and is not to be.
+    async fn fetch_list(
+        self: &Arc<Self>,
+        member: &Arc<Member>,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+        way: Way,
+    ) -> Result<Option<Listing>, WireError> {
+        let caller = match way {
+            Way::Starting => Some(guest.part(self, member).await?),
+            Way::Awake => guest.awake_part(member),
+        };
+        let Some(caller) = caller else {
+            return Ok(None);
+        };
+        let revision = member.known().map_or(Revision::LATEST, |met| met.revision);
+        if !member.may_have(needed(kind)) {
+            return Ok(Some(Listing::empty(kind, revision)));
+        }
+        let listed = match way {
+            Way::Starting => member.bridge.list(&caller, kind).await.map(Some),
+            Way::Awake => member.bridge.list_awake(&caller, kind).await.transpose(),
+        };
+        match listed {
+            // G6: it declares more than it has.
+            Err(error) if error.code == ErrorCode::MethodNotFound.code() => {
+                Ok(Some(Listing::empty(kind, revision)))
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Looks at the lists of a server again that may not be true any more, if it is awake.
+    pub(super) fn look_again(self: &Arc<Self>, member: &Arc<Member>) {
+        for (kind, slot) in member.slots() {
+            if let Some(guest) = slot.patron() {
+                // Nobody waits for what is shown.
+                let _ = self.shown(member, &guest, kind, &slot);
+            }
+        }
+    }
+
+    /// Tries again to get the lists that somebody had to do without.
+    fn try_again(self: &Arc<Self>, member: &Arc<Member>) {
+        for (kind, slot) in member.slots() {
+            let Some(guest) = slot.patron().filter(|_| slot.is_missed()) else {
+                continue;
+            };
+            if slot.begin() {
+                let errand = Errand {
+                    member: Arc::clone(member),
+                    guest,
+                    kind,
+                    slot,
+                };
+                tokio::spawn(Arc::clone(self).fetch(errand, Way::Starting));
+            }
+        }
+    }
+
+    /// Servers that do not tell of changes are asked now and then, for those who are told.
+    pub(super) fn watch(self: &Arc<Self>) {
+        let hub = Arc::downgrade(self);
+        let age = self.settings.list_age;
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(age).await;
+                let Some(hub) = Weak::upgrade(&hub) else {
+                    return;
+                };
+                if !hub.changes.are_heard() {
+                    continue;
+                }
+                for member in &hub.roster().members {
+                    hub.look_again(member);
+                    hub.try_again(member);
+                }
+            }
+        });
+    }
+}
+
+fn key(member: &Member, guest: &Guest, kind: ListKind) -> ListKey {
+    ListKey {
+        kind,
+        principal: guest.principal.clone(),
+        fingerprint: (!member.is_modern()).then(|| guest.fingerprint.clone()),
+    }
+}
+
+const fn needed(kind: ListKind) -> Capability {
+    match kind {
+        ListKind::Tools => Capability::Tools,
+        ListKind::Prompts => Capability::Prompts,
+        ListKind::Resources | ListKind::Templates => Capability::Resources,
+    }
+}

@@ -1,0 +1,211 @@
+//! Lists of servers that do not run.
+
+use std::fs;
+
+use mcpact::client::{Client, Watch};
+use mcpact_gateway::catalog::RunSettings;
+use mcpact_gateway::{Cache, HubSettings};
+use mcpact_spec::{Capability, Revision};
+use serde_json::json;
+
+use crate::house::{by_http, client, hub, on_lines};
+use crate::scripted::{PATIENCE, Script, Speaks, files, impatient, until, until_asleep};
+
+const ERAS: [Speaks; 2] = [Speaks::Handshake, Speaks::Discover];
+const CLIENTS: [Revision; 2] = [Revision::V2025_06_18, Revision::V2026_07_28];
+
+async fn tools(client: &Client) -> Vec<String> {
+    let tools = client.list_tools().await.unwrap();
+    tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+/// G10: once a server is known, neither lists nor new clients start it; a call does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_do_not_wake_anybody() {
+    for era in ERAS {
+        let script = Script::new(era, &json!({"tools": {"listChanged": true}, "resources": {}}));
+        script.answers("resources-list", &json!({"resources": [], "resultType": "complete"}));
+        let member = script.member("s");
+        let hub = impatient(vec![member.clone()]);
+        let mut known = Vec::new();
+        for revision in CLIENTS {
+            let connected = on_lines(&hub, client(revision)).await;
+            assert_eq!(tools(&connected).await, ["s__one"], "{era:?}");
+            connected.list_resources().await.unwrap();
+            known.push(connected);
+        }
+        until_asleep(&member).await;
+        let starts = script.starts();
+        for revision in CLIENTS {
+            for connected in [
+                on_lines(&hub, client(revision)).await,
+                by_http(&hub, client(revision)).await,
+            ] {
+                for _ in 0..3 {
+                    assert_eq!(tools(&connected).await, ["s__one"], "{era:?} {revision}");
+                    assert!(connected.list_resources().await.unwrap().is_empty());
+                    assert!(connected.list_prompts().await.is_err(), "nobody has any");
+                    // Older than a list may be, and still nobody is woken for it.
+                    tokio::time::sleep(crate::scripted::SHORT).await;
+                }
+            }
+        }
+        assert_eq!(script.starts(), starts, "{era:?}");
+        let called = known[0].call_tool("s__one", json!({})).await.unwrap();
+        assert_eq!(called.all_text(), "done");
+        assert_eq!(script.starts(), starts + 1, "{era:?}");
+    }
+}
+
+/// G10, G15, G21: a server that wakes up is looked at again. If it has other tools or declares something
+/// else, clients that are there are told, and clients that come are told what is true.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_wakes_up_is_looked_at_again() {
+    for era in ERAS {
+        for revision in CLIENTS {
+            let what = format!("{revision} at {era:?}");
+            let script = Script::new(era, &json!({"tools": {}}));
+            let member = script.member("s");
+            let hub = hub(vec![member.clone()]);
+            let connected = on_lines(&hub, client(revision)).await;
+            let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+            assert_eq!(tools(&connected).await, ["s__one"], "{what}");
+            until_asleep(&member).await;
+            script.introduce(&json!({"tools": {}, "prompts": {}}));
+            script.tools(&["one", "two"]);
+            assert_eq!(tools(&connected).await, ["s__one"], "{what}: it sleeps");
+            connected.call_tool("s__one", json!({})).await.unwrap();
+            let told = tokio::time::timeout(PATIENCE, changes.next()).await;
+            assert!(told.unwrap().is_some(), "{what}");
+            assert_eq!(tools(&connected).await, ["s__one", "s__two"], "{what}");
+            let later = on_lines(&hub, client(revision)).await;
+            assert!(later.pact().declares(Capability::Prompts), "{what}");
+        }
+    }
+}
+
+/// G10, G16: after a restart of the gateway everything is known, and nothing is started for lists and new
+/// clients; a file that is damaged costs a start and nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restart_forgets_nothing() {
+    for era in ERAS {
+        for revision in CLIENTS {
+            let what = format!("{revision} at {era:?}");
+            let folder = tempfile::tempdir().unwrap();
+            let cache = Cache::in_folder(folder.path().join("servers"));
+            let script = Script::new(era, &json!({"tools": {}, "prompts": {}}));
+            script.answers("prompts-list", &json!({"prompts": [{"name": "p"}]}));
+            let run = async |expected: usize| {
+                let member = script.member_kept("s", &cache);
+                let hub = hub(vec![member.clone()]);
+                let connected = on_lines(&hub, client(revision)).await;
+                assert!(connected.pact().declares(Capability::Prompts), "{what}");
+                assert_eq!(tools(&connected).await, ["s__one"], "{what}");
+                let prompts = connected.list_prompts().await.unwrap();
+                assert_eq!(prompts[0].name, "s__p", "{what}");
+                assert_eq!(script.starts(), expected, "{what}");
+                let called = connected.call_tool("s__one", json!({})).await;
+                assert_eq!(called.unwrap().all_text(), "done", "{what}");
+                until_asleep(&member).await;
+                // The list of tools is the last that is written down.
+                let kept = || {
+                    let mut kept = fs::read_dir(folder.path().join("servers")).ok()?;
+                    fs::read_to_string(kept.next()?.ok()?.path()).ok()
+                };
+                until("it is kept", || {
+                    kept().is_some_and(|kept| kept.contains("prompts/list") && kept.contains("tools/list"))
+                })
+                .await;
+            };
+            run(1).await;
+            let before = script.starts();
+            run(before).await;
+            assert_eq!(files(&folder.path().join("servers")), 1, "{what}");
+            let mut kept = fs::read_dir(folder.path().join("servers")).unwrap();
+            fs::write(kept.next().unwrap().unwrap().path(), "{\"version\":1,").unwrap();
+            let before = script.starts();
+            run(before + 1).await;
+        }
+    }
+}
+
+/// G10, G16: nobody is shown in a later run what the server has said is not true any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_has_changed_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = Cache::in_folder(folder.path());
+    let script = Script::new(Speaks::Handshake, &json!({"tools": {"listChanged": true}}));
+    let kept = || {
+        let file = fs::read_dir(folder.path()).unwrap().next();
+        fs::read_to_string(file.unwrap().unwrap().path()).unwrap()
+    };
+    let run = RunSettings::default();
+    let first = hub(vec![script.member_run("s", &cache, run)]);
+    let connected = on_lines(&first, client(Revision::V2025_11_25)).await;
+    assert_eq!(tools(&connected).await, ["s__one"]);
+    until("it is kept", || {
+        files(folder.path()) == 1 && kept().contains("tools/list")
+    })
+    .await;
+    script.tools(&["two"]);
+    script.put(
+        "news",
+        r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+    );
+    connected.call_tool("s__one", json!({})).await.unwrap();
+    until("it is not kept", || !kept().contains("\\\"one\\\"")).await;
+    let second = hub(vec![script.member_kept("s", &cache)]);
+    let connected = on_lines(&second, client(Revision::V2025_11_25)).await;
+    assert_eq!(tools(&connected).await, ["s__two"]);
+}
+
+/// G14, G15: a server that cannot be started, and one that takes its time, do not keep the others; who had
+/// to do without them is told when they are there, and who asks why they are missing is told why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_late_is_announced() {
+    for (era, revision) in [(Speaks::Handshake, CLIENTS[1]), (Speaks::Discover, CLIENTS[0])] {
+        let quick = Script::new(era, &json!({"tools": {}}));
+        let slow = Script::new(era, &json!({"tools": {}}));
+        let broken = Script::new(era, &json!({"tools": {}}));
+        slow.put("hold", "");
+        broken.put("broken", "");
+        let members = vec![quick.member("q"), slow.member("s"), broken.member("b")];
+        let short = crate::scripted::SHORT;
+        let settings = HubSettings {
+            introduction_wait: short,
+            list_wait: short,
+            list_age: short,
+            ..HubSettings::default()
+        };
+        let hub = mcpact_gateway::Hub::new(members.clone(), settings).unwrap();
+        let connected = on_lines(&hub, client(revision)).await;
+        let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+        until("the quick one is there", || members[0].failure().is_none()).await;
+        let listed = async || tools(&connected).await;
+        let all = tokio::time::timeout(PATIENCE, async {
+            while listed().await != ["q__one"] {}
+        });
+        assert!(all.await.is_ok(), "the others are not waited for");
+        until("it failed", || members[2].failure().is_some()).await;
+        let later = on_lines(&hub, client(revision)).await;
+        let told = later.instructions().unwrap_or_default().to_owned();
+        assert!(told.contains("`b` is missing"), "{told}");
+        slow.remove("hold");
+        broken.remove("broken");
+        members[2].bridge().forgive();
+        let joined = async {
+            loop {
+                assert!(changes.next().await.is_some());
+                let all = listed().await;
+                if all == ["q__one", "s__one", "b__one"] {
+                    return;
+                }
+            }
+        };
+        let joined = tokio::time::timeout(PATIENCE, joined).await;
+        assert!(joined.is_ok(), "{:?}", listed().await);
+        for member in &members {
+            assert_eq!(member.failure(), None);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What servers tell besides their answers, through a hub.
+
+use std::sync::{Arc, Mutex};
+
+use mcpact::client::{CallOptions, CancelToken, Change, Watch};
+use mcpact_spec::{LogLevel, Revision};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::house::{by_http, client, everything, hub, on_lines};
+use crate::scripted::PATIENCE;
+
+const SERVERS: [(&str, Revision); 2] = [
+    ("late", Revision::V2025_11_25),
+    ("new", Revision::V2026_07_28),
+];
+
+/// G8: progress, cancellation, log messages, updates and pings cross a hub, each to whom it belongs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn news_cross_in_both_directions() {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        for is_on_lines in [true, false] {
+            let members = SERVERS.map(|(name, speaks)| everything(name, speaks));
+            let hub = hub(members.to_vec());
+            let logs = Arc::new(Mutex::new(Vec::new()));
+            let heard = Arc::clone(&logs);
+            let builder = client(revision)
+                .log_level(LogLevel::Debug)
+                .on_notification(move |note| {
+                    if note.method == "notifications/message" {
+                        heard.lock().unwrap().push(note.params.clone());
+                    }
+                });
+            let connected = match is_on_lines {
+                true => on_lines(&hub, builder).await,
+                false => by_http(&hub, builder).await,
+            };
+            connected.ping().await.unwrap();
+            connected.list_resources().await.unwrap();
+            for (server, _) in SERVERS {
+                let what = format!("{revision} at {server}, lines: {is_on_lines}");
+                let tool = |name: &str| format!("{server}__{name}");
+
+                let steps = Arc::new(Mutex::new(Vec::new()));
+                let seen = Arc::clone(&steps);
+                let options = CallOptions::new()
+                    .on_progress(move |progress| seen.lock().unwrap().push(progress.progress));
+                let name = tool("test_tool_with_progress");
+                let worked = connected.call_tool_with(&name, json!({}), options).await;
+                assert!(worked.is_ok(), "{what}: {worked:?}");
+                assert_eq!(*steps.lock().unwrap(), [0.0, 50.0, 100.0], "{what}");
+
+                let begun = Arc::new(Notify::new());
+                let (token, began) = (CancelToken::new(), Arc::clone(&begun));
+                let options = CallOptions::new()
+                    .cancel(token.clone())
+                    .on_progress(move |_| began.notify_one());
+                let (name, key) = (tool("test_cancellation"), json!({"key": what}));
+                let calling = connected.call_tool_with(&name, key.clone(), options);
+                let cancelling = async {
+                    begun.notified().await;
+                    token.cancel();
+                };
+                let (cancelled, ()) = tokio::join!(calling, cancelling);
+                assert!(cancelled.is_err(), "{what}: {cancelled:?}");
+                let noticed = connected.call_tool(&tool("test_cancellation_seen"), key).await;
+                assert!(!noticed.unwrap().failed(), "{what}");
+
+                let logged = connected.call_tool(&tool("test_logging_tool"), json!({})).await;
+                assert!(logged.is_ok(), "{what}: {logged:?}");
+                let told = std::mem::take(&mut *logs.lock().unwrap());
+                assert!(!told.is_empty(), "{what}");
+
+                let uri = format!("mcpact://{server}/test://watched-resource");
+                let watch = Watch::new().resource(uri.as_str());
+                let mut changes = connected.watch(watch).await.unwrap();
+                let trigger = tool("test_trigger_resource_update");
+                connected.call_tool(&trigger, json!({})).await.unwrap();
+                let change = tokio::time::timeout(PATIENCE, changes.next()).await;
+                let expected = Change::Updated { uri };
+                assert_eq!(change.unwrap(), Some(expected), "{what}");
+            }
+            connected.close().await;
+        }
+    }
+}
