@@ -157,6 +157,9 @@ mod tests {
         let different: std::collections::BTreeSet<&String> = fingerprints.iter().collect();
         assert_eq!(different.len(), targets.len(), "{fingerprints:?}");
         assert!(!fingerprints.concat().contains("canary"));
-        assert_eq!(targets[0].fingerprint(), Target::Command(command()).fingerprint());
+        assert_eq!(
+            targets[0].fingerprint(),
+            Target::Command(command()).fingerprint()
+        );
     }
 }

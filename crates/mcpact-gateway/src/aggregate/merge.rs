@@ -21,21 +21,11 @@ pub(crate) struct Part {
     pub(crate) hint: CacheHint,
 }
 
-/// How long a page may be kept, and by whom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How long a page may be kept; by nobody but the client, whatever a server says: what is public at one
+/// server may not be where several stand behind one address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CacheHint {
     pub(crate) ttl_ms: u64,
-    pub(crate) is_public: bool,
-}
-
-impl Default for CacheHint {
-    /// Nobody said anything.
-    fn default() -> Self {
-        Self {
-            ttl_ms: 0,
-            is_public: false,
-        }
-    }
 }
 
 impl CacheHint {
@@ -43,7 +33,6 @@ impl CacheHint {
     fn and(self, other: Self) -> Self {
         Self {
             ttl_ms: self.ttl_ms.min(other.ttl_ms),
-            is_public: self.is_public && other.is_public,
         }
     }
 }
@@ -68,7 +57,6 @@ impl<'a> Page<'a> {
                 .map(std::borrow::Cow::into_owned),
             hint: CacheHint {
                 ttl_ms: ttl.unwrap_or_default(),
-                is_public: result.get_str("cacheScope").as_deref() == Some("public"),
             },
         })
     }
@@ -305,18 +293,12 @@ mod tests {
         }
     }
 
-    /// AG-04: the shortest time, and private as soon as one is.
+    /// AG-04: the shortest time.
     #[test]
     fn the_strictest_hint_holds() {
         let mut parts = [part(0, &[]), part(1, &[])];
-        parts[0].hint = CacheHint {
-            ttl_ms: 5000,
-            is_public: true,
-        };
-        parts[1].hint = CacheHint {
-            ttl_ms: 1000,
-            is_public: false,
-        };
+        parts[0].hint = CacheHint { ttl_ms: 5000 };
+        parts[1].hint = CacheHint { ttl_ms: 1000 };
         assert_eq!(tools(&parts).hint, parts[1].hint);
     }
 

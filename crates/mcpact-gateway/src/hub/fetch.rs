@@ -54,24 +54,25 @@ impl Hub {
         if looked.iter().all(|(_, listing)| listing.is_some()) {
             return looked.into_iter().map(|(_, listing)| listing).collect();
         }
-        let fetching = roster
-            .members
-            .iter()
-            .zip(looked)
-            .map(|(member, (slot, shown))| async move {
-                match shown {
-                    Some(listing) => Some(listing),
-                    None => {
-                        let errand = Errand {
-                            member: Arc::clone(member),
-                            guest: Arc::clone(guest),
-                            kind,
-                            slot,
-                        };
-                        self.fetched(errand).await
+        let fetching =
+            roster
+                .members
+                .iter()
+                .zip(looked)
+                .map(|(member, (slot, shown))| async move {
+                    match shown {
+                        Some(listing) => Some(listing),
+                        None => {
+                            let errand = Errand {
+                                member: Arc::clone(member),
+                                guest: Arc::clone(guest),
+                                kind,
+                                slot,
+                            };
+                            self.fetched(errand).await
+                        }
                     }
-                }
-            });
+                });
         join_all(fetching).await
     }
 

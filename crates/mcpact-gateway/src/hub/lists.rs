@@ -101,11 +101,9 @@ impl Hub {
         Ok(match client.era() {
             Era::Legacy => format!("{{{page}}}"),
             Era::Modern => {
-                let hint = board.list.hint;
-                let scope = if hint.is_public { "public" } else { "private" };
-                let ttl = hint.ttl_ms;
+                let ttl = board.list.hint.ttl_ms;
                 format!(
-                    "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"{scope}\"}}"
+                    "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
                 )
             }
         })

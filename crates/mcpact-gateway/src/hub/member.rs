@@ -13,7 +13,7 @@ use super::slot::{Basis, ListKey, ListSlot};
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Listing, Met};
-use crate::cache::{Cache, Record, Shelf};
+use crate::cache::{Cache, KeptList, Record, Shelf};
 use crate::catalog::ToolFilter;
 use crate::gateway::ServerReport;
 
@@ -31,8 +31,8 @@ pub struct Member {
     /// Tells this server from one that had its name before.
     pub(super) number: u64,
     lists: Mutex<HashMap<ListKey, Arc<ListSlot>>>,
-    /// Lists of an earlier run that nobody has asked for in this one, by who was shown them.
-    recalled: Mutex<HashMap<(ListKind, Box<str>), Arc<Listing>>>,
+    /// Lists of an earlier run that nobody has asked for in this one.
+    recalled: Mutex<Vec<KeptList>>,
     /// Where they are kept for a later run.
     shelf: Option<Shelf>,
     /// How often each list has changed.
@@ -72,12 +72,9 @@ impl Member {
         if let Some(kept) = &kept {
             bridge.recall(kept);
         }
-        let recalled = kept.iter().flat_map(|kept| &kept.lists).map(|list| {
-            let key = (list.kind, list.reader.clone());
-            (key, Arc::new(Listing::recalled(list)))
-        });
+        let recalled = kept.map_or_else(Vec::new, |kept| kept.lists);
         let member = Arc::new(Self {
-            recalled: Mutex::new(recalled.collect()),
+            recalled: Mutex::new(recalled),
             shelf,
             wakes: AtomicU64::new(0),
             is_unverified: AtomicBool::new(false),
@@ -239,8 +236,11 @@ impl Member {
         if recalled.is_empty() {
             return None;
         }
-        let listing = recalled.remove(&(key.kind, key.reader()))?;
-        Some(ListSlot::recalled(listing, 0))
+        let reader = key.reader();
+        let is_it = |list: &KeptList| list.kind == key.kind && list.reader == reader;
+        let kept = recalled.iter().position(is_it)?;
+        let listing = Listing::recalled(&recalled.swap_remove(kept));
+        Some(ListSlot::recalled(Arc::new(listing), 0))
     }
 
     /// Every list that somebody has asked for.
@@ -291,11 +291,10 @@ impl Member {
             Some(listing.kept(key.reader()))
         });
         let mut lists: Vec<_> = asked.collect();
-        for ((kind, reader), listing) in &*lock(&self.recalled) {
-            if self.changes_of(*kind) == 0 {
-                lists.push(listing.kept(reader.clone()));
-            }
-        }
+        let recalled = lock(&self.recalled);
+        let untouched = |list: &&KeptList| self.changes_of(list.kind) == 0;
+        lists.extend(recalled.iter().filter(untouched).cloned());
+        drop(recalled);
         lists.sort_unstable_by(|one, other| {
             (one.kind, &one.reader).cmp(&(other.kind, &other.reader))
         });

@@ -23,8 +23,14 @@ async fn tools(client: &Client) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_do_not_wake_anybody() {
     for era in ERAS {
-        let script = Script::new(era, &json!({"tools": {"listChanged": true}, "resources": {}}));
-        script.answers("resources-list", &json!({"resources": [], "resultType": "complete"}));
+        let script = Script::new(
+            era,
+            &json!({"tools": {"listChanged": true}, "resources": {}}),
+        );
+        script.answers(
+            "resources-list",
+            &json!({"resources": [], "resultType": "complete"}),
+        );
         let member = script.member("s");
         let hub = impatient(vec![member.clone()]);
         let mut known = Vec::new();
@@ -84,7 +90,7 @@ async fn who_wakes_up_is_looked_at_again() {
     }
 }
 
-/// G10, G16: after a restart of the gateway everything is known, and nothing is started for lists and new
+/// G10, G16, P21: after a restart of the gateway everything is known under the same names, and nothing is started for lists and new
 /// clients; a file that is damaged costs a start and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_forgets_nothing() {
@@ -113,7 +119,9 @@ async fn a_restart_forgets_nothing() {
                     fs::read_to_string(kept.next()?.ok()?.path()).ok()
                 };
                 until("it is kept", || {
-                    kept().is_some_and(|kept| kept.contains("prompts/list") && kept.contains("tools/list"))
+                    kept().is_some_and(|kept| {
+                        kept.contains("prompts/list") && kept.contains("tools/list")
+                    })
                 })
                 .await;
             };
@@ -163,7 +171,10 @@ async fn what_has_changed_is_not_kept() {
 /// to do without them is told when they are there, and who asks why they are missing is told why.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_late_is_announced() {
-    for (era, revision) in [(Speaks::Handshake, CLIENTS[1]), (Speaks::Discover, CLIENTS[0])] {
+    for (era, revision) in [
+        (Speaks::Handshake, CLIENTS[1]),
+        (Speaks::Discover, CLIENTS[0]),
+    ] {
         let quick = Script::new(era, &json!({"tools": {}}));
         let slow = Script::new(era, &json!({"tools": {}}));
         let broken = Script::new(era, &json!({"tools": {}}));
@@ -182,9 +193,7 @@ async fn who_comes_late_is_announced() {
         let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
         until("the quick one is there", || members[0].failure().is_none()).await;
         let listed = async || tools(&connected).await;
-        let all = tokio::time::timeout(PATIENCE, async {
-            while listed().await != ["q__one"] {}
-        });
+        let all = tokio::time::timeout(PATIENCE, async { while listed().await != ["q__one"] {} });
         assert!(all.await.is_ok(), "the others are not waited for");
         until("it failed", || members[2].failure().is_some()).await;
         let later = on_lines(&hub, client(revision)).await;

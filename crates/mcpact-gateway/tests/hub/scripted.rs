@@ -215,7 +215,10 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 pub(crate) async fn until_asleep(member: &Member) {
-    until("it sleeps", || member.bridge().status().state.as_str() == "asleep").await;
+    until("it sleeps", || {
+        member.bridge().status().state.as_str() == "asleep"
+    })
+    .await;
 }
 
 /// How many files there are in a folder.

@@ -79,7 +79,10 @@ async fn a_state_comes_back_byte_by_byte() {
         assert_eq!(done["result"]["resultType"], "complete", "{done}");
         let heard = script.heard("tools/call");
         let again = heard.last().unwrap();
-        assert_eq!(again["params"].get("requestState"), state.map(|s| json!(s)).as_ref());
+        assert_eq!(
+            again["params"].get("requestState"),
+            state.map(|s| json!(s)).as_ref()
+        );
         assert_eq!(again["params"]["inputResponses"], more["inputResponses"]);
     }
 }

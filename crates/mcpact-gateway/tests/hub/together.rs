@@ -21,7 +21,10 @@ async fn names(wire: &mut Wire, method: &str, member: &str, key: &str) -> Vec<St
     loop {
         let answer = wire.ask(method, params).await;
         let page = answer["result"][member].as_array().unwrap();
-        names.extend(page.iter().map(|item| item[key].as_str().unwrap().to_owned()));
+        names.extend(
+            page.iter()
+                .map(|item| item[key].as_str().unwrap().to_owned()),
+        );
         match answer["result"].get("nextCursor") {
             Some(cursor) => params = json!({"cursor": cursor}),
             None => return names,
@@ -41,7 +44,7 @@ async fn both(hub: &Arc<Hub>, capabilities: &Value) -> [Wire; 2] {
     ]
 }
 
-/// AG-01, G14: a tool that two servers have has two names, which are in order, short and plain, stay as they
+/// AG-01, G14, P21: a tool that two servers of the same name have has two names, which are in order, short and plain, stay as they
 /// are when they are asked for again, and lead back to their servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_tool_at_two_servers() {
@@ -59,7 +62,10 @@ async fn the_same_tool_at_two_servers() {
         for mut wire in both(&hub, &json!({})).await {
             let listed = tools(&mut wire).await;
             assert_eq!(listed, tools(&mut wire).await);
-            assert_eq!((listed[0].as_str(), listed[3].as_str()), ("a__search", "b__search"));
+            assert_eq!(
+                (listed[0].as_str(), listed[3].as_str()),
+                ("a__search", "b__search")
+            );
             let different: BTreeSet<&String> = listed.iter().collect();
             assert_eq!(different.len(), 6, "{listed:?}");
             for (at, name) in listed.iter().enumerate() {
@@ -71,7 +77,10 @@ async fn the_same_tool_at_two_servers() {
                 let heard = scripts[at / 3].heard("tools/call");
                 let own = ["search", &long, "a b/\u{e4}"][at % 3];
                 let last = &heard.last().unwrap()["params"];
-                assert_eq!((&last["name"], &last["arguments"]["at"]), (&json!(own), &json!(at)));
+                assert_eq!(
+                    (&last["name"], &last["arguments"]["at"]),
+                    (&json!(own), &json!(at))
+                );
             }
         }
     }
@@ -138,7 +147,8 @@ async fn pages_are_followed() {
     }
 }
 
-/// AG-04: a page of several servers holds for as short a time as that of the strictest, and for as few.
+/// AG-04, P14: a page of several servers holds for as short a time as that of the strictest, and for the client
+/// alone, even if every server says otherwise.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_strictest_hint_holds() {
     let hinted = |ttl: u64, scope: &str| {
@@ -152,11 +162,11 @@ async fn the_strictest_hint_holds() {
     let legacy = Script::new(Speaks::Handshake, &json!({"tools": {}}));
     let (public, short) = (hinted(5000, "public"), hinted(1000, "public"));
     let private = hinted(1000, "private");
-    for (members, ttl, scope) in [
-        (vec![&public, &private], 1000, "private"),
-        (vec![&public, &short], 1000, "public"),
-        (vec![&public], 5000, "public"),
-        (vec![&public, &legacy], 0, "private"),
+    for (members, ttl) in [
+        (vec![&public, &private], 1000),
+        (vec![&public, &short], 1000),
+        (vec![&public], 5000),
+        (vec![&public, &legacy], 0),
     ] {
         let members = members.iter().enumerate();
         let members = members.map(|(at, script)| script.member(&format!("s{at}")));
@@ -164,7 +174,7 @@ async fn the_strictest_hint_holds() {
         let mut wire = Wire::modern(&hub, &json!({}));
         let page = wire.ask("tools/list", json!({})).await;
         assert_eq!(page["result"]["ttlMs"], ttl, "{page}");
-        assert_eq!(page["result"]["cacheScope"], scope, "{page}");
+        assert_eq!(page["result"]["cacheScope"], "private", "{page}");
     }
 }
 
@@ -192,7 +202,10 @@ async fn servers_are_told_what_the_client_declared() {
     assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
     let heard = modern.heard("tools/call");
     let meta = &heard.last().unwrap()["params"]["_meta"];
-    assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    assert_eq!(
+        meta["io.modelcontextprotocol/clientCapabilities"],
+        json!({})
+    );
     // Whoever asks only who is there declares nothing on anybody's behalf.
     let told: BTreeSet<String> = legacy
         .heard("initialize")
@@ -201,7 +214,11 @@ async fn servers_are_told_what_the_client_declared() {
         .collect();
     for told in &told {
         let told: Value = serde_json::from_str(told).unwrap();
-        let others = told.as_object().unwrap().keys().filter(|key| *key != "elicitation");
+        let others = told
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| *key != "elicitation");
         assert_eq!(others.count(), 0, "{told}");
     }
 }
@@ -223,13 +240,21 @@ async fn the_same_address_at_two_servers() {
         let hub = hub(vec![scripts[0].member("a"), scripts[1].member("b")]);
         for mut wire in both(&hub, &json!({})).await {
             let listed = names(&mut wire, "resources/list", "resources", "uri").await;
-            let expected = ["mcpact://a/note://x", "note://a", "mcpact://b/note://x", "note://b"];
+            let expected = [
+                "mcpact://a/note://x",
+                "note://a",
+                "mcpact://b/note://x",
+                "note://b",
+            ];
             assert_eq!(listed, expected, "{era:?}");
             for name in ["a", "b"] {
                 let uri = format!("mcpact://{name}/note://x");
                 let read = wire.ask("resources/read", json!({"uri": uri})).await;
                 let contents = &read["result"]["contents"][0];
-                assert_eq!((&contents["text"], &contents["uri"]), (&json!(name), &json!(uri)));
+                assert_eq!(
+                    (&contents["text"], &contents["uri"]),
+                    (&json!(name), &json!(uri))
+                );
             }
             let bare = wire.ask("resources/read", json!({"uri": "note://x"})).await;
             assert_eq!(bare["result"]["contents"][0]["text"], "a", "{bare}");
@@ -242,13 +267,25 @@ async fn the_same_address_at_two_servers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_is_declared_is_forwarded() {
     for era in ERAS {
-        let with = Script::new(era, &json!({"prompts": {}, "completions": {}, "resources": {"subscribe": true}}));
-        let without = Script::new(era, &json!({"prompts": {}, "tools": {}, "experimental": {"x": {}}}));
+        let with = Script::new(
+            era,
+            &json!({"prompts": {}, "completions": {}, "resources": {"subscribe": true}}),
+        );
+        let without = Script::new(
+            era,
+            &json!({"prompts": {}, "tools": {}, "experimental": {"x": {}}}),
+        );
         for script in [&with, &without] {
-            script.answers("prompts-list", &json!({"resultType": "complete", "prompts": [{"name": "p"}]}));
+            script.answers(
+                "prompts-list",
+                &json!({"resultType": "complete", "prompts": [{"name": "p"}]}),
+            );
         }
         let completion = json!({"values": ["v"], "hasMore": false});
-        with.answers("completion-complete", &json!({"resultType": "complete", "completion": completion}));
+        with.answers(
+            "completion-complete",
+            &json!({"resultType": "complete", "completion": completion}),
+        );
         let hub = hub(vec![with.member("w"), without.member("o")]);
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "w", "version": "1"},
@@ -260,14 +297,22 @@ async fn only_what_is_declared_is_forwarded() {
         for told in [&discovered, &shaken] {
             let told = told["result"]["capabilities"].as_object().unwrap();
             let keys: BTreeSet<&str> = told.keys().map(String::as_str).collect();
-            assert_eq!(keys, BTreeSet::from(["completions", "prompts", "resources", "tools"]), "{era:?}");
+            assert_eq!(
+                keys,
+                BTreeSet::from(["completions", "prompts", "resources", "tools"]),
+                "{era:?}"
+            );
         }
         for mut wire in both(&hub, &json!({})).await {
             names(&mut wire, "prompts/list", "prompts", "name").await;
             let argument = json!({"name": "a", "value": "v"});
             let of = |prompt: &str| json!({"ref": {"type": "ref/prompt", "name": prompt}, "argument": argument});
             let completed = wire.ask("completion/complete", of("w__p")).await;
-            assert_eq!(completed["result"]["completion"]["values"], json!(["v"]), "{completed}");
+            assert_eq!(
+                completed["result"]["completion"]["values"],
+                json!(["v"]),
+                "{completed}"
+            );
             let refused = wire.ask("completion/complete", of("o__p")).await;
             assert_eq!(refused["error"]["code"], -32601, "{refused}");
             let nobodys = wire.ask("logging/setLevel", json!({"level": "info"})).await;
@@ -283,13 +328,21 @@ async fn a_list_that_was_declared_in_vain() {
     for era in ERAS {
         let boastful = Script::new(era, &json!({"tools": {}, "prompts": {}, "resources": {}}));
         let honest = Script::new(era, &json!({"tools": {}, "prompts": {}}));
-        honest.answers("prompts-list", &json!({"resultType": "complete", "prompts": [{"name": "p"}]}));
+        honest.answers(
+            "prompts-list",
+            &json!({"resultType": "complete", "prompts": [{"name": "p"}]}),
+        );
         let members = vec![boastful.member("b"), honest.member("h")];
         let hub = hub(members.clone());
         for mut wire in both(&hub, &json!({})).await {
             let prompts = names(&mut wire, "prompts/list", "prompts", "name").await;
             assert_eq!(prompts, ["h__p"], "{era:?}");
-            assert_eq!(names(&mut wire, "resources/list", "resources", "uri").await.len(), 0);
+            assert_eq!(
+                names(&mut wire, "resources/list", "resources", "uri")
+                    .await
+                    .len(),
+                0
+            );
             assert_eq!(tools(&mut wire).await, ["b__one", "h__one"], "{era:?}");
             let called = wire.ask("tools/call", json!({"name": "b__one"})).await;
             assert_eq!(called["result"]["content"][0]["text"], "done", "{called}");
@@ -305,7 +358,8 @@ async fn errors_cross_and_nothing_is_done_twice() {
     let hub = hub(vec![script.member("s")]);
     let mut wire = Wire::legacy(&hub, &json!({"elicitation": {"form": {}, "url": {}}})).await;
     wire.ask("tools/list", json!({})).await;
-    let visit = json!({"mode": "url", "elicitationId": "e", "url": "https://host/", "message": "Sign in"});
+    let visit =
+        json!({"mode": "url", "elicitationId": "e", "url": "https://host/", "message": "Sign in"});
     for (calls, (code, data)) in [
         (-32042, json!({"elicitations": [visit]})),
         (-32602, json!({"field": "x"})),

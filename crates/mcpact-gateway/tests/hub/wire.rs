@@ -52,7 +52,10 @@ impl Wire {
             "clientInfo": {"name": "wire", "version": "1"},
         });
         let answer = wire.ask("initialize", params).await;
-        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        assert_eq!(
+            answer["result"]["protocolVersion"], "2025-11-25",
+            "{answer}"
+        );
         wire.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
             .await;
         wire
