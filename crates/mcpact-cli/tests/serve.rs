@@ -124,3 +124,72 @@ fn a_wrong_config_is_refused_with_all_of_its_problems() {
         assert!(said.contains(words), "{said}");
     }
 }
+
+/// A server of the folder that notes when it is started, and a config with it.
+#[cfg(unix)]
+fn noting(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let script = folder.join("noting");
+    let mcpact = env!("CARGO_BIN_EXE_mcpact");
+    let text = format!(
+        "#!/bin/sh\necho x >> \"$NOTES\"\nexec {mcpact} everything --revisions 2025-11-25\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let config = format!(
+        "[gateway]\nlisten = \"127.0.0.1:0\"\n[servers.a]\ncommand = {:?}\nenv = {{ NOTES = {:?}, SECRET = \"canary\" }}\n",
+        script,
+        folder.join("starts")
+    );
+    std::fs::write(folder.join("mcpact.toml"), config).unwrap();
+}
+
+/// G10, G16, K5: after a restart the lists are there and nothing was started for them; a call starts the server.
+/// Nothing of its configuration is written down, and with `--no-cache` nothing at all.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    noting(folder.path());
+    let starts = || {
+        let notes = std::fs::read_to_string(folder.path().join("starts"));
+        notes.unwrap_or_default().lines().count()
+    };
+    let listed = async |url: &str, revision: Revision| {
+        let client = Client::builder("person", "1").mode(EraMode::Pin(revision));
+        let client = client.connect(url.to_owned()).await.unwrap();
+        let tools = client.list_tools().await.unwrap();
+        client.list_resources().await.unwrap();
+        client.close().await;
+        tools.iter().any(|tool| tool.name == "a__echo")
+    };
+    let eras = [Revision::V2025_06_18, Revision::V2026_07_28];
+    let forgetful = start(folder.path(), &["--no-cache"]);
+    assert!(listed(&forgetful.url, eras[0]).await);
+    forgetful.end();
+    assert!(!folder.path().join("cache").exists(), "nothing is kept");
+    let first = start(folder.path(), &[]);
+    for revision in eras {
+        assert!(listed(&first.url, revision).await);
+    }
+    first.end();
+    let before = starts();
+    assert!(before > 1);
+    let second = start(folder.path(), &[]);
+    for revision in eras {
+        assert!(listed(&second.url, revision).await);
+    }
+    assert_eq!(starts(), before, "nothing was started for lists");
+    assert_eq!(echo(&second.url, eras[0], "a__echo").await, "a__echo");
+    assert_eq!(starts(), before + 1);
+    let said = second.end();
+    assert!(said.contains("2025-11-25"), "{said}");
+    let kept = std::fs::read_dir(folder.path().join("cache/mcpact/servers")).unwrap();
+    for file in kept {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("tools/list"), "{text}");
+        let is_told = |what: &str| text.contains(what) || path.to_string_lossy().contains(what);
+        assert!(!is_told("canary") && !is_told("noting"), "{text}");
+    }
+}

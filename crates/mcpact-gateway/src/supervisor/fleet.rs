@@ -313,8 +313,7 @@ impl Fleet {
 
     /// Whether any instance takes calls.
     pub(crate) fn is_awake(&self) -> bool {
-        let mut berths = self.seats.values();
-        berths.any(|berth| berth.seat.instance.is_open())
+        self.seats.keys().any(|id| self.is_open(*id))
     }
 
     /// Whether it was ended on purpose.
