@@ -1,6 +1,8 @@
 //! The arguments, as they are typed.
 
 mod catalog;
+#[cfg(unix)]
+mod control;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +10,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::catalog::{Check, Import};
+#[cfg(unix)]
+pub(crate) use self::control::{Logs, Reload, Status, Which};
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -17,7 +21,8 @@ pub(crate) use self::catalog::{Check, Import};
     about = "Any MCP client with any MCP server: negotiated, gated, explained",
     after_help = "Environment: MCPACT_LOG is the filter when there is no `--log`, MCPACT_LOG_FORMAT the format when there is \
                   no `--log-format`, NO_COLOR switches colour off\n\n\
-                  Exit codes: 0 ok, 1 unexpected, 2 usage or input, 6 negotiation refused, 7 problems found",
+                  Exit codes: 0 ok, 1 unexpected, 2 usage or input, 4 unreachable, 6 negotiation refused,\n\
+                  7 problems found",
     subcommand_required = true,
     arg_required_else_help = true,
     disable_help_subcommand = true
@@ -52,6 +57,18 @@ pub(crate) enum Command {
     /// Run the gateway: every configured server behind one address, for any client
     #[command(after_help = SERVE_EXAMPLES)]
     Serve(Serve),
+    /// Show how a gateway that runs and its servers are
+    #[cfg(unix)]
+    #[command(after_help = control::STATUS_EXAMPLES)]
+    Status(Status),
+    /// Show the logs of the servers of a gateway that runs, and what became of them
+    #[cfg(unix)]
+    #[command(after_help = control::LOGS_EXAMPLES)]
+    Logs(Logs),
+    /// Let a gateway that runs read its config anew
+    #[cfg(unix)]
+    #[command(after_help = control::RELOAD_EXAMPLES)]
+    Reload(Reload),
     /// Negotiate two documents without any network and explain the result
     #[command(long_about = EXPLAIN_DETAILS, after_help = EXPLAIN_EXAMPLES)]
     Explain(Explain),
@@ -98,6 +115,10 @@ Examples:
       on standard input and output, for the config of a client
 
 All servers are at /mcp, one alone at /servers/NAME/mcp, those with a tag at /tags/TAG/mcp.
+
+The config is read anew when its file changes, or at the signal HUP. At TERM or INT the gateway takes no
+more requests, lets those that run finish, and ends; a second signal ends it at once.
+`mcpact status`, `mcpact logs` and `mcpact reload` talk to it while it runs.
 
 Exit codes: 0 ok, 1 unexpected, 2 usage or config";
 

@@ -2,6 +2,8 @@
 
 mod bridge;
 mod check;
+#[cfg(unix)]
+mod control;
 mod everything;
 mod explain;
 mod front;
@@ -9,8 +11,14 @@ mod front;
 mod guard;
 mod import;
 mod known;
+#[cfg(unix)]
+mod logs;
+#[cfg(unix)]
+mod reload;
 mod schema;
 mod serve;
+#[cfg(unix)]
+mod status;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -27,6 +35,12 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     log::begin(cli.log.as_deref(), told.as_deref(), cli.verbose, format)?;
     match &cli.command {
         Command::Serve(args) => serve::run(args),
+        #[cfg(unix)]
+        Command::Status(args) => status::run(args),
+        #[cfg(unix)]
+        Command::Logs(args) => logs::run(args),
+        #[cfg(unix)]
+        Command::Reload(args) => reload::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Everything(args) => everything::run(args),
         Command::Bridge(args) => bridge::run(args),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use mcpact_engine::policy::Profile;
 use mcpact_gateway::catalog::CatalogError;
 use mcpact_gateway::catalog::import::CLIENTS;
+#[cfg(unix)]
+use mcpact_gateway::control::ControlError;
 use mcpact_gateway::nearest;
 use mcpact_spec::Revision;
 use mcpact_wire::model::fault::BodyFault;
@@ -119,6 +121,41 @@ pub(crate) enum CliError {
     /// A certificate or its key cannot be used.
     #[error("cannot speak TLS")]
     Tls(#[source] mcpact::Error),
+    /// The private socket of a gateway cannot be opened or used.
+    #[cfg(unix)]
+    #[error("the private socket cannot be used")]
+    Control(#[source] ControlError),
+    /// No gateway runs, or none that serves this config.
+    #[cfg(unix)]
+    #[error("no gateway runs{}", .config.as_ref().map(|path| format!(" that serves `{}`", path.display())).unwrap_or_default())]
+    NoGateway {
+        config: Option<PathBuf>,
+        /// Those that run, by their configs.
+        running: Vec<String>,
+    },
+    /// Several gateways run.
+    #[cfg(unix)]
+    #[error("several gateways run")]
+    WhichGateway { running: Vec<String> },
+    /// A gateway does not answer as it should.
+    #[cfg(unix)]
+    #[error("the gateway answered something else")]
+    Answer,
+    /// A gateway does not understand the request.
+    #[cfg(unix)]
+    #[error("the gateway does not understand this: {0}")]
+    Unread(String),
+    /// A gateway has too much to do.
+    #[cfg(unix)]
+    #[error("too many ask this gateway at the same time")]
+    Busy,
+    /// A gateway has no such server.
+    #[cfg(unix)]
+    #[error("there is no server `{name}`")]
+    NoServer { name: String, servers: Vec<String> },
+    /// Somebody did not want to wait until calls have ended.
+    #[error("ended at once; calls that ran were cut off")]
+    CutOff,
     /// The asynchronous runtime could not be started.
     #[error("cannot start the runtime")]
     Runtime(#[source] std::io::Error),
@@ -163,10 +200,19 @@ impl CliError {
             | Self::NothingToImport
             | Self::OutputExists(_)
             | Self::Listen { .. } => Exit::Usage,
+            #[cfg(unix)]
+            Self::WhichGateway { .. } | Self::NoServer { .. } => Exit::Usage,
+            #[cfg(unix)]
+            Self::Control(ControlError::Held { .. }) => Exit::Usage,
+            #[cfg(unix)]
+            Self::Control(_) | Self::NoGateway { .. } | Self::Busy => Exit::Unreachable,
+            #[cfg(unix)]
+            Self::Answer | Self::Unread(_) => Exit::Unexpected,
             Self::Here(_)
             | Self::Write { .. }
             | Self::Output(_)
             | Self::Serve(_)
+            | Self::CutOff
             | Self::Runtime(_) => Exit::Unexpected,
             #[cfg(target_os = "linux")]
             Self::Guard { .. } => Exit::Unexpected,
@@ -251,7 +297,42 @@ impl CliError {
             | Self::Write { .. }
             | Self::Serve(_)
             | Self::Runtime(_)
+            | Self::CutOff
             | Self::Output(_) => Vec::new(),
+            #[cfg(unix)]
+            Self::Control(ControlError::Held { .. }) => vec![
+                String::from("stop that one, or"),
+                String::from("give this one another socket: `control` in `[gateway]`"),
+            ],
+            #[cfg(unix)]
+            Self::Control(_) => vec![String::from(
+                "the socket is that of `control` in `[gateway]`, or in the folder `mcpact` of the runtime folder",
+            )],
+            #[cfg(unix)]
+            Self::NoGateway { running, .. } if running.is_empty() => vec![String::from(
+                "start one with `mcpact serve`; one with `control` in its config is found by `--socket PATH`",
+            )],
+            #[cfg(unix)]
+            Self::NoGateway { running, .. } | Self::WhichGateway { running } => {
+                let mut hints = vec![String::from(
+                    "say which one: `--config FILE` or `--socket PATH`",
+                )];
+                hints.extend(running.iter().map(|one| format!("there is {one}")));
+                hints
+            }
+            #[cfg(unix)]
+            Self::NoServer { name, servers } => {
+                let names: Vec<&str> = servers.iter().map(String::as_str).collect();
+                choice(name, &names)
+            }
+            #[cfg(unix)]
+            Self::Answer | Self::Unread(_) => vec![String::from(
+                "it may be of another version than this program: `mcpact status --json` tells its version",
+            )],
+            #[cfg(unix)]
+            Self::Busy => vec![String::from(
+                "end some `mcpact logs --follow`, or try again",
+            )],
             #[cfg(target_os = "linux")]
             Self::Guard { .. } => Vec::new(),
         }

@@ -9,6 +9,8 @@ pub(crate) enum Exit {
     Unexpected,
     /// The arguments or a document cannot be used.
     Usage,
+    /// Nobody answers where the command looked.
+    Unreachable,
     /// The two sides cannot work together.
     Refused,
     /// A check found something.
@@ -24,6 +26,7 @@ impl From<Exit> for std::process::ExitCode {
             Exit::Ok => 0,
             Exit::Unexpected => 1,
             Exit::Usage => 2,
+            Exit::Unreachable => 4,
             Exit::Refused => 6,
             Exit::Problems => 7,
             #[cfg(target_os = "linux")]

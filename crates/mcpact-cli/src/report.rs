@@ -6,10 +6,16 @@
 mod agreed;
 mod json;
 pub(crate) mod log;
+#[cfg(unix)]
+pub(crate) mod logs;
 mod page;
 pub(crate) mod problems;
 mod refused;
+#[cfg(unix)]
+pub(crate) mod reload;
 pub(crate) mod servers;
+#[cfg(unix)]
+pub(crate) mod status;
 mod style;
 
 use std::error::Error;
@@ -47,10 +53,28 @@ pub(crate) use json::write as explain_json;
 /// # Errors
 /// It cannot be written; a reader that has seen enough and left is fine.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
+    print_on(text).map(drop)
+}
+
+/// Whether somebody reads on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// Somebody does.
+    Stay,
+    /// They have seen enough.
+    HaveLeft,
+}
+
+/// Writes a part of a result that does not end by itself.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn print_on(text: &str) -> Result<Readers, CliError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(CliError::Output),
+        Ok(()) => Ok(Readers::Stay),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Readers::HaveLeft),
+        Err(error) => Err(CliError::Output(error)),
     }
 }
 

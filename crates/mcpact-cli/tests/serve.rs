@@ -40,6 +40,7 @@ fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
     command.arg("serve").args(args).current_dir(folder);
     command.env("XDG_CACHE_HOME", folder.join("cache"));
+    command.env("XDG_RUNTIME_DIR", folder.join("run"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

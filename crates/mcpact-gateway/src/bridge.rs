@@ -23,7 +23,7 @@ mod welcome;
 mod wishes;
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
@@ -51,9 +51,11 @@ use self::port::{Port, Shared};
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use self::welcome::Guests;
 use crate::catalog::{Health, Probe, Restarts, RunSettings, Strategy};
+use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
 use crate::supervisor::{ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
+use crate::turnstile::Turnstile;
 use crate::upstream::HeaderBook;
 
 /// What can be set about a bridge.
@@ -75,6 +77,10 @@ pub struct BridgeSettings {
     pub run: RunSettings,
     /// Where it counts.
     pub figures: Arc<ServerFigures>,
+    /// Where it is written down what becomes of them.
+    pub journal: Journal,
+    /// Where its requests are counted.
+    pub turnstile: Turnstile,
 }
 
 impl Default for BridgeSettings {
@@ -88,6 +94,8 @@ impl Default for BridgeSettings {
             parks: ParkLimits::default(),
             run: run_settings(),
             figures: Arc::default(),
+            journal: Journal::default(),
+            turnstile: Turnstile::default(),
         }
     }
 }
@@ -168,12 +176,13 @@ impl Bridge {
             Arc::clone(&name),
             settings.run.clone(),
             Arc::clone(&figures),
+            settings.journal.clone(),
         );
         let shared = Arc::new(Shared {
             name,
             figures,
             supervisor,
-            run: settings.run.clone(),
+            run: RwLock::new(settings.run.clone()),
             target,
             mode: settings.mode,
             verdicts: settings.verdicts.clone(),
@@ -201,10 +210,8 @@ impl Bridge {
             settings,
             clock,
         });
-        if least(&bridge.shared.run) > 0 {
-            let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
-            bridge.shared.supervisor.keep_ready(starter);
-        }
+        let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
+        bridge.shared.supervisor.keep_ready(starter);
         Ok(bridge)
     }
 
@@ -239,13 +246,18 @@ impl Bridge {
 
     /// How many instances must always be ready.
     pub(crate) fn least(&self) -> usize {
-        least(&self.shared.run)
+        least(&self.shared.run())
     }
 
     /// How many calls of modern clients wait for their input.
     #[must_use]
     pub fn parked(&self) -> usize {
         self.lot.parked()
+    }
+
+    /// Keeps its connections in another way from here on; what runs goes on.
+    pub(crate) fn retune(&self, run: &RunSettings) {
+        self.shared.retune(run);
     }
 
     /// Forgets what failed: a server that is suspended is tried again at the next call.

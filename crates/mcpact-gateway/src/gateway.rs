@@ -9,11 +9,14 @@ mod metrics;
 mod paths;
 mod readiness;
 mod reception;
+mod reload;
 mod report;
+mod snapshot;
+mod watch;
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use mcpact::client::Verdicts;
 use mcpact::server::Settings;
@@ -22,12 +25,16 @@ use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
 pub use self::build::GatewayError;
+pub use self::reload::{ConfigFile, ReloadCause};
 pub use self::report::ServerReport;
 use crate::cache::Cache;
-use crate::catalog::{Catalog, Change, Changes, NameStyle, ServerName};
+use crate::catalog::{Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
+use crate::chronicle::Chronicle;
+use crate::control::ReloadReport;
 use crate::figures::Figures;
 use crate::hub::{Hub, Member};
 use crate::target::Local;
+use crate::turnstile::Turnstile;
 
 /// What a gateway needs beside its catalog.
 #[derive(Clone, Debug)]
@@ -52,8 +59,16 @@ pub struct Gateway {
     door: Door,
     state: Mutex<State>,
     figures: Arc<Figures>,
-    /// Whether it takes leave of its clients.
-    is_draining: AtomicBool,
+    started: Instant,
+    /// The gateway's own settings when it was started; some of them stay.
+    first: GatewayConfig,
+    chronicle: Chronicle,
+    turnstile: Turnstile,
+    /// Where clients come to, up to the path.
+    origin: OnceLock<String>,
+    file: OnceLock<ConfigFile>,
+    /// Held by whoever reads the config anew.
+    reloading: tokio::sync::Mutex<()>,
 }
 
 /// What another catalog may change.
@@ -63,6 +78,9 @@ struct State {
     servers: BTreeMap<ServerName, Served>,
     /// Servers that are chosen by their tags.
     selections: HashMap<Vec<String>, Selection>,
+    last_reload: Option<ReloadReport>,
+    /// What the config said when it was read last; none if it could not be read.
+    print: Option<reload::Print>,
 }
 
 /// One server, and the way to it alone.
@@ -86,7 +104,8 @@ impl Gateway {
     pub fn new(catalog: Catalog, surroundings: Surroundings) -> Result<Arc<Self>, GatewayError> {
         let figures = Arc::<Figures>::default();
         let settings = build::settings(&catalog.gateway, &figures)?;
-        let hub_settings = build::hub_settings(&catalog.gateway, &settings, &figures);
+        let turnstile = Turnstile::default();
+        let hub_settings = build::hub_settings(&catalog.gateway, &settings, &figures, &turnstile);
         let hub = Hub::new(Vec::new(), hub_settings);
         let hub = hub.map_err(GatewayError::Bridge)?;
         let gateway = Arc::new(Self {
@@ -96,7 +115,13 @@ impl Gateway {
             hub,
             state: Mutex::default(),
             figures,
-            is_draining: AtomicBool::new(false),
+            started: Instant::now(),
+            first: catalog.gateway.clone(),
+            chronicle: Chronicle::default(),
+            turnstile,
+            origin: OnceLock::new(),
+            file: OnceLock::new(),
+            reloading: tokio::sync::Mutex::default(),
         });
         gateway.apply(catalog)?;
         Ok(gateway)
@@ -129,7 +154,11 @@ impl Gateway {
         let changes = state.catalog.changes_to(&catalog);
         let mut servers = BTreeMap::new();
         for (name, config) in catalog.served() {
-            let is_same = !changes.changed.contains_key(name) && !changes.added.contains(name);
+            // Names that are prefixed no longer, or from now on, are other names.
+            let is_renamed =
+                config.prefix.is_none() && state.catalog.gateway.names != catalog.gateway.names;
+            let is_same =
+                !is_renamed && !changes.changed.contains_key(name) && !changes.added.contains(name);
             let served = match state.servers.get(name).filter(|_| is_same) {
                 Some(served) => served.clone(),
                 None => {
@@ -139,24 +168,34 @@ impl Gateway {
             };
             servers.insert(name.clone(), served);
         }
-        let gone: Vec<Door> = state
+        let gone: Vec<Served> = state
             .servers
             .iter()
             .filter(|(name, served)| {
                 let next = servers.get(*name).map(|next: &Served| next.member.bridge());
                 next.is_none_or(|next| !Arc::ptr_eq(next, served.member.bridge()))
             })
-            .map(|(_, served)| served.door.clone())
+            .map(|(_, served)| served.clone())
             .collect();
+        // What was there until now is worth reading a while longer.
+        let kept: BTreeSet<&str> = state
+            .servers
+            .keys()
+            .chain(servers.keys())
+            .map(ServerName::as_str)
+            .collect();
+        self.chronicle.keep(&kept);
+        drop(kept);
         state.servers = servers;
         state.catalog = catalog;
-        self.hub.replace(state.members());
+        let separator = &state.catalog.gateway.separator;
+        self.hub.replace(state.members(), separator);
         for (tags, selection) in &state.selections {
-            selection.hub.replace(state.tagged(tags));
+            selection.hub.replace(state.tagged(tags), separator);
         }
         drop(state);
-        for door in gone {
-            door.close();
+        for served in gone {
+            tokio::spawn(served.end());
         }
         Ok(changes)
     }
@@ -171,18 +210,13 @@ impl Gateway {
         changes: &Changes,
     ) -> Result<Served, GatewayError> {
         let (bridge, door) = match before {
-            // What runs goes on under other names, and so do its clients.
-            Some(before) if changes.changed.get(name) == Some(&Change::Settings) => {
+            // What runs goes on under other names and limits, and so do its clients.
+            Some(before) if changes.changed.get(name) != Some(&Change::Relaunch) => {
+                before.member.bridge().retune(&config.run);
                 (Arc::clone(before.member.bridge()), before.door.clone())
             }
             Some(_) | None => {
-                let bridge = build::bridge(
-                    name,
-                    config,
-                    &self.settings,
-                    &self.surroundings,
-                    &self.figures,
-                )?;
+                let bridge = build::bridge(name, config, self)?;
                 (Arc::clone(&bridge), Door::to(bridge))
             }
         };
@@ -203,7 +237,40 @@ impl Gateway {
     /// The address cannot be bound.
     pub async fn listen(self: &Arc<Self>) -> Result<Site<Self>, mcpact::error::Error> {
         let address = self.state().catalog.gateway.listen;
-        Site::bind(Arc::clone(self), address).await
+        let site = Site::bind(Arc::clone(self), address).await?;
+        // It listens once.
+        let _ = self.origin.set(site.origin());
+        Ok(site)
+    }
+
+    /// What happened lately.
+    #[must_use]
+    pub const fn chronicle(&self) -> &Chronicle {
+        &self.chronicle
+    }
+
+    /// Takes no more requests, ends what would not end by itself, and lets those that run finish for as long
+    /// as the config says. Whether all of them have.
+    pub async fn drain(&self) -> bool {
+        self.turnstile.close();
+        let limit = {
+            let state = self.state();
+            self.doors(&state).for_each(Door::rest);
+            state.catalog.gateway.drain
+        };
+        tracing::info!(
+            event = "drain",
+            in_flight = self.turnstile.inside(),
+            "the gateway is about to stop"
+        );
+        let emptied = self.turnstile.emptied();
+        tokio::time::timeout(limit, emptied).await.is_ok()
+    }
+
+    fn doors<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Door> {
+        let servers = state.servers.values().map(|served| &served.door);
+        let selections = state.selections.values().map(|selection| &selection.door);
+        servers.chain(selections).chain([&self.door])
     }
 
     /// Serves one client on a carrier of lines, until it goes away.
@@ -216,15 +283,18 @@ impl Gateway {
 
     /// Ends every connection, and waits a while for the programs behind them to go.
     pub async fn close(&self) {
-        let State { servers, .. } = std::mem::take(&mut *self.state());
-        self.hub.replace(Vec::new());
-        let closing = servers.into_values().map(|served| async move {
-            served.door.close();
-            let bridge = Arc::clone(served.member.bridge());
-            drop(served);
-            bridge.close().await;
-        });
-        futures_util::future::join_all(closing).await;
+        let servers = std::mem::take(&mut self.state().servers);
+        self.hub.replace(Vec::new(), "");
+        futures_util::future::join_all(servers.into_values().map(Served::end)).await;
+    }
+}
+
+impl Served {
+    /// Serves nobody any more; calls that run are given their time, and nothing is left of its programs.
+    async fn end(self) {
+        self.door.rest();
+        Arc::clone(self.member.bridge()).close().await;
+        self.door.close();
     }
 }
 
@@ -257,7 +327,12 @@ impl Gateway {
         if members.is_empty() || state.selections.len() >= SELECTIONS {
             return None;
         }
-        let settings = build::hub_settings(&state.catalog.gateway, &self.settings, &self.figures);
+        let settings = build::hub_settings(
+            &state.catalog.gateway,
+            &self.settings,
+            &self.figures,
+            &self.turnstile,
+        );
         let hub = Hub::new(members, settings).ok()?;
         let door = Door::to(Arc::clone(&hub));
         let selection = Selection {

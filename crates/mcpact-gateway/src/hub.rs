@@ -37,6 +37,7 @@ use self::welcome::TermsBook;
 use crate::aggregate::names::NameStyle;
 use crate::aggregate::uris::Seen;
 use crate::figures::Figures;
+use crate::turnstile::Turnstile;
 
 /// What can be set about a hub.
 #[derive(Clone, Debug)]
@@ -56,6 +57,8 @@ pub struct HubSettings {
     pub list_age: Duration,
     /// Where it counts.
     pub figures: Arc<Figures>,
+    /// Where its requests are counted.
+    pub turnstile: Turnstile,
 }
 
 impl Default for HubSettings {
@@ -69,6 +72,7 @@ impl Default for HubSettings {
             list_wait: Duration::from_secs(20),
             list_age: Duration::from_secs(60),
             figures: Arc::default(),
+            turnstile: Turnstile::default(),
         }
     }
 }
@@ -77,6 +81,7 @@ impl Default for HubSettings {
 #[derive(Debug)]
 pub(crate) struct Roster {
     pub(crate) members: Vec<Arc<Member>>,
+    style: Arc<NameStyle>,
     version: u64,
 }
 
@@ -84,7 +89,6 @@ pub(crate) struct Roster {
 #[derive(Debug)]
 pub struct Hub {
     settings: HubSettings,
-    style: NameStyle,
     /// The terms for whoever has not said anything yet.
     bare: Arc<ServerTerms>,
     roster: Mutex<Arc<Roster>>,
@@ -113,13 +117,10 @@ impl Hub {
         let policy = settings.front.policy.clone();
         let bare = ServerTerms::new(identity(), nothing, policy);
         let hub = Arc::new(Self {
-            style: NameStyle {
-                separator: Box::from(settings.separator.as_str()),
-                longest: settings.longest_name,
-            },
             bare: Arc::new(bare),
             roster: Mutex::new(Arc::new(Roster {
                 members: Vec::new(),
+                style: Arc::default(),
                 version: 0,
             })),
             versions: AtomicU64::new(0),
@@ -131,18 +132,27 @@ impl Hub {
             sealer: Sealer::new(&keys),
             settings,
         });
-        hub.replace(members);
+        hub.replace(members, &hub.settings.separator);
         hub.watch();
         Ok(hub)
     }
 
-    /// From here on these are the servers; clients are told that everything may have changed.
-    pub fn replace(self: &Arc<Self>, members: Vec<Arc<Member>>) {
+    /// From here on these are the servers, and this stands between a server and the name of its thing;
+    /// clients are told that everything may have changed.
+    pub fn replace(self: &Arc<Self>, members: Vec<Arc<Member>>, separator: &str) {
         for member in &members {
             member.belong_to(self);
         }
         let version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
-        *lock(&self.roster) = Arc::new(Roster { members, version });
+        let style = Arc::new(NameStyle {
+            separator: Box::from(separator),
+            longest: self.settings.longest_name,
+        });
+        *lock(&self.roster) = Arc::new(Roster {
+            members,
+            style,
+            version,
+        });
         self.forget();
         if version > 1 {
             self.announce_all();

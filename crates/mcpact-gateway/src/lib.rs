@@ -11,6 +11,8 @@ mod aggregate;
 mod bridge;
 mod cache;
 pub mod catalog;
+mod chronicle;
+pub mod control;
 mod error;
 mod figures;
 mod gateway;
@@ -18,16 +20,20 @@ mod hub;
 mod nearest;
 mod supervisor;
 mod target;
+mod turnstile;
 mod upstream;
 
 pub use bridge::{Bridge, BridgeSettings};
 pub use cache::Cache;
+pub use chronicle::{Chronicle, Entry, EntryKind, Journal};
 pub use error::UpstreamError;
 pub use figures::{Figures, ServerFigures};
-pub use gateway::{Gateway, GatewayError, ServerReport, Surroundings};
+pub use gateway::{ConfigFile, Gateway, GatewayError, ReloadCause, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
 pub use nearest::nearest;
 pub use supervisor::{
-    InstanceId, InstanceState, InstanceStatus, ServerState, ServerStatus, StartCause, StopCause,
+    InstanceId, InstanceState, InstanceStatus, Mishap, ServerState, ServerStatus, StartCause,
+    StopCause,
 };
 pub use target::{Local, Target};
+pub use turnstile::Turnstile;

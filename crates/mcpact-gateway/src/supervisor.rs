@@ -23,4 +23,4 @@ pub(crate) use self::placement::{Sharing, Tenant, least, most, sharing};
 pub(crate) use self::run::{Connection, Starter, Supervisor};
 
 pub use self::instance::{InstanceId, InstanceState, StartCause, StopCause};
-pub use self::status::{InstanceStatus, ServerState, ServerStatus};
+pub use self::status::{InstanceStatus, Mishap, ServerState, ServerStatus};

@@ -1,8 +1,8 @@
 //! Lines over a Unix socket, for clients of the same user on the same machine.
 
-use std::fs::{self, File, Metadata, Permissions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use crate::link::Link;
 
 /// Only we may connect.
 const MODE: u32 = 0o600;
+
+/// Only we may look into a folder of sockets.
+const FOLDER_MODE: u32 = 0o700;
 
 /// How many clients may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -55,6 +58,57 @@ pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, DoorError> {
         path: path.to_owned(),
         identity,
     })
+}
+
+/// Makes a folder for sockets that only our own user can look into, and those above it.
+///
+/// # Errors
+/// [`DoorError::Address`]: it is no folder, or belongs to somebody else; [`DoorError::Io`]: the system
+/// refuses.
+pub fn private_folder(path: impl AsRef<Path>) -> Result<(), DoorError> {
+    let path = path.as_ref();
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(FOLDER_MODE).create(path)?;
+    // Whoever may change the folder may put another socket in the place of ours.
+    let facts = fs::symlink_metadata(path)?;
+    if !facts.is_dir() {
+        return Err(bad(path, "it is not a folder"));
+    }
+    if facts.uid() != rustix::process::geteuid().as_raw() {
+        return Err(bad(path, "it belongs to somebody else"));
+    }
+    if facts.mode() & 0o777 != FOLDER_MODE {
+        fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))?;
+    }
+    Ok(())
+}
+
+/// The sockets in a folder on which somebody answers; those that were left behind are removed.
+///
+/// # Errors
+/// The folder cannot be read; one that is missing has none.
+pub async fn sweep(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, DoorError> {
+    let listed = match fs::read_dir(folder.as_ref()) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut live = Vec::new();
+    for entry in listed {
+        let path = entry?.path();
+        let is_socket =
+            fs::symlink_metadata(&path).is_ok_and(|facts| facts.file_type().is_socket());
+        if !is_socket {
+            continue;
+        }
+        let _lock = lock_directory(&path).await?;
+        match remove_stale(&path).await {
+            Ok(()) => {}
+            Err(DoorError::Address { .. }) => live.push(path),
+            Err(error) => tracing::debug!(%error, path = %path.display(), "a socket is left alone"),
+        }
+    }
+    live.sort();
+    Ok(live)
 }
 
 /// Connects to a socket.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::path::Path;
 
 use mcpact::server::{Settings, TlsIdentity, Token};
+use tokio::sync::watch;
 
 use crate::args::Front;
 use crate::error::CliError;
@@ -61,21 +62,76 @@ fn token(file: Option<&Path>) -> Result<Option<Token>, CliError> {
         .map_err(|why| CliError::Token { origin, why })
 }
 
-/// Until somebody wants the process to end.
-pub(super) async fn stopped() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
+/// Counts how often somebody wanted the process to end.
+#[derive(Clone, Debug)]
+pub(super) struct Stops(watch::Receiver<u32>);
+
+impl Stops {
+    /// Counts from here on.
+    pub(super) fn count() -> Self {
+        let (sender, stops) = watch::channel(0);
+        let mut signals = Signals::new();
+        tokio::spawn(async move {
+            while !sender.is_closed() {
+                signals.next().await;
+                sender.send_modify(|count| *count += 1);
             }
-            return;
+        });
+        Self(stops)
+    }
+
+    /// Until it was wanted so often.
+    pub(super) async fn reach(mut self, count: u32) {
+        if self.0.wait_for(|counted| *counted >= count).await.is_err() {
+            std::future::pending::<()>().await;
         }
     }
-    // Without signals there is nothing to wait for; the process ends by force.
-    if tokio::signal::ctrl_c().await.is_err() {
+}
+
+/// Until somebody wants the process to end.
+pub(super) async fn stopped() {
+    Signals::new().next().await;
+}
+
+/// What tells that somebody wants the process to end.
+struct Signals {
+    /// None of those that the system does not tell of.
+    #[cfg(unix)]
+    heard: Vec<tokio::signal::unix::Signal>,
+}
+
+impl Signals {
+    /// Listens from here on.
+    fn new() -> Self {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let kinds = [SignalKind::terminate(), SignalKind::interrupt()];
+            let heard = kinds.into_iter().filter_map(|kind| signal(kind).ok());
+            Self {
+                heard: heard.collect(),
+            }
+        }
+        #[cfg(not(unix))]
+        Self {}
+    }
+
+    /// Until the next one.
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        {
+            use futures_util::future::select_all;
+            let heard = self.heard.iter_mut().map(|signal| Box::pin(signal.recv()));
+            let heard: Vec<_> = heard.collect();
+            if !heard.is_empty() && select_all(heard).await.0.is_some() {
+                return;
+            }
+        }
+        #[cfg(not(unix))]
+        if tokio::signal::ctrl_c().await.is_ok() {
+            return;
+        }
+        // Without signals there is nothing to wait for; the process ends by force.
         std::future::pending::<()>().await;
     }
 }

@@ -1,18 +1,26 @@
 //! `mcpact serve`: the gateway.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::{
-    Catalog, Launch, ServerConfig, ServerName, Severity, load, nearest_config,
+    Catalog, Launch, ServerConfig, ServerName, Severity, Source, load, nearest_config,
 };
-use mcpact_gateway::{Gateway, Local, Surroundings};
+#[cfg(unix)]
+use mcpact_gateway::control::{Control, own_socket};
+use mcpact_gateway::{ConfigFile, Gateway, Local, ReloadCause, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::Guard;
+use tokio::task::JoinSet;
 
 use super::front;
+use super::front::Stops;
 use super::known::Known;
 use crate::args::Serve;
 use crate::error::CliError;
@@ -36,16 +44,17 @@ fn demo() -> Catalog {
 }
 
 pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
-    let (mut catalog, origin) = catalog(args)?;
+    let mut config = Config::choose(args)?;
     if let Some(address) = args.listen {
-        catalog.gateway.listen = address;
+        config.catalog.gateway.listen = address;
     }
-    front::block_on(serve(args, catalog, origin))?;
+    front::block_on(serve(args, config))?;
     Ok(Exit::Ok)
 }
 
-async fn serve(args: &Serve, catalog: Catalog, origin: Origin) -> Result<(), CliError> {
-    let address = catalog.gateway.listen;
+async fn serve(args: &Serve, config: Config) -> Result<(), CliError> {
+    let Config { catalog, read } = config;
+    let control = catalog.gateway.control.clone();
     let known = if args.no_cache {
         Known::default()
     } else {
@@ -57,45 +66,164 @@ async fn serve(args: &Serve, catalog: Catalog, origin: Origin) -> Result<(), Cli
         cache: known.servers,
         guard: Some(Guard::this_program(["guard"])),
     };
+    let address = catalog.gateway.listen;
     let gateway = Gateway::new(catalog, surroundings)?;
-    if args.stdio {
-        let link = mcpact_transport::stdio::own().map_err(|e| CliError::Serve(e.into()))?;
-        let served = tokio::select! {
-            served = gateway.serve(link) => served.map_err(CliError::Serve),
-            () = front::stopped() => Ok(()),
+    let mut origin = Origin::Builtin;
+    if let Some((path, source)) = read {
+        let listen = args.listen;
+        origin = Origin::File(path.clone());
+        gateway.serves(ConfigFile { path, listen }, &source);
+    }
+    let mut beside = JoinSet::new();
+    answer_askers(&gateway, control.as_deref(), &mut beside).await?;
+    keep_up(&gateway, &mut beside);
+    let stops = Stops::count();
+    let serving = async {
+        let served = if args.stdio {
+            on_own_pipes(&gateway, stops.clone()).await
+        } else {
+            on_http(&gateway, address, &origin, stops.clone()).await
         };
         gateway.close().await;
-        return served;
+        served
+    };
+    tokio::select! {
+        served = serving => served,
+        () = stops.clone().reach(2) => Err(CliError::CutOff),
     }
+}
+
+/// Until somebody wants it to end; then requests that run may finish.
+async fn drained(gateway: &Gateway, stops: Stops) {
+    stops.reach(1).await;
+    if !gateway.drain().await {
+        tracing::warn!("some calls took longer than `drain_seconds`, and are cut off");
+    }
+}
+
+async fn on_http(
+    gateway: &Arc<Gateway>,
+    address: SocketAddr,
+    origin: &Origin,
+    stops: Stops,
+) -> Result<(), CliError> {
     let site = gateway.listen().await;
     let site = site.map_err(|source| CliError::Listen { address, source })?;
     let url = format!("{}/mcp", site.origin());
     report::print(&format!("{url}\n"))?;
     let meeting = {
-        let gateway = Arc::clone(&gateway);
+        let (gateway, origin) = (Arc::clone(gateway), origin.clone());
         tokio::spawn(async move {
             let servers = gateway.meet().await;
             report::aside(&report::servers::text(&url, &origin, &servers));
         })
     };
-    let served = site.run(front::stopped()).await;
+    let served = site.run(drained(gateway, stops)).await;
     meeting.abort();
-    gateway.close().await;
     served.map_err(CliError::Serve)
 }
 
-/// The config that was named, or the nearest one, or the built-in one.
-fn catalog(args: &Serve) -> Result<(Catalog, Origin), CliError> {
-    let nearest = || nearest_config(&std::env::current_dir().ok()?);
-    let Some(path) = args.config.clone().or_else(nearest) else {
-        return Ok((demo(), Origin::Builtin));
+async fn on_own_pipes(gateway: &Arc<Gateway>, stops: Stops) -> Result<(), CliError> {
+    /// How long the last answers may take to be written.
+    const LAST_WORDS: Duration = Duration::from_millis(500);
+    let link = mcpact_transport::stdio::own().map_err(|e| CliError::Serve(e.into()))?;
+    let mut serving = pin!(gateway.serve(link));
+    tokio::select! {
+        served = serving.as_mut() => return served.map_err(CliError::Serve),
+        () = drained(gateway, stops) => {}
+    }
+    // The client may go meanwhile; if it stays, it has been told everything by then.
+    let _ = tokio::time::timeout(LAST_WORDS, serving).await;
+    Ok(())
+}
+
+/// Opens the private socket, at which other programs of this user ask how the gateway is.
+#[cfg(unix)]
+async fn answer_askers(
+    gateway: &Arc<Gateway>,
+    configured: Option<&Path>,
+    beside: &mut JoinSet<()>,
+) -> Result<(), CliError> {
+    let opened = match configured {
+        Some(path) => Control::open(path).await.map_err(CliError::Control)?,
+        None => match open_usual().await {
+            Ok(control) => control,
+            // Nobody has asked for it, and everything else works.
+            Err(why) => {
+                tracing::warn!(why, "`mcpact status` will not find this gateway");
+                return Ok(());
+            }
+        },
     };
-    let loaded = load(&path)?;
-    let mut problems = loaded.problems;
-    // Whoever wants to know more asks `mcpact check`.
-    problems.retain(|problem| problem.severity >= Severity::Warning);
-    report::aside(&report::problems::list(&loaded.source, &problems));
-    Ok((loaded.catalog, Origin::File(path)))
+    beside.spawn(opened.run(Arc::clone(gateway)));
+    Ok(())
+}
+
+#[cfg(unix)]
+async fn open_usual() -> Result<Control, String> {
+    let folder = super::control::folder().ok_or("there is no runtime folder and no home")?;
+    mcpact_transport::unix::private_folder(&folder).map_err(|error| error.to_string())?;
+    // What dead gateways have left there is nobody's any more.
+    let _ = mcpact_transport::unix::sweep(&folder).await;
+    let path = own_socket(&folder, std::process::id());
+    Control::open(&path)
+        .await
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(not(unix))]
+async fn answer_askers(
+    _: &Arc<Gateway>,
+    _: Option<&Path>,
+    _: &mut JoinSet<()>,
+) -> Result<(), CliError> {
+    Ok(())
+}
+
+/// Reads the config anew when its file changes, or a signal says so.
+fn keep_up(gateway: &Arc<Gateway>, beside: &mut JoinSet<()>) {
+    let watched = Arc::clone(gateway);
+    beside.spawn(async move { watched.watch().await });
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let told = Arc::clone(gateway);
+        if let Ok(mut hangups) = signal(SignalKind::hangup()) {
+            beside.spawn(async move {
+                while hangups.recv().await.is_some() {
+                    told.reload(ReloadCause::Signal).await;
+                }
+            });
+        }
+    }
+}
+
+/// What is served.
+struct Config {
+    catalog: Catalog,
+    /// Where it was read; nowhere if it is built in.
+    read: Option<(PathBuf, Source)>,
+}
+
+impl Config {
+    /// The config that was named, or the nearest one, or the built-in one.
+    fn choose(args: &Serve) -> Result<Self, CliError> {
+        let nearest = || nearest_config(&std::env::current_dir().ok()?);
+        let Some(path) = args.config.clone().or_else(nearest) else {
+            let (catalog, read) = (demo(), None);
+            return Ok(Self { catalog, read });
+        };
+        let loaded = load(&path)?;
+        let mut problems = loaded.problems;
+        // Whoever wants to know more asks `mcpact check`.
+        problems.retain(|problem| problem.severity >= Severity::Warning);
+        report::aside(&report::problems::list(&loaded.source, &problems));
+        let path = std::path::absolute(path).map_err(CliError::Here)?;
+        Ok(Self {
+            catalog: loaded.catalog,
+            read: Some((path, loaded.source)),
+        })
+    }
 }
 
 /// The reference server, as part of this program.

@@ -98,6 +98,11 @@ impl Page {
         }
     }
 
+    /// An empty line.
+    pub(super) fn blank(&mut self) {
+        self.line("");
+    }
+
     fn line(&mut self, text: &str) {
         self.out.push_str(text);
         self.out.push('\n');

@@ -153,7 +153,7 @@ impl Lane {
         let session = u64::from_ne_bytes(session);
         Self {
             running,
-            strategy: shared.run.strategy,
+            strategy: shared.run().strategy,
             streams: AtomicUsize::new(0),
             session,
             name: format!("{session:x}").into(),

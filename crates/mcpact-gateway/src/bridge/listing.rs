@@ -83,6 +83,13 @@ impl Listing {
         }
     }
 
+    /// How many items it has.
+    pub(crate) fn count(&self) -> usize {
+        let pages = self.pages.iter().map(text);
+        let pages = pages.filter_map(|raw| Page::parse(self.kind, raw));
+        pages.map(|page| page.items.len()).sum()
+    }
+
     /// Its items in the words of a client of this revision.
     pub(crate) fn part(&self, server: usize, client: Revision) -> Part {
         let mut part = Part {
@@ -209,7 +216,7 @@ impl Bridge {
         &self,
         listing: impl Future<Output = Result<Listing, WireError>>,
     ) -> Result<Listing, WireError> {
-        let limit = self.shared.run.call_timeout;
+        let limit = self.shared.run().call_timeout;
         let listed = tokio::time::timeout(limit, listing).await;
         listed.unwrap_or_else(|_| {
             let why = format!("the server did not list anything within {limit:?}");

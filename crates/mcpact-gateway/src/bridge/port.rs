@@ -1,7 +1,7 @@
 //! A way to the server that outlives its connections.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
@@ -40,9 +40,22 @@ pub(super) struct Shared {
     pub(super) acquaintance: Acquaintance,
     pub(super) tool_tasks: Arc<ToolTasks>,
     pub(super) mapping: Arc<Mapping>,
-    pub(super) run: RunSettings,
+    pub(super) run: RwLock<RunSettings>,
     /// Who starts, limits and stops connections.
     pub(super) supervisor: Arc<Supervisor>,
+}
+
+impl Shared {
+    /// How connections are kept.
+    pub(super) fn run(&self) -> RwLockReadGuard<'_, RunSettings> {
+        self.run.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps connections in another way from here on.
+    pub(super) fn retune(&self, run: &RunSettings) {
+        run.clone_into(&mut self.run.write().unwrap_or_else(PoisonError::into_inner));
+        self.supervisor.retune(run);
+    }
 }
 
 /// Connects when somebody needs it, and again when the connection was lost.
@@ -134,7 +147,7 @@ impl Port {
 
     /// How the server is kept.
     pub(super) fn strategy(&self) -> Strategy {
-        self.shared.run.strategy
+        self.shared.run().strategy
     }
 
     /// The connection, opened if there is none.
@@ -200,7 +213,7 @@ impl Port {
     async fn start(self: &Arc<Self>, cause: StartCause) -> Result<Arc<Lane>, Trouble> {
         let supervisor = &self.shared.supervisor;
         let start = supervisor.admit(self.tenant, cause).await?;
-        let limit = self.shared.run.start_timeout;
+        let limit = self.shared.run().start_timeout;
         let met = match tokio::time::timeout(limit, self.meet(start.life())).await {
             Ok(met) => met,
             Err(_) => Err(Trouble::Slow { limit }),

@@ -20,6 +20,7 @@ use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
 use super::journey::Journey;
 use super::wishes::Wishing;
+use crate::turnstile::closed;
 use crate::upstream::text;
 
 impl Backend for Bridge {
@@ -32,6 +33,9 @@ impl Backend for Bridge {
     }
 
     async fn welcome(&self, opening: Opening<'_>, principal: &str) -> Result<Welcome, WireError> {
+        if self.settings.turnstile.is_closed() {
+            return Err(closed());
+        }
         self.admit(opening, principal).await
     }
 
@@ -48,6 +52,7 @@ impl Backend for Bridge {
             let why = String::from("this conversation has no server");
             return Err(wire_error(error, why, None, job.pact.revision()));
         };
+        let _pass = self.settings.turnstile.admit(job.method)?;
         self.carry(job, caller, Ear::new(session, outbox)).await
     }
 
@@ -109,7 +114,7 @@ impl Bridge {
         };
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());
-        let patience = self.shared.run.call_timeout;
+        let patience = self.shared.run().call_timeout;
         let plan = plan(crossing.waiter.job.method, down, up);
         self.shared.figures.crosses(down, up, plan);
         match plan {

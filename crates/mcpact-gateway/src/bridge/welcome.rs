@@ -196,7 +196,7 @@ impl Bridge {
 
     /// The way of a legacy client to a legacy server, and with whom it shares it.
     fn place(&self, principal: &str, wish: Wish) -> (Arc<Port>, Option<Arc<Pool>>) {
-        let (principal, wish) = match sharing(self.shared.run.strategy) {
+        let (principal, wish) = match sharing(self.shared.run().strategy) {
             Sharing::Nobody => {
                 let port = Port::new(Arc::clone(&self.shared), wish, Tenant::Own);
                 return (port, None);
@@ -218,7 +218,7 @@ impl Bridge {
     }
 
     fn pool_for(&self, wish: Wish) -> Pool {
-        Pool::new(Arc::clone(&self.shared), wish, most(&self.shared.run))
+        Pool::new(Arc::clone(&self.shared), wish, most(&self.shared.run()))
     }
 
     async fn welcome_modern(
@@ -257,7 +257,7 @@ impl Bridge {
     /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
     /// they declare: each request says it.
     fn told_apart<'a>(&self, principal: &'a str, declared: &'a str) -> (&'a str, &'a str) {
-        match (self.modern.get(), sharing(self.shared.run.strategy)) {
+        match (self.modern.get(), sharing(self.shared.run().strategy)) {
             (Some(_), _) | (None, Sharing::Everybody) => ("", "{}"),
             (None, Sharing::Nobody | Sharing::Kind) => (principal, declared),
         }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token, Watch};
 use mcpact_transport::error::DoorError;
 
-use super::Surroundings;
+use super::Gateway;
 use crate::bridge::{Bridge, BridgeSettings};
 use crate::catalog::{GatewayConfig, Launch, ServerConfig, ServerName};
 use crate::figures::Figures;
 use crate::hub::HubSettings;
 use crate::target::Target;
+use crate::turnstile::Turnstile;
 
 /// Why a catalog cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -81,11 +82,13 @@ pub(super) fn hub_settings(
     config: &GatewayConfig,
     front: &Settings,
     figures: &Arc<Figures>,
+    turnstile: &Turnstile,
 ) -> HubSettings {
     HubSettings {
         figures: Arc::clone(figures),
         front: front.clone(),
         separator: config.separator.clone(),
+        turnstile: turnstile.clone(),
         ..HubSettings::default()
     }
 }
@@ -94,10 +97,9 @@ pub(super) fn hub_settings(
 pub(super) fn bridge(
     name: &ServerName,
     config: &ServerConfig,
-    front: &Settings,
-    surroundings: &Surroundings,
-    figures: &Figures,
+    gateway: &Gateway,
 ) -> Result<Arc<Bridge>, GatewayError> {
+    let surroundings = &gateway.surroundings;
     let server = || name.to_string();
     let target = config.launch.target(name);
     let target = target.map_err(|source| GatewayError::Target {
@@ -126,11 +128,13 @@ pub(super) fn bridge(
     };
     let settings = BridgeSettings {
         name: Some(name.to_string()),
-        figures: figures.server(name.as_str()),
-        front: front.clone(),
+        figures: gateway.figures.server(name.as_str()),
+        front: gateway.settings.clone(),
         mode: config.era,
         verdicts: surroundings.verdicts.clone(),
         run: config.run.clone(),
+        journal: gateway.chronicle.journal(name.as_str()),
+        turnstile: gateway.turnstile.clone(),
         ..BridgeSettings::default()
     };
     Bridge::new(target, settings).map_err(GatewayError::Bridge)

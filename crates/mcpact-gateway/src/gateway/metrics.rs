@@ -1,7 +1,5 @@
 //! Everything that is counted, and how everything is at this moment, for Prometheus.
 
-use std::sync::atomic::Ordering;
-
 use http::header::CONTENT_TYPE;
 use mcpact_transport::http::server::Answer;
 
@@ -87,7 +85,7 @@ impl Gateway {
         let version = env!("CARGO_PKG_VERSION");
         out.gauge("build_info", "The version that runs")
             .row(&[("version", version)], 1);
-        let is_draining = self.is_draining.load(Ordering::Relaxed);
+        let is_draining = self.turnstile.is_closed();
         out.gauge("draining", "Whether the gateway takes leave of its clients")
             .row(&[], u8::from(is_draining));
         let mut family = out.gauge(

@@ -1,7 +1,5 @@
 //! Whether the gateway can do its work, and what keeps it from that.
 
-use std::sync::atomic::Ordering;
-
 use mcpact_transport::http::server::Answer;
 use mcpact_wire::raw::ObjectWriter;
 
@@ -44,7 +42,7 @@ fn is_ready(is_draining: bool, standings: &[Standing]) -> bool {
 impl Gateway {
     /// The answer to `/readyz`.
     pub(super) fn readiness(&self, state: &State) -> Answer {
-        let is_draining = self.is_draining.load(Ordering::Relaxed);
+        let is_draining = self.turnstile.is_closed();
         let mut standings = Vec::new();
         let mut servers = ObjectWriter::new();
         for (name, served) in &state.servers {
@@ -86,7 +84,8 @@ fn told(
         out = out.text("revision", revision.as_str());
     }
     if standing != Standing::Usable {
-        let why = failure.or(status.last_error.as_deref());
+        let mishap = status.last_error.as_ref();
+        let why = failure.or(mishap.map(|mishap| mishap.why.as_str()));
         out = out.text("why", why.unwrap_or("it is on its way"));
     }
     out.finish()

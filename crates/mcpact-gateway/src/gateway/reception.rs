@@ -1,12 +1,11 @@
 //! Everybody who comes by HTTP.
 
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 
 use http::header::ALLOW;
 use http::{HeaderName, Method as Verb};
 use mcpact::server::Settings;
-use mcpact::server::site::{Directed, Reception};
+use mcpact::server::site::{Directed, Door, Reception};
 use mcpact_transport::http::server::{Answer, Arrival};
 
 use super::paths::{Wanted, tags, wanted};
@@ -45,15 +44,13 @@ impl Reception for Gateway {
     }
 
     fn stop(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
-        self.door.close();
         let state = self.state();
-        for served in state.servers.values() {
-            served.door.close();
-        }
-        for selection in state.selections.values() {
-            selection.door.close();
-        }
+        // An answer that is on its way is let through; what does not end is cut off.
+        let end = match self.turnstile.inside() {
+            0 => Door::rest,
+            _ => Door::close,
+        };
+        self.doors(&state).for_each(end);
     }
 }
 

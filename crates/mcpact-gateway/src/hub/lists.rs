@@ -156,7 +156,7 @@ impl Hub {
         parts: &[Part],
     ) -> Board {
         let prefixes: Vec<Box<str>> = roster.members.iter().map(|m| m.prefix.clone()).collect();
-        let names = merge::names(parts, Prefixes(&prefixes), &self.style);
+        let names = merge::names(parts, Prefixes(&prefixes), &roster.style);
         for clash in names.clashes() {
             tracing::warn!(
                 server = roster.members.get(clash.server).map_or("", |member| &*member.name),

@@ -15,6 +15,7 @@ use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
 use crate::catalog::ToolFilter;
+use crate::control::Lists;
 use crate::gateway::ServerReport;
 
 /// How many lists are kept of one server; clients that declare the same share them.
@@ -181,6 +182,21 @@ impl Member {
             revision: met.as_ref().map(|met| met.revision),
             calls_itself: met.map(|met| met.introduction.server_info.name().to_owned()),
             failure: self.failure().map(String::from),
+        }
+    }
+
+    /// How many things it has, as far as anybody has listed them.
+    pub(crate) fn lists(&self) -> Lists {
+        let count = |kind: ListKind| {
+            let lists = lock(&self.lists);
+            let listings = lists.iter().filter(|(key, _)| key.kind == kind);
+            listings.filter_map(|(_, slot)| slot.count()).max()
+        };
+        Lists {
+            tools: count(ListKind::Tools),
+            prompts: count(ListKind::Prompts),
+            resources: count(ListKind::Resources),
+            templates: count(ListKind::Templates),
         }
     }
 

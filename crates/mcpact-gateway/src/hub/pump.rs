@@ -20,6 +20,7 @@ use super::guest::{Guest, again};
 use super::view::PartView;
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Ear, wire_error};
+use crate::turnstile::closed;
 use crate::upstream::text;
 
 impl Backend for Hub {
@@ -32,6 +33,9 @@ impl Backend for Hub {
     }
 
     async fn welcome(&self, opening: Opening<'_>, principal: &str) -> Result<Welcome, WireError> {
+        if self.settings.turnstile.is_closed() {
+            return Err(closed());
+        }
         Ok(self.admit(opening, principal).await)
     }
 
@@ -53,6 +57,7 @@ impl Backend for Hub {
                 client,
             ));
         };
+        let _pass = self.settings.turnstile.admit(job.method)?;
         // What all servers have in common is answered here.
         if let Some(kind) = ListKind::of(method) {
             return self.page(&guest, kind, text(&job.params), client).await;

@@ -95,7 +95,7 @@ impl Hub {
         let prefixes = prefixes.map(|(at, member)| (at, &*member.prefix));
         let has_lists = self.boards.named(kind).is_some();
         if !has_lists
-            && let [only] = self.style.guess(name, prefixes).as_slice()
+            && let [only] = roster.style.guess(name, prefixes).as_slice()
             && let Some(member) = roster.members.get(only.server)
             && member.serves(kind, &only.name)
         {

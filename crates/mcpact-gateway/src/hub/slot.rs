@@ -84,6 +84,12 @@ pub(super) enum News {
 }
 
 impl ListSlot {
+    /// How many items it had when it was fetched last.
+    pub(super) fn count(&self) -> Option<usize> {
+        let listing = self.held().listing.clone()?;
+        Some(listing.count())
+    }
+
     /// A list of an earlier run.
     pub(super) fn recalled(listing: Arc<Listing>, changes: u64) -> Self {
         let slot = Self::default();

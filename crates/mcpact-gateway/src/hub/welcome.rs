@@ -123,7 +123,7 @@ impl Hub {
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(identity(), declared, policy);
         terms.listening = Listening::Asked;
-        terms.instructions = instructions::merged(&parts, &self.style.separator);
+        terms.instructions = instructions::merged(&parts, &roster.style.separator);
         terms
     }
 }

@@ -1,5 +1,7 @@
 //! All instances of one server, and every decision about them: facts and a time go in, actions come out.
 
+mod overview;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -13,7 +15,6 @@ use super::instance::{
 };
 use super::placement::{Choice, Room, Seat, Tenant, choose, least, room};
 use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
-use super::status::{InstanceStatus, ServerState, ServerStatus};
 use crate::catalog::RunSettings;
 
 /// How many instances that are over are remembered.
@@ -29,7 +30,7 @@ pub(crate) struct Fleet {
     last_id: u64,
     /// How many calls wait for an instance.
     queued: usize,
-    last_error: Option<String>,
+    last_error: Option<(String, Moment)>,
     is_closed: bool,
 }
 
@@ -124,6 +125,15 @@ impl Fleet {
 
     pub(crate) const fn settings(&self) -> &RunSettings {
         &self.settings
+    }
+
+    /// Other limits from here on; those that run go on.
+    pub(crate) fn retune(&mut self, settings: &RunSettings) {
+        self.policy.retune(settings.restarts.clone());
+        for berth in self.seats.values_mut() {
+            berth.checkup.retune(settings.health.clone());
+        }
+        self.settings = settings.clone();
     }
 
     fn seats(&self) -> Vec<&Seat> {
@@ -232,7 +242,7 @@ impl Fleet {
 
     /// A start came to nothing.
     pub(crate) fn failed(&mut self, id: InstanceId, why: String, random: u32, now: Moment) {
-        self.last_error = Some(why.clone());
+        self.last_error = Some((why.clone(), now));
         let _ = self.handle(id, Event::Failed(why), now);
         self.outcome(Outcome::Failed(random), now);
     }
@@ -260,7 +270,7 @@ impl Fleet {
         self.mark_lasted(now);
         let _ = self.handle(id, Event::Gone, now);
         if fell {
-            self.last_error = Some(String::from("the connection ended"));
+            self.last_error = Some((String::from("the connection ended"), now));
             self.outcome(Outcome::Failed(random), now);
         }
         let instance = self.seats.remove(&id)?.seat.instance;
@@ -348,7 +358,7 @@ impl Fleet {
 
     /// What went wrong last.
     pub(crate) fn last_error(&self) -> Option<&str> {
-        self.last_error.as_deref()
+        self.last_error.as_ref().map(|(why, _)| why.as_str())
     }
 
     /// A call waits from now on, unless too many do.
@@ -380,9 +390,8 @@ impl Fleet {
         if diagnosis != Diagnosis::Failed || !berth.seat.instance.is_open() {
             return (diagnosis, None);
         }
-        self.last_error = Some(String::from(
-            "it did not answer when asked whether it is well",
-        ));
+        let why = String::from("it did not answer when asked whether it is well");
+        self.last_error = Some((why, now));
         self.outcome(Outcome::Failed(random), now);
         (diagnosis, self.retire(id, StopCause::Unhealthy, now))
     }
@@ -480,21 +489,6 @@ impl Fleet {
     /// Forgets what failed.
     pub(crate) fn forgive(&mut self) {
         self.policy = self.policy.clone().reset();
-    }
-
-    /// How everything is.
-    pub(crate) fn status(&self, now: Moment) -> ServerStatus {
-        let running = self.seats.values().map(|berth| &berth.seat.instance);
-        let shown = |instance: &Instance| InstanceStatus::of(instance, now);
-        ServerStatus {
-            state: ServerState::of(running.clone(), self.policy.state(), now),
-            instances: running.map(shown).collect(),
-            over: self.over.iter().map(shown).collect(),
-            queued: self.queued,
-            starts: self.last_id,
-            failures: self.policy.failures(),
-            last_error: self.last_error.clone(),
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use mcpact_spec::Revision;
+use mcpact_transport::stdio::child::Scribe;
 
 use super::fleet::{Entry, Refusal};
 use super::instance::{InstanceId, StopCause};
@@ -93,6 +94,12 @@ impl Life {
     /// Where the instance is counted.
     pub(crate) fn figures(&self) -> &Arc<ServerFigures> {
         &self.0.supervisor.figures
+    }
+
+    /// Who takes the lines of its log.
+    pub(crate) fn scribe(&self) -> Scribe {
+        let Stay { supervisor, id } = &*self.0;
+        supervisor.scribe(*id)
     }
 
     /// A process runs.

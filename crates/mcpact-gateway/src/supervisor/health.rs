@@ -94,6 +94,11 @@ pub(crate) enum Diagnosis {
 }
 
 impl Checkup {
+    /// Other questions from here on, beginning when the next one is due.
+    pub(crate) fn retune(&mut self, settings: Health) {
+        self.settings = settings;
+    }
+
     pub(crate) fn new(settings: Health, now: Moment) -> Self {
         let due = now.after(settings.interval);
         Self {

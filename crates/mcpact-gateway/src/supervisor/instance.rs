@@ -10,6 +10,14 @@ use mcpact_spec::Revision;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(pub(super) u64);
 
+impl InstanceId {
+    /// The number itself.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 impl fmt::Display for InstanceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0)
@@ -32,6 +40,14 @@ impl StartCause {
         match self {
             Self::Request => "request",
             Self::MinReady => "min-ready",
+        }
+    }
+
+    /// The cause in a sentence.
+    pub(super) const fn in_words(self) -> &'static str {
+        match self {
+            Self::Request => "a request",
+            Self::MinReady => "`min_ready`",
         }
     }
 }

@@ -98,6 +98,11 @@ pub(crate) enum Outcome {
 }
 
 impl RestartPolicy {
+    /// Other limits from here on; what failed counts as before.
+    pub(crate) fn retune(&mut self, settings: Restarts) {
+        self.settings = settings;
+    }
+
     pub(crate) const fn new(settings: Restarts) -> Self {
         Self {
             settings,

@@ -21,6 +21,7 @@ use super::instance::{InstanceId, StartCause, StopCause};
 use super::placement::{Choice, Tenant};
 use super::status::ServerStatus;
 use crate::catalog::RunSettings;
+use crate::chronicle::Journal;
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
 
@@ -57,6 +58,7 @@ pub(crate) struct Supervisor {
     /// The server, as people know it.
     pub(super) server: Arc<str>,
     pub(super) figures: Arc<ServerFigures>,
+    pub(super) journal: Journal,
     zero: Instant,
     fleet: Mutex<Fleet>,
     connections: Mutex<BTreeMap<InstanceId, Weak<dyn Connection>>>,
@@ -95,10 +97,12 @@ impl Supervisor {
         server: Arc<str>,
         settings: RunSettings,
         figures: Arc<ServerFigures>,
+        journal: Journal,
     ) -> Arc<Self> {
         let supervisor = Arc::new(Self {
             server,
             figures,
+            journal,
             zero: Instant::now(),
             fleet: Mutex::new(Fleet::new(settings)),
             connections: Mutex::default(),
@@ -134,6 +138,12 @@ impl Supervisor {
     /// Whether an instance takes calls.
     pub(crate) fn is_awake(&self) -> bool {
         self.fleet().is_awake()
+    }
+
+    /// Keeps instances in another way from here on; those that run go on.
+    pub(crate) fn retune(&self, settings: &RunSettings) {
+        self.fleet().retune(settings);
+        self.changed();
     }
 
     /// Forgets what failed: the next call tries again.

@@ -24,7 +24,16 @@ pub struct ServerStatus {
     /// How many failures count at the moment.
     pub failures: usize,
     /// What went wrong last.
-    pub last_error: Option<String>,
+    pub last_error: Option<Mishap>,
+}
+
+/// Something that went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mishap {
+    /// What.
+    pub why: String,
+    /// How long ago.
+    pub age: Duration,
 }
 
 /// How a server is, in a word.

@@ -1,16 +1,36 @@
-//! What figures and the log hear of the life of instances.
+//! What figures, the log and the journal hear of the life of instances.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::log::event;
+use mcpact::server::backend::date;
 use mcpact_spec::Revision;
+use mcpact_transport::stdio::child::Scribe;
 
 use super::health::Diagnosis;
 use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
 use super::run::Supervisor;
+use crate::chronicle::EntryKind;
 use crate::error::Trouble;
 
+/// What the journal calls a process that runs.
+const SPAWNED: &str = "spawned";
+
 impl Supervisor {
+    fn note(&self, id: InstanceId, event: &'static str, text: &str) {
+        let kind = EntryKind::Event(event);
+        self.journal.write(date(), Some(id.0), kind, text);
+    }
+
+    /// Takes the lines of an instance's log.
+    pub(super) fn scribe(&self, id: InstanceId) -> Scribe {
+        let journal = self.journal.clone();
+        Scribe(Arc::new(move |line| {
+            journal.write(date(), Some(id.0), EntryKind::Log, line);
+        }))
+    }
+
     /// One is about to be started.
     pub(super) fn tell_attempt(&self, id: InstanceId, cause: StartCause) {
         let is_again = self.fleet().failures() > 0;
@@ -23,6 +43,8 @@ impl Supervisor {
             cause = cause.as_str(),
             "an instance is started"
         );
+        let text = format!("is started, because of {}", cause.in_words());
+        self.note(id, event::START_ATTEMPT, &text);
     }
 
     /// Its process runs.
@@ -35,6 +57,7 @@ impl Supervisor {
             duration_ms = self.age_of(id),
             "a process runs"
         );
+        self.note(id, SPAWNED, &format!("runs as process {pid}"));
     }
 
     /// There is an agreement.
@@ -48,6 +71,8 @@ impl Supervisor {
             duration_ms = self.age_of(id),
             "an instance is ready"
         );
+        let text = format!("is ready, and speaks {revision}");
+        self.note(id, event::START_SUCCESS, &text);
     }
 
     /// It did not start, or did not agree.
@@ -67,6 +92,7 @@ impl Supervisor {
             error = why,
             "an instance did not start"
         );
+        self.note(id, event, &format!("did not start: {why}"));
     }
 
     /// It does not answer as it should.
@@ -84,6 +110,8 @@ impl Supervisor {
             error = "it did not answer as it should when asked whether it is well",
             "an instance is not well"
         );
+        let text = "did not answer as it should when asked whether it is well";
+        self.note(id, event::PING_FAILURE, text);
     }
 
     /// It is stopped, if that is because nobody uses it.
@@ -105,6 +133,7 @@ impl Supervisor {
             duration_ms = self.age_of(id),
             "an instance that nobody uses is stopped"
         );
+        self.note(id, event::IDLE_REAP, "is stopped, because nobody uses it");
     }
 
     /// It is asked to end.
@@ -121,7 +150,8 @@ impl Supervisor {
 
     /// It is over.
     pub(super) fn tell_end(&self, instance: &Instance) {
-        let duration_ms = millis(self.now().since(instance.started));
+        let lived = self.now().since(instance.started);
+        let duration_ms = millis(lived);
         match &instance.state {
             InstanceState::Stopped { cause } => {
                 self.figures.stopped(cause.as_str());
@@ -134,6 +164,8 @@ impl Supervisor {
                     cause = cause.as_str(),
                     "an instance was stopped"
                 );
+                let text = format!("has ended after {lived:.1?}: {}", cause.as_str());
+                self.note(instance.id, event::STOP_SUCCESS, &text);
             }
             // One that did not start was told of when it did not.
             InstanceState::Failed { why } if instance.revision.is_some() => {
@@ -147,6 +179,8 @@ impl Supervisor {
                     error = %why,
                     "an instance ended by itself"
                 );
+                let text = format!("has failed after {lived:.1?}: {why}");
+                self.note(instance.id, event::STOP_FAILURE, &text);
             }
             _ => {}
         }

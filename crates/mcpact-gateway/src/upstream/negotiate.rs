@@ -100,6 +100,7 @@ async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Troub
 }
 
 async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
+    let command = command.clone().with_scribe(life.scribe());
     let mut talk = Talk::new(wish, CarrierKind::Child, &command.name, life);
     loop {
         let Child { mut link, process } = command.spawn()?;

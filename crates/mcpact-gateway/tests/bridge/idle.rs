@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpact::server::Settings;
+use mcpact::server::site::{Directed, Door, Reception, Site};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
 use mcpact_spec::Revision;
+use mcpact_transport::http::server::Arrival;
 use mcpact_transport::memory;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -83,21 +86,57 @@ async fn a_connection_lives_as_long_as_somebody_stays() {
 }
 
 /// 6.12: a legacy client on HTTP that went away without a word is taken for gone after a while, and the
-/// session behind it ends with its own.
+/// session behind it ends with its own; also where several servers share an address.
 #[tokio::test]
 async fn a_client_that_left_without_a_word_is_forgotten() {
-    let (target, mut said) = watched(Revision::V2025_11_25);
-    let mut settings = BridgeSettings::default();
-    settings.front.session_idle = Duration::from_millis(40);
-    let bridge = Bridge::new(target, settings).unwrap();
-    let front = bridge.listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let address = front.address().to_string();
-    tokio::spawn(front.run(std::future::pending()));
-    let opened = post(&address, "", &initialize(&json!({}))).await;
-    assert_eq!(said.recv().await, Some("started"));
-    assert_eq!(said.recv().await, Some("ended"));
-    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
-    let headers = format!("{}\r\n", session_in(&opened));
-    let late = post(&address, &headers, &ping).await;
-    assert!(late.starts_with("HTTP/1.1 404"), "{late}");
+    for shares in [false, true] {
+        let (target, mut said) = watched(Revision::V2025_11_25);
+        let mut settings = BridgeSettings::default();
+        settings.front.session_idle = Duration::from_millis(40);
+        let bridge = Bridge::new(target, settings.clone()).unwrap();
+        let anywhere = ([127, 0, 0, 1], 0).into();
+        let address = if shares {
+            let door = Door::to(bridge);
+            let settings = settings.front;
+            let site = Site::bind(Arc::new(Desk { settings, door }), anywhere).await;
+            let site = site.unwrap();
+            let address = site.address();
+            tokio::spawn(site.run(std::future::pending()));
+            address
+        } else {
+            let front = bridge.listen(anywhere).await.unwrap();
+            let address = front.address();
+            tokio::spawn(front.run(std::future::pending()));
+            address
+        };
+        let address = address.to_string();
+        let opened = post(&address, "", &initialize(&json!({}))).await;
+        assert_eq!(said.recv().await, Some("started"));
+        assert_eq!(said.recv().await, Some("ended"));
+        let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+        let headers = format!("{}\r\n", session_in(&opened));
+        let late = post(&address, &headers, &ping).await;
+        assert!(late.starts_with("HTTP/1.1 404"), "{late}");
+    }
+}
+
+/// Lets everybody through the same door.
+#[derive(Debug)]
+struct Desk {
+    settings: Settings,
+    door: Door,
+}
+
+impl Reception for Desk {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn direct(&self, _: &mut Arrival) -> Directed {
+        Directed::To(self.door.clone())
+    }
+
+    fn stop(&self) {
+        self.door.close();
+    }
 }

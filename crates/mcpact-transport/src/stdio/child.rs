@@ -24,3 +24,4 @@ pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;
 pub use process::{Child, Departure, Process};
+pub use tail::Scribe;

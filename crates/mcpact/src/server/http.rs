@@ -139,6 +139,14 @@ impl<B: Backend> HttpEndpoint<B> {
         self.sockets.stop();
     }
 
+    /// Ends the streams that belong to no request, so that nobody waits for what never ends.
+    pub(super) fn rest(&self) {
+        self.backend.stop();
+        for session in self.sessions().values() {
+            session.log.end(STANDALONE);
+        }
+    }
+
     /// How many clients have a session or a connection that stays.
     pub(super) fn guests(&self) -> usize {
         self.sessions().len() + self.sse.len() + self.sockets.len()

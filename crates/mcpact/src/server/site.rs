@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use http::header::RETRY_AFTER;
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
 
 use super::backend::{Backend, bound};
@@ -23,6 +24,8 @@ trait Answering: Debug + Send + Sync {
 
     fn guests(&self) -> usize;
 
+    fn rest(&self);
+
     fn stop(&self);
 }
 
@@ -35,22 +38,33 @@ impl<B: Backend> Answering for HttpEndpoint<B> {
         Self::guests(self)
     }
 
+    fn rest(&self) {
+        Self::rest(self);
+    }
+
     fn stop(&self) {
         Self::stop(self);
     }
 }
 
 impl Door {
-    /// The way to this backend.
+    /// The way to this backend. Needs a tokio runtime, in which idle sessions are ended.
     #[must_use]
     pub fn to<B: Backend>(backend: Arc<B>) -> Self {
-        Self(Arc::new(HttpEndpoint::new(backend)))
+        let endpoint = Arc::new(HttpEndpoint::new(backend));
+        endpoint.watch();
+        Self(endpoint)
     }
 
     /// How many clients have a session or a connection that stays behind it.
     #[must_use]
     pub fn guests(&self) -> usize {
         self.0.guests()
+    }
+
+    /// Ends the streams behind it that would not end by themselves; calls that run go on.
+    pub fn rest(&self) {
+        self.0.rest();
     }
 
     /// Ends every session and stream behind it.
@@ -87,14 +101,21 @@ pub struct Site<R> {
     reception: Arc<R>,
 }
 
+/// After how many seconds somebody may come back who was turned away for the moment.
+const SOON: &str = "2";
+
 /// Hands requests to whoever the reception names.
 struct Entrance<R>(Arc<R>);
 
 impl<R: Reception> Endpoint for Entrance<R> {
     async fn handle(&self, mut arrival: Arrival) -> Answer {
-        match self.0.direct(&mut arrival) {
+        let answer = match self.0.direct(&mut arrival) {
             Directed::To(door) => door.0.answer(arrival).await,
             Directed::Answer(answer) => answer,
+        };
+        match answer.status {
+            503 => answer.with(RETRY_AFTER, SOON),
+            _ => answer,
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::guard::Guard;
 use super::masks::Masks;
 use super::process::Child;
-use super::tail::Tail;
+use super::tail::{Scribe, Tail};
 use crate::error::DoorError;
 
 /// The variables that a child inherits; of all others it sees none that is not given to it.
@@ -40,6 +40,8 @@ pub struct ChildCommand {
     pub stderr_limit: usize,
     /// Who ends it should this process be killed; `None` leaves that to the child itself.
     pub guard: Option<Guard>,
+    /// Who is given every line of its log.
+    pub scribe: Option<Scribe>,
 }
 
 impl ChildCommand {
@@ -54,6 +56,7 @@ impl ChildCommand {
             cwd: None,
             stderr_limit: DEFAULT_STDERR_LIMIT,
             guard: None,
+            scribe: None,
         }
     }
 
@@ -75,6 +78,13 @@ impl ChildCommand {
     #[must_use]
     pub fn with_guard(mut self, guard: Guard) -> Self {
         self.guard = Some(guard);
+        self
+    }
+
+    /// Gives every line of its log to somebody.
+    #[must_use]
+    pub fn with_scribe(mut self, scribe: Scribe) -> Self {
+        self.scribe = Some(scribe);
         self
     }
 
@@ -139,7 +149,7 @@ impl ChildCommand {
             }
             command.current_dir(cwd);
         }
-        let tail = Tail::new(self.stderr_limit, Masks::of(&self.env));
+        let tail = Tail::new(self.stderr_limit, Masks::of(&self.env), self.scribe.clone());
         Child::start(&self.name, command, tail)
     }
 }

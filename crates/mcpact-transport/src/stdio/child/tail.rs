@@ -1,6 +1,7 @@
 //! The end of standard error.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -13,11 +14,22 @@ const CHUNK: usize = 64 * 1024;
 /// The longest piece that is logged at once; a longer line is cut.
 const LONGEST_LINE: usize = 8 * 1024;
 
+/// Takes every line that a child writes to its log: legible, and with the values of its variables covered.
+#[derive(Clone)]
+pub struct Scribe(pub Arc<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Scribe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scribe(..)")
+    }
+}
+
 /// The last bytes that a child wrote to its standard error.
 #[derive(Clone, Debug)]
 pub(super) struct Tail {
     ring: Arc<Mutex<Ring>>,
     masks: Masks,
+    scribe: Option<Scribe>,
 }
 
 #[derive(Debug)]
@@ -29,9 +41,10 @@ struct Ring {
 }
 
 impl Tail {
-    pub(super) fn new(limit: usize, masks: Masks) -> Self {
+    pub(super) fn new(limit: usize, masks: Masks, scribe: Option<Scribe>) -> Self {
         Self {
             masks,
+            scribe,
             ring: Arc::new(Mutex::new(Ring {
                 bytes: VecDeque::new(),
                 limit,
@@ -109,8 +122,15 @@ impl Tail {
     }
 
     fn log_line(&self, name: &str, line: &[u8]) {
-        if tracing::enabled!(target: "mcpact::child", tracing::Level::INFO) {
-            let text = self.masks.cover(legible(line));
+        let is_logged = tracing::enabled!(target: "mcpact::child", tracing::Level::INFO);
+        if !is_logged && self.scribe.is_none() {
+            return;
+        }
+        let text = self.masks.cover(legible(line));
+        if let Some(Scribe(write)) = &self.scribe {
+            write(&text);
+        }
+        if is_logged {
             tracing::info!(target: "mcpact::child", child = name, origin = "downstream", "{text}");
         }
     }
@@ -137,7 +157,7 @@ mod tests {
     use super::{LONGEST_LINE, Masks, Tail, legible};
 
     fn tail(limit: usize, chunks: &[&[u8]]) -> String {
-        let tail = Tail::new(limit, Masks::default());
+        let tail = Tail::new(limit, Masks::default(), None);
         chunks.iter().for_each(|chunk| tail.push(chunk));
         assert!(tail.lock().bytes.len() <= limit);
         tail.text()
@@ -166,7 +186,7 @@ mod tests {
     /// T9: a line without an end does not grow.
     #[test]
     fn an_open_line_is_bounded() {
-        let tail = Tail::new(0, Masks::default());
+        let tail = Tail::new(0, Masks::default(), None);
         let mut open_line = Vec::new();
         for _ in 0..100 {
             tail.log_lines("test", &mut open_line, &[0xff; 10_000]);

@@ -1,0 +1,120 @@
+//! What every command has in common that talks to a gateway that runs.
+
+use std::path::{Path, PathBuf};
+
+use mcpact_gateway::catalog::{inspect, nearest_config};
+use mcpact_gateway::control::{self, Answer, Conversation, Fault, Request};
+use mcpact_transport::unix;
+
+use crate::args::Which;
+use crate::error::CliError;
+
+/// The folder of the sockets of this user's gateways.
+pub(super) fn folder() -> Option<PathBuf> {
+    control::folder(|name| std::env::var_os(name))
+}
+
+/// A gateway that runs.
+struct Found {
+    socket: PathBuf,
+    config: Option<PathBuf>,
+}
+
+impl Found {
+    fn in_words(&self) -> String {
+        let socket = self.socket.display();
+        match &self.config {
+            Some(config) => format!("`{}` at `{socket}`", config.display()),
+            None => format!("one with built-in servers at `{socket}`"),
+        }
+    }
+}
+
+/// Asks the gateway that is meant.
+pub(super) async fn ask(which: &Which, request: &Request) -> Result<Conversation, CliError> {
+    let socket = match &which.socket {
+        Some(socket) => socket.clone(),
+        None => find(which).await?,
+    };
+    let conversation = Conversation::begin(&socket, request).await;
+    conversation.map_err(CliError::Control)
+}
+
+/// The whole answer where it is one line.
+pub(super) async fn answer(which: &Which, request: &Request) -> Result<Answer, CliError> {
+    let mut conversation = ask(which, request).await?;
+    let answer = conversation.next().await.map_err(CliError::Control)?;
+    answer.ok_or(CliError::Answer).and_then(granted)
+}
+
+/// What was asked for, unless it was refused.
+pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
+    match answer {
+        Answer::Fault(Fault::NoServer { name, servers }) => {
+            Err(CliError::NoServer { name, servers })
+        }
+        Answer::Fault(Fault::Unread { why }) => Err(CliError::Unread(why)),
+        Answer::Fault(Fault::Busy) => Err(CliError::Busy),
+        Answer::Status(_) | Answer::Line(_) | Answer::Reload(_) => Ok(answer),
+    }
+}
+
+/// The gateway of the config that was named, or else of the nearest one, or else the only one.
+async fn find(which: &Which) -> Result<PathBuf, CliError> {
+    let named = match &which.config {
+        None => None,
+        Some(path) => Some(std::path::absolute(path).map_err(CliError::Here)?),
+    };
+    let here = std::env::current_dir().ok();
+    let nearest = || nearest_config(here.as_deref()?);
+    let config = named.clone().or_else(nearest);
+    if let Some(socket) = config.as_deref().and_then(configured) {
+        return Ok(socket);
+    }
+    let mut running = running().await?;
+    let serves = |found: &Found| found.config.is_some() && found.config == config;
+    if let Some(at) = running.iter().position(serves) {
+        return Ok(running.swap_remove(at).socket);
+    }
+    let words = running.iter().map(Found::in_words).collect();
+    match (running.pop(), named) {
+        (Some(only), None) if running.is_empty() => Ok(only.socket),
+        (Some(_), None) => Err(CliError::WhichGateway { running: words }),
+        (_, config) => Err(CliError::NoGateway {
+            config,
+            running: words,
+        }),
+    }
+}
+
+/// The socket that a config names.
+fn configured(config: &Path) -> Option<PathBuf> {
+    // A config that is wrong is what may have to be found out.
+    let (_, reading) = inspect(config).ok()?;
+    reading.catalog?.gateway.control
+}
+
+/// The gateways of this user that use the usual place.
+async fn running() -> Result<Vec<Found>, CliError> {
+    let Some(folder) = folder() else {
+        return Ok(Vec::new());
+    };
+    let sockets = unix::sweep(&folder).await.map_err(|source| {
+        CliError::Control(control::ControlError::Door {
+            path: folder,
+            source,
+        })
+    })?;
+    let mut running = Vec::new();
+    for socket in sockets {
+        let request = Request::Status { server: None };
+        let Ok(mut conversation) = Conversation::begin(&socket, &request).await else {
+            continue;
+        };
+        if let Ok(Some(Answer::Status(status))) = conversation.next().await {
+            let config = status.gateway.config.map(PathBuf::from);
+            running.push(Found { socket, config });
+        }
+    }
+    Ok(running)
+}

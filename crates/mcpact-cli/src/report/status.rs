@@ -1,0 +1,365 @@
+//! How a gateway and its servers are, for people and machines.
+
+use mcpact_gateway::control::{GatewayStatus, InstanceLine, ReloadReport, ServerLine, Status};
+
+use super::page::{Cell, Page, length, printable, widest, width};
+use super::style::{Colour, Tone};
+
+/// What stands between two columns.
+const GAP: usize = 2;
+
+/// Everything as JSON.
+pub(crate) fn json(status: &Status) -> String {
+    // Text and numbers: nothing here can fail.
+    let mut text = serde_json::to_string_pretty(status).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Everything, for people: the gateway, then a row for each server.
+pub(crate) fn text(status: &Status) -> String {
+    let colour = Colour::for_stream(&std::io::stdout());
+    let mut page = Page::new(colour, width());
+    gateway(&mut page, &status.gateway);
+    page.blank();
+    if status.servers.is_empty() {
+        page.entry(0, &[], Tone::Plain, "no servers are configured");
+    } else {
+        servers(&mut page, &status.servers);
+    }
+    page.finish()
+}
+
+/// One server with each of its instances.
+pub(crate) fn one(status: &Status) -> String {
+    let colour = Colour::for_stream(&std::io::stdout());
+    let mut page = Page::new(colour, width());
+    for server in &status.servers {
+        details(&mut page, server);
+        if !server.instances.is_empty() {
+            page.blank();
+            instances(&mut page, &server.instances);
+        }
+    }
+    page.finish()
+}
+
+/// Facts with their names before them.
+fn facts(page: &mut Page, rows: &[(&str, Tone, String)]) {
+    let wide = widest(rows.iter().map(|(name, _, _)| *name)) + GAP;
+    for (name, tone, text) in rows {
+        let cell = Cell {
+            tone: Tone::Name,
+            text: name,
+            width: wide,
+        };
+        page.entry(0, &[cell], *tone, &printable(text));
+    }
+}
+
+fn gateway(page: &mut Page, gateway: &GatewayStatus) {
+    let url = gateway.url.as_deref();
+    let url = url.unwrap_or("one client on standard input and output");
+    let config = match (&gateway.config, gateway.watching) {
+        (None, _) => String::from("none, the servers are built in"),
+        (Some(config), true) => format!("{config}, read anew when it changes"),
+        (Some(config), false) => config.clone(),
+    };
+    let state = match gateway.state.as_str() {
+        "serving" => "running",
+        _ => "stopping",
+    };
+    let mut rows = vec![
+        ("gateway", Tone::Plain, url.to_owned()),
+        ("config", Tone::Plain, config),
+        (
+            state,
+            Tone::Plain,
+            format!(
+                "for {} as process {}, version {}",
+                age(gateway.uptime_seconds),
+                gateway.pid,
+                gateway.version
+            ),
+        ),
+        (
+            "clients",
+            Tone::Plain,
+            format!(
+                "{}, {} in flight",
+                count(gateway.sessions, "session"),
+                count(gateway.in_flight, "request")
+            ),
+        ),
+    ];
+    if let Some(reload) = &gateway.last_reload {
+        rows.push(last_reload(reload));
+    }
+    facts(page, &rows);
+}
+
+fn last_reload(reload: &ReloadReport) -> (&'static str, Tone, String) {
+    let tone = if reload.applied {
+        Tone::Plain
+    } else {
+        Tone::Bad
+    };
+    let text = format!("{} ({}), {}", reload.time, reload.cause, reload.in_words());
+    ("reload", tone, text)
+}
+
+/// A row of a table, and a sentence below it.
+#[derive(Debug)]
+struct Row {
+    cells: Vec<(Tone, String)>,
+    note: Option<(Tone, String)>,
+}
+
+/// How far the sentence below a row stands from the margin.
+const NOTE: usize = 4;
+
+/// Rows below the names of their columns.
+fn table(page: &mut Page, names: &[&str], rows: &[Row]) {
+    let wide: Vec<usize> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| {
+            let cells = rows.iter().filter_map(|row| row.cells.get(at));
+            let widest = cells.map(|(_, text)| length(text)).max().unwrap_or(0);
+            widest.max(length(name)) + GAP
+        })
+        .collect();
+    let names: Vec<_> = names
+        .iter()
+        .map(|name| (Tone::Faint, (*name).to_owned()))
+        .collect();
+    line(page, &names, &wide);
+    for row in rows {
+        line(page, &row.cells, &wide);
+        if let Some((tone, text)) = &row.note {
+            page.entry(NOTE, &[], *tone, &printable(text));
+        }
+    }
+}
+
+fn line(page: &mut Page, cells: &[(Tone, String)], wide: &[usize]) {
+    let cells: Vec<Cell<'_>> = cells
+        .iter()
+        .zip(wide)
+        .map(|((tone, text), width)| Cell {
+            tone: *tone,
+            text,
+            width: *width,
+        })
+        .collect();
+    page.entry(0, &cells, Tone::Plain, "");
+}
+
+fn plain(text: impl ToString) -> (Tone, String) {
+    (Tone::Plain, text.to_string())
+}
+
+fn known(text: Option<impl ToString>) -> (Tone, String) {
+    plain(text.map_or_else(|| String::from("-"), |text| text.to_string()))
+}
+
+fn servers(page: &mut Page, servers: &[ServerLine]) {
+    let names = [
+        "server",
+        "state",
+        "revision",
+        "via",
+        "up",
+        "calls",
+        "queued",
+        "tools",
+        "prompts",
+        "resources",
+    ];
+    let rows: Vec<Row> = servers
+        .iter()
+        .map(|server| Row {
+            cells: vec![
+                (Tone::Name, server.name.clone()),
+                (tone(&server.state), server.state.clone()),
+                known(server.revision.as_deref()),
+                plain(server.transport.as_str()),
+                plain(server.instances.iter().filter(|one| is_up(one)).count()),
+                plain(server.in_flight),
+                plain(server.queued),
+                known(server.lists.tools),
+                known(server.lists.prompts),
+                known(server.lists.resources),
+            ],
+            note: trouble(server),
+        })
+        .collect();
+    table(page, &names, &rows);
+}
+
+fn is_up(instance: &InstanceLine) -> bool {
+    !matches!(instance.state.as_str(), "stopped" | "failed")
+}
+
+fn tone(state: &str) -> Tone {
+    match state {
+        "ready" | "busy" => Tone::Good,
+        "failed" | "pausing" | "suspended" => Tone::Bad,
+        _ => Tone::Plain,
+    }
+}
+
+/// What is wrong with a server, or was.
+fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
+    let again = server
+        .retry_seconds
+        .map(|seconds| format!("tried again in {}; ", age(seconds)))
+        .unwrap_or_default();
+    match (&server.missing, &server.last_error) {
+        (_, Some(error)) if server.retry_seconds.is_some() => Some((
+            Tone::Bad,
+            format!("{again}{} ago: {}", age(error.seconds_ago), error.why),
+        )),
+        (Some(why), _) => Some((Tone::Bad, format!("{again}{why}"))),
+        (None, Some(error)) => Some((
+            Tone::Faint,
+            format!("last error {} ago: {}", age(error.seconds_ago), error.why),
+        )),
+        (None, None) => None,
+    }
+}
+
+fn details(page: &mut Page, server: &ServerLine) {
+    let speaks = match (&server.revision, &server.era, &server.calls_itself) {
+        (Some(revision), Some(era), Some(name)) => {
+            format!("{revision} ({era}), and calls itself `{name}`")
+        }
+        (Some(revision), _, _) => revision.clone(),
+        (None, _, _) => String::from("nobody has met it yet"),
+    };
+    let lists = &server.lists;
+    let has: Vec<String> = [
+        (lists.tools, "tool"),
+        (lists.prompts, "prompt"),
+        (lists.resources, "resource"),
+        (lists.templates, "template"),
+    ]
+    .into_iter()
+    .filter_map(|(number, what)| Some(count(number?, what)))
+    .collect();
+    let has = match has.as_slice() {
+        [] => String::from("nobody has listed it yet"),
+        has => has.join(", "),
+    };
+    let mut rows = vec![
+        ("server", Tone::Name, server.name.clone()),
+        ("state", tone(&server.state), server.state.clone()),
+        ("speaks", Tone::Plain, speaks),
+        ("via", Tone::Plain, server.transport.as_str().to_owned()),
+        ("has", Tone::Plain, has),
+        (
+            "calls",
+            Tone::Plain,
+            format!("{} in flight, {} queued", server.in_flight, server.queued),
+        ),
+        (
+            "starts",
+            Tone::Plain,
+            format!(
+                "{}, and {} count",
+                server.starts,
+                count(server.failures, "failure")
+            ),
+        ),
+        (
+            "clients",
+            Tone::Plain,
+            format!("{} at its own address", count(server.sessions, "session")),
+        ),
+    ];
+    if let Some((tone, text)) = trouble(server) {
+        rows.push(("trouble", tone, text));
+    }
+    facts(page, &rows);
+}
+
+fn instances(page: &mut Page, instances: &[InstanceLine]) {
+    let names = [
+        "instance",
+        "process",
+        "state",
+        "for",
+        "calls",
+        "started by",
+        "revision",
+    ];
+    let rows: Vec<Row> = instances
+        .iter()
+        .map(|one| Row {
+            cells: vec![
+                plain(one.id),
+                known(one.pid),
+                (tone(&one.state), one.state.clone()),
+                plain(age(one.state_seconds)),
+                plain(one.in_flight),
+                plain(&one.cause),
+                known(one.revision.as_deref()),
+            ],
+            note: one.why.clone().map(|why| (Tone::Faint, why)),
+        })
+        .collect();
+    table(page, &names, &rows);
+}
+
+/// A number of things.
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
+/// How long something took or takes, in the two units that matter.
+fn age(seconds: u64) -> String {
+    let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
+    let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{rest} s"),
+        (0, 0, minutes) => format!("{minutes} min {rest} s"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_two_units() {
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (61, "1 min 1 s"),
+            (3_661, "1 h 1 min"),
+            (90_000, "1 d 1 h"),
+        ] {
+            assert_eq!(age(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn columns_stand_below_their_names() {
+        let mut page = Page::new(Colour::Off, 80);
+        let row = |name: &str, state: &str, note: Option<&str>| Row {
+            cells: vec![plain(name), plain(state)],
+            note: note.map(plain),
+        };
+        let rows = [row("files", "ready", None), row("x", "failed", Some("why"))];
+        table(&mut page, &["server", "state"], &rows);
+        assert_eq!(
+            page.finish(),
+            "server  state\nfiles   ready\nx       failed\n    why\n"
+        );
+    }
+}

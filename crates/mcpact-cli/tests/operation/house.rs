@@ -1,0 +1,277 @@
+//! A gateway with a folder of its own, and what talks to it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Nothing here takes longer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A legacy server whose tool `wait` answers as soon as there is a file `gate` beside it, and says before that it
+/// was called. It tells its log everything that it knows.
+const GATED: &str = r#"#!/bin/sh
+echo "the token is $TOKEN" >&2
+here=$(dirname "$0")
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
+    case "$line" in
+        *'"initialize"'*) result='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"gated","version":"1"}}' ;;
+        *'"tools/list"'*) result='"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}' ;;
+        *'"tools/call"'*)
+            : > "$here/called"
+            while [ ! -e "$here/gate" ]; do sleep 0.02; done
+            result='"result":{"content":[{"type":"text","text":"waited"}]}' ;;
+        *) result='"error":{"code":-32601,"message":"unknown"}' ;;
+    esac
+    case "$line" in
+        *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$result" ;;
+    esac
+done
+"#;
+
+/// The folder of one gateway: its config, its socket, its caches.
+pub(crate) struct House {
+    folder: TempDir,
+}
+
+impl House {
+    pub(crate) fn new(config: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let house = Self { folder };
+        fs::create_dir(house.path("run")).unwrap();
+        house.configure(config);
+        house
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn configure(&self, servers: &str) {
+        let config = format!("[gateway]\nlisten = \"127.0.0.1:0\"\n{servers}");
+        fs::write(self.path("mcpact.toml"), config).unwrap();
+    }
+
+    /// The config of a server that waits at a gate.
+    pub(crate) fn gated(&self) -> String {
+        let program = self.path("gated");
+        fs::write(&program, GATED).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let program = program.display();
+        format!(
+            "[servers.gated]\ncommand = \"{program}\"\nenv = {{ TOKEN = \"hunter2-hunter2\" }}\n"
+        )
+    }
+
+    /// Until the gated server was called.
+    pub(crate) fn called(&self) {
+        until(|| self.path("called").exists());
+    }
+
+    pub(crate) fn open_the_gate(&self) {
+        fs::write(self.path("gate"), "").unwrap();
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+        command.args(args).current_dir(self.folder.path());
+        command.env("XDG_CACHE_HOME", self.path("cache"));
+        command.env("XDG_RUNTIME_DIR", self.path("run"));
+        command.env("COLUMNS", "120");
+        command
+    }
+
+    /// What a command prints, what it tells, and how it ends.
+    pub(crate) fn run(&self, args: &[&str]) -> (i32, String, String) {
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = self.command(args).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        let (code, printed, told) = self.run(&["status", "--json"]);
+        assert_eq!(code, 0, "{told}");
+        serde_json::from_str(&printed).unwrap()
+    }
+
+    pub(crate) fn serve(&self) -> Running {
+        let mut command = self.command(&["serve"]);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut url = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut url).unwrap();
+        let origin = url.trim().strip_suffix("/mcp").unwrap().to_owned();
+        Running { child, origin }
+    }
+
+    /// Everything that has happened and happens.
+    pub(crate) fn follow(&self) -> Following {
+        let args = ["logs", "--follow", "--json", "--lines", "100000"];
+        let mut child = self.command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Following { child, lines }
+    }
+}
+
+/// Until this is so.
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) {
+    let late = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < late, "it did not come to that");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Somebody who reads what happens.
+pub(crate) struct Following {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Following {
+    /// The next entry of this event, or of a server's log if there is none.
+    pub(crate) fn next(&mut self, event: Option<&str>) -> String {
+        let found = self.lines.by_ref().find_map(|line| {
+            let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let is_meant = line["event"].as_str() == event;
+            is_meant.then(|| line["text"].as_str().unwrap().to_owned())
+        });
+        found.unwrap()
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A gateway that runs.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) origin: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.id().to_string();
+        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// How it ends.
+    pub(crate) fn ended(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+
+    /// Sends something by hand: a client of ours would come back by itself if its session were lost.
+    pub(crate) fn post(&self, path: &str, session: Option<&str>, body: &Value) -> Reply {
+        send(&self.origin, path, session, body)
+    }
+
+    /// A session of a legacy client, by hand.
+    pub(crate) fn open(&self, path: &str) -> String {
+        let reply = self.post(path, None, &handshake());
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let session = reply.header("mcp-session-id").unwrap();
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.post(path, Some(&session), &note).status, 202);
+        session
+    }
+}
+
+pub(crate) fn handshake() -> Value {
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": {"name": "hand", "version": "1"}});
+    request("initialize", &params)
+}
+
+pub(crate) fn request(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+pub(crate) fn call(tool: &str) -> Value {
+    request(
+        "tools/call",
+        &json!({"name": tool, "arguments": {"text": "hello"}}),
+    )
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        self.head.lines().find_map(|line| {
+            let (of, value) = line.split_once(':')?;
+            of.eq_ignore_ascii_case(name)
+                .then(|| value.trim().to_owned())
+        })
+    }
+}
+
+pub(crate) fn send(origin: &str, path: &str, session: Option<&str>, body: &Value) -> Reply {
+    let host = origin.strip_prefix("http://").unwrap();
+    let body = body.to_string();
+    let session = session.map_or_else(String::new, |id| {
+        format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-06-18\r\n")
+    });
+    let mut stream = TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    Reply {
+        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+/// A builtin server under this name.
+pub(crate) fn builtin(name: &str) -> String {
+    format!("[servers.{name}]\nbuiltin = \"everything\"\nera = \"2025-06-18\"\n")
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}

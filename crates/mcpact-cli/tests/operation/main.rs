@@ -1,0 +1,8 @@
+//! A gateway that runs, as people and service managers treat it.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+
+mod drain;
+mod house;
+mod reload;
+mod status;

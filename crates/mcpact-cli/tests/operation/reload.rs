@@ -1,0 +1,184 @@
+//! Another config for a gateway that runs.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::house::{House, builtin, call, request, until};
+
+fn names(status: &Value) -> Vec<&str> {
+    let servers = status["servers"].as_array().unwrap().iter();
+    servers
+        .map(|server| server["name"].as_str().unwrap())
+        .collect()
+}
+
+/// G19: sessions at both kinds of addresses outlive a reload that is about other servers, and so does a call that
+/// runs; what did not change keeps its process.
+#[test]
+fn what_did_not_change_goes_on() {
+    let house = House::new("");
+    let gated = house.gated();
+    house.configure(&format!("{gated}{}", builtin("one")));
+    let gateway = house.serve();
+    let (all, alone) = (gateway.open("/mcp"), gateway.open("/servers/gated/mcp"));
+    let process = |status: &Value| status["servers"][0]["instances"][0]["pid"].clone();
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| gateway.post("/mcp", Some(&all), &call("gated__wait")));
+        house.called();
+        let before = process(&house.status());
+        house.configure(&format!("{gated}{}", builtin("two")));
+        let (code, printed, told) = house.run(&["reload", "--json"]);
+        assert_eq!(code, 0, "{told}");
+        let report: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(report["started"], json!(["two"]));
+        assert_eq!(report["stopped"], json!(["one"]));
+        assert_eq!(report["unchanged"], json!(["gated"]));
+        house.open_the_gate();
+        assert!(calling.join().unwrap().body.contains("waited"));
+        let status = house.status();
+        assert_eq!(names(&status), ["gated", "two"]);
+        assert_eq!(process(&status), before);
+        assert_eq!(status["gateway"]["sessions"], 2);
+    });
+    let list = request("tools/list", &json!({}));
+    let listed = gateway.post("/mcp", Some(&all), &list);
+    assert!(listed.body.contains("two__echo") && !listed.body.contains("one__echo"));
+    let listed = gateway.post("/servers/gated/mcp", Some(&alone), &list);
+    assert!(listed.body.contains("\"wait\""), "{listed:?}");
+    let called = gateway.post("/mcp", Some(&all), &call("two__echo"));
+    assert!(called.body.contains("hello"), "{called:?}");
+}
+
+/// G19: a server that is not configured any more takes no new calls; the one that runs finishes, and nothing is
+/// left of the server, although the client stays.
+#[test]
+fn what_is_gone_is_ended_when_its_calls_are() {
+    let house = House::new("");
+    house.configure(&house.gated());
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| gateway.post("/mcp", Some(&session), &call("gated__wait")));
+        house.called();
+        let status = house.status();
+        let process = status["servers"][0]["instances"][0]["pid"].to_string();
+        house.configure(&builtin("other"));
+        assert_eq!(house.run(&["reload"]).0, 0);
+        let mut again = call("gated__wait");
+        again["id"] = json!(2);
+        let refused = gateway.post("/mcp", Some(&session), &again);
+        assert!(refused.body.contains("other"), "{refused:?}");
+        house.open_the_gate();
+        assert!(calling.join().unwrap().body.contains("waited"));
+        let lives = || {
+            let asked = Command::new("kill").args(["-0", &process]).output();
+            asked.unwrap().status.success()
+        };
+        until(|| !lives());
+    });
+    let mut called = call("other__echo");
+    called["id"] = json!(3);
+    let called = gateway.post("/mcp", Some(&session), &called);
+    assert!(called.body.contains("hello"), "{called:?}");
+}
+
+/// G19: other names and another separator hold for servers that did not change, too, without a new start.
+#[test]
+fn names_change_without_a_new_start() {
+    let house = House::new(&builtin("one"));
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    let list = request("tools/list", &json!({}));
+    let listed = || gateway.post("/mcp", Some(&session), &list).body;
+    assert!(listed().contains("one__echo"));
+    for (keys, expected) in [
+        ("separator = \"-\"\n", "\"one-echo\""),
+        ("names = \"flat\"\n", "\"echo\""),
+        ("", "\"one__echo\""),
+    ] {
+        house.configure(&format!("{keys}{}", builtin("one")));
+        assert_eq!(house.run(&["reload"]).0, 0);
+        let listed = listed();
+        assert!(listed.contains(expected), "{expected}: {listed}");
+    }
+    assert_eq!(house.status()["servers"][0]["starts"], 1);
+}
+
+/// G19: a config that is wrong is told with its place, and changes nothing.
+#[test]
+fn a_wrong_config_is_told_and_changes_nothing() {
+    let house = House::new(&builtin("one"));
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    let mut following = house.follow();
+    house.configure("[servers.two]\nbuiltni = \"everything\"\n");
+    let told = following.next(Some("reload_failure"));
+    assert!(
+        told.contains("mcpact.toml:4:1") && told.contains("`builtin`"),
+        "{told}"
+    );
+    let status = house.status();
+    assert_eq!(status["gateway"]["last_reload"]["applied"], false);
+    assert_eq!(status["gateway"]["last_reload"]["problems"][1]["line"], 4);
+    assert_eq!(names(&status), ["one"]);
+    let (code, printed, told) = house.run(&["reload"]);
+    assert_eq!(code, 2);
+    assert!(printed.contains("nothing was changed"), "{printed}");
+    assert!(
+        told.contains("mcpact.toml:4:1") && told.contains("`builtin`"),
+        "{told}"
+    );
+    let called = gateway.post("/mcp", Some(&session), &call("one__echo"));
+    assert!(called.body.contains("hello"), "{called:?}");
+}
+
+/// G19: whatever way a file changes, it is read anew: written in place, replaced by another, gone for a moment,
+/// behind a link that leads elsewhere; and when a signal says so.
+#[test]
+fn every_way_to_change_a_file_is_noticed() {
+    let house = House::new(&builtin("one"));
+    let gateway = house.serve();
+    let mut following = house.follow();
+    let mut taken = |name: &str| {
+        let told = following.next(Some("reload_success"));
+        assert!(told.contains("1 started, 1 stopped"), "{told}");
+        assert_eq!(names(&house.status()), [name]);
+    };
+    let config = house.path("mcpact.toml");
+    let text = |name: &str| {
+        house.configure(&builtin(name));
+        fs::read_to_string(&config).unwrap()
+    };
+    text("two");
+    taken("two");
+    // As editors do.
+    let next = fs::read_to_string(&config).unwrap().replace("two", "three");
+    fs::write(house.path("mcpact.toml~"), &next).unwrap();
+    fs::rename(house.path("mcpact.toml~"), &config).unwrap();
+    taken("three");
+    fs::remove_file(&config).unwrap();
+    fs::write(&config, next.replace("three", "four")).unwrap();
+    taken("four");
+    // As volumes of a cluster do: the link to the folder is replaced.
+    for name in ["five", "six"] {
+        let folder = house.path(name);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("mcpact.toml"), next.replace("three", name)).unwrap();
+        symlink(name, house.path("..data_tmp")).unwrap();
+        fs::rename(house.path("..data_tmp"), house.path("..data")).unwrap();
+        if name == "five" {
+            symlink("..data/mcpact.toml", house.path("link")).unwrap();
+            fs::rename(house.path("link"), &config).unwrap();
+        }
+        taken(name);
+    }
+    gateway.signal("-HUP");
+    let told = following.next(Some("reload_success"));
+    assert!(
+        told.contains("(signal)") && told.contains("1 unchanged"),
+        "{told}"
+    );
+}

@@ -1,0 +1,168 @@
+//! What is told about a gateway that runs.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::house::{House, builtin, call, mode, request};
+
+/// O5, G3: the gateway, the state and the revision of every server, its instances with their processes, what it
+/// has, and what went wrong.
+#[test]
+fn people_and_machines_see_how_everything_is() {
+    let house = House::new("");
+    let broken = "[servers.broken]\ncommand = \"false\"\n";
+    house.configure(&format!("{}{}{broken}", house.gated(), builtin("local")));
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    let listed = gateway.post("/mcp", Some(&session), &request("tools/list", &json!({})));
+    assert!(listed.body.contains("gated__wait"), "{listed:?}");
+    let status = house.status();
+    let own = &status["gateway"];
+    assert_eq!(own["url"], json!(format!("{}/mcp", gateway.origin)));
+    assert_eq!(own["pid"], json!(gateway.id()));
+    assert_eq!(own["sessions"], 1);
+    assert!(own["config"].as_str().unwrap().ends_with("mcpact.toml"));
+    let [broken, gated, local] = status["servers"].as_array().unwrap().as_slice() else {
+        panic!("{status}");
+    };
+    assert_eq!(gated["revision"], "2025-06-18");
+    assert_eq!(gated["era"], "legacy");
+    assert_eq!(gated["transport"], "stdio");
+    assert_eq!(gated["lists"]["tools"], 1);
+    assert_eq!(gated["instances"][0]["state"], "ready");
+    assert!(gated["instances"][0]["pid"].is_u64());
+    assert_eq!(local["transport"], "builtin");
+    assert!(local["lists"]["tools"].as_u64().unwrap() > 10);
+    assert!(
+        broken["last_error"]["why"]
+            .as_str()
+            .unwrap()
+            .contains("exit status: 1")
+    );
+    assert!(broken["last_error"]["seconds_ago"].is_u64());
+
+    let (code, printed, _) = house.run(&["status"]);
+    assert_eq!(code, 0);
+    for words in [
+        "gated",
+        "2025-06-18",
+        "ready",
+        "exit status: 1",
+        gateway.origin.as_str(),
+    ] {
+        assert!(printed.contains(words), "{printed}");
+    }
+    let (code, printed, _) = house.run(&["status", "gated"]);
+    assert_eq!(code, 0);
+    assert!(
+        printed.contains("1 tool") && !printed.contains("local"),
+        "{printed}"
+    );
+}
+
+/// A name that there is not, and a gateway that there is not, are told with what to do.
+#[test]
+fn what_is_not_there_is_told_with_a_remedy() {
+    let house = House::new(&builtin("local"));
+    for command in ["status", "logs", "reload"] {
+        let (code, printed, told) = house.run(&[command]);
+        assert_eq!((code, printed.as_str()), (4, ""), "{told}");
+        assert!(
+            told.contains("no gateway runs") && told.contains("mcpact serve"),
+            "{told}"
+        );
+    }
+    let _gateway = house.serve();
+    for command in ["status", "logs"] {
+        let (code, _, told) = house.run(&[command, "locla"]);
+        assert_eq!(code, 2);
+        assert!(
+            told.contains("`locla`") && told.contains("did you mean `local`"),
+            "{told}"
+        );
+    }
+}
+
+/// O2, K5: what a server writes to its log can be read, with the values of its variables covered, and what became
+/// of its instances beside it.
+#[test]
+fn the_log_of_a_server_is_shown_without_its_secrets() {
+    let house = House::new("");
+    house.configure(&format!("{}{}", house.gated(), builtin("local")));
+    let gateway = house.serve();
+    gateway.open("/servers/gated/mcp");
+    let mut following = house.follow();
+    assert_eq!(following.next(None), "the token is ***");
+    let (code, printed, _) = house.run(&["logs", "gated"]);
+    assert_eq!(code, 0);
+    for words in [
+        "gated#1",
+        "| the token is ***",
+        "* is ready, and speaks 2025-06-18",
+    ] {
+        assert!(printed.contains(words), "{printed}");
+    }
+    assert!(
+        !printed.contains("hunter2") && !printed.contains("local"),
+        "{printed}"
+    );
+    let (_, printed, _) = house.run(&["logs", "gated", "--lines", "1"]);
+    assert_eq!(printed.lines().count(), 1);
+}
+
+/// K9: only the user can reach the socket; one that a dead gateway left is replaced, that of a living one is not,
+/// and whose it is is told.
+#[test]
+fn the_private_socket_is_private_and_not_taken_over() {
+    let house = House::new(&builtin("local"));
+    let gateway = house.serve();
+    let socket = house.path(&format!("run/mcpact/{}.sock", gateway.id()));
+    assert_eq!(
+        (mode(&socket), mode(&house.path("run/mcpact"))),
+        (0o600, 0o700)
+    );
+    // Killed, it leaves its socket.
+    gateway.signal("-KILL");
+    gateway.ended();
+    assert!(socket.exists());
+    assert_eq!(house.run(&["status"]).0, 4);
+    assert!(!socket.exists());
+
+    let control = house.path("control.sock");
+    let config = format!("control = \"{}\"\n{}", control.display(), builtin("local"));
+    house.configure(&config);
+    drop(std::os::unix::net::UnixListener::bind(&control).unwrap());
+    let gateway = house.serve();
+    assert_eq!(house.status()["gateway"]["pid"], json!(gateway.id()));
+    let (code, _, told) = house.run(&["serve"]);
+    assert_eq!(code, 2, "{told}");
+    let holder = format!("process {}", gateway.id());
+    assert!(
+        told.contains(&holder) && told.contains("mcpact.toml"),
+        "{told}"
+    );
+    assert_eq!(house.status()["gateway"]["pid"], json!(gateway.id()));
+    gateway.signal("-TERM");
+    assert_eq!(gateway.ended(), Some(0));
+    assert!(!fs::exists(&control).unwrap());
+}
+
+/// Calls are counted while they run.
+#[test]
+fn a_call_that_runs_is_seen() {
+    let house = House::new("");
+    house.configure(&house.gated());
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    std::thread::scope(|scope| {
+        let calling = scope.spawn(|| gateway.post("/mcp", Some(&session), &call("gated__wait")));
+        house.called();
+        let status = house.status();
+        assert_eq!(status["gateway"]["in_flight"], 1);
+        assert_eq!(status["servers"][0]["state"], "busy");
+        assert_eq!(status["servers"][0]["in_flight"], 1);
+        house.open_the_gate();
+        assert!(calling.join().unwrap().body.contains("waited"));
+    });
+}

@@ -1,0 +1,150 @@
+//! How a gateway and its servers are, at one moment.
+
+use std::time::Duration;
+
+use mcpact::server::site::Door;
+
+use super::{Gateway, Served, State};
+use crate::catalog::{Launch, ServerConfig, ServerName};
+use crate::control::{
+    Fault, GatewayStatus, InstanceLine, LastError, ServerLine, Status, Transport,
+};
+use crate::supervisor::{InstanceState, InstanceStatus, ServerState};
+
+impl Gateway {
+    /// How everything is; of the servers only this one, if one is named.
+    ///
+    /// # Errors
+    /// There is no such server.
+    pub fn status(&self, server: Option<&str>) -> Result<Status, Fault> {
+        self.known(server)?;
+        let state = self.state();
+        let wanted = |name: &ServerName| server.is_none_or(|server| server == name.as_str());
+        let servers = state
+            .servers
+            .iter()
+            .filter(|(name, _)| wanted(name))
+            .filter_map(|(name, served)| {
+                let config = state.catalog.servers.get(name)?;
+                Some(line(name, served, config))
+            })
+            .collect();
+        Ok(Status {
+            gateway: self.own_status(&state),
+            servers,
+        })
+    }
+
+    /// Whether there is such a server; everybody is known.
+    ///
+    /// # Errors
+    /// There is not.
+    pub(crate) fn known(&self, server: Option<&str>) -> Result<(), Fault> {
+        let state = self.state();
+        match server {
+            Some(name) if !state.servers.contains_key(name) => Err(Fault::NoServer {
+                name: name.to_owned(),
+                servers: state.servers.keys().map(ToString::to_string).collect(),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn own_status(&self, state: &State) -> GatewayStatus {
+        let file = self.file.get();
+        let word = if self.turnstile.is_closed() {
+            "draining"
+        } else {
+            "serving"
+        };
+        GatewayStatus {
+            state: word.to_owned(),
+            url: self.origin.get().map(|origin| format!("{origin}/mcp")),
+            config: file.map(|file| file.path.display().to_string()),
+            watching: file.is_some() && state.catalog.gateway.watch,
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            sessions: self.doors(state).map(Door::guests).sum(),
+            in_flight: self.turnstile.inside(),
+            last_reload: state.last_reload.clone(),
+        }
+    }
+}
+
+fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine {
+    let member = &served.member;
+    let report = member.report();
+    let status = member.bridge().status();
+    let retry = match status.state {
+        ServerState::Pausing { wait } | ServerState::Suspended { wait, .. } => Some(wait),
+        ServerState::Asleep | ServerState::Starting | ServerState::Ready | ServerState::Busy => {
+            None
+        }
+    };
+    // Nothing runs, and nothing would: `asleep` would not be the truth.
+    let state = match status.state {
+        ServerState::Asleep if report.failure.is_some() => "failed",
+        state => state.as_str(),
+    };
+    let over = status.over.iter().take(LAST);
+    ServerLine {
+        name: name.to_string(),
+        state: state.to_owned(),
+        retry_seconds: retry.map(rounded_up),
+        revision: report.revision.map(|revision| revision.to_string()),
+        era: report
+            .revision
+            .map(|revision| revision.era().as_str().to_owned()),
+        calls_itself: report.calls_itself,
+        transport: match config.launch {
+            Launch::Command(_) => Transport::Stdio,
+            Launch::Url(_) => Transport::Http,
+            Launch::Builtin(_) => Transport::Builtin,
+        },
+        instances: status.instances.iter().chain(over).map(instance).collect(),
+        in_flight: status.instances.iter().map(|one| one.in_flight).sum(),
+        queued: status.queued,
+        starts: status.starts,
+        failures: status.failures,
+        sessions: served.door.guests(),
+        lists: member.lists(),
+        missing: report.failure,
+        last_error: status.last_error.map(|mishap| LastError {
+            why: mishap.why,
+            seconds_ago: mishap.age.as_secs(),
+        }),
+    }
+}
+
+/// How many instances are shown that do not run any more.
+const LAST: usize = 5;
+
+fn instance(status: &InstanceStatus) -> InstanceLine {
+    let why = match &status.state {
+        InstanceState::Draining { cause, .. } | InstanceState::Stopped { cause } => {
+            Some(cause.as_str().to_owned())
+        }
+        InstanceState::Failed { why } => Some(why.clone()),
+        InstanceState::Starting
+        | InstanceState::Handshaking
+        | InstanceState::Ready
+        | InstanceState::Busy { .. } => None,
+    };
+    InstanceLine {
+        id: status.id.number(),
+        pid: status.pid,
+        state: status.state.as_str().to_owned(),
+        state_seconds: status.age.as_secs(),
+        uptime_seconds: status.uptime.as_secs(),
+        cause: status.cause.as_str().to_owned(),
+        revision: status.revision.map(|revision| revision.to_string()),
+        in_flight: status.in_flight,
+        why,
+    }
+}
+
+/// Nobody is told to come back too early.
+fn rounded_up(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}

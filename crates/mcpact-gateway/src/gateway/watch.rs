@@ -1,0 +1,230 @@
+//! Reading the config anew when its file changes.
+//!
+//! Editors replace a file by another one, or empty it before they write it; volumes of a cluster point a link
+//! elsewhere. So it is the folders that are watched, and what counts is what can be read a moment after the
+//! last change.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use super::reload::Print;
+use super::{Gateway, ReloadCause};
+use crate::catalog::read_source;
+
+/// Changes that come together are one.
+const TOGETHER: Duration = Duration::from_millis(200);
+
+/// For how long changes are waited for that do not stop coming.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// How often the file is looked at although nothing was told: some file systems do not tell.
+const ANYWAY: Duration = Duration::from_secs(5);
+
+/// How long a file may be missing before that is worth a word.
+const MISSING: Duration = Duration::from_secs(2);
+
+/// How many links lead to a file at most.
+const LINKS: usize = 32;
+
+/// What a look at the file asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// Nothing has changed.
+    Rest,
+    /// It may come back in a moment.
+    Again,
+    /// It is to be read.
+    Read,
+}
+
+/// What to do when this was read last, this is there now, and the file has been missing for so long.
+fn look(last: Option<&Print>, now: Option<&Print>, missing: Duration) -> Look {
+    match (last, now) {
+        (Some(last), Some(now)) if last == now => Look::Rest,
+        (None, None) => Look::Rest,
+        (_, Some(_)) => Look::Read,
+        (Some(_), None) if missing < MISSING => Look::Again,
+        (Some(_), None) => Look::Read,
+    }
+}
+
+impl Gateway {
+    /// Reads the config anew whenever its file changes, for as long as this is awaited.
+    pub async fn watch(&self) {
+        let Some(file) = self.file.get() else {
+            return;
+        };
+        let mut watching = Watching::new(file.path.clone());
+        let mut missing: Option<Instant> = None;
+        loop {
+            watching.changed(missing.is_some()).await;
+            if !self.state().catalog.gateway.watch {
+                continue;
+            }
+            let now = print(&file.path).await;
+            match &now {
+                Some(_) => missing = None,
+                None => {
+                    missing.get_or_insert_with(Instant::now);
+                }
+            }
+            let missed = missing.map_or(Duration::ZERO, |since| since.elapsed());
+            let last = self.read_last();
+            match look(last.as_ref(), now.as_ref(), missed) {
+                Look::Rest => missing = None,
+                Look::Again => {}
+                Look::Read => {
+                    self.reload(ReloadCause::File).await;
+                    missing = None;
+                }
+            }
+            watching.renew();
+        }
+    }
+}
+
+async fn print(path: &Path) -> Option<Print> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || read_source(&path).ok()).await;
+    Some(Print::of(&read.ok()??))
+}
+
+/// The folders in which something may happen to the file.
+struct Watching {
+    path: PathBuf,
+    changed: Arc<Notify>,
+    folders: BTreeSet<PathBuf>,
+    /// None if the system cannot tell; then the file is looked at now and then.
+    watcher: Option<RecommendedWatcher>,
+}
+
+impl Watching {
+    fn new(path: PathBuf) -> Self {
+        let changed = Arc::new(Notify::new());
+        let told = Arc::clone(&changed);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // Reading the file is an event, too.
+            if !event.is_ok_and(|event| event.kind.is_access()) {
+                told.notify_one();
+            }
+        });
+        let watcher = watcher
+            .inspect_err(|error| {
+                tracing::warn!(%error, "changes of the config are noticed later than usual");
+            })
+            .ok();
+        let mut watching = Self {
+            path,
+            changed,
+            folders: BTreeSet::new(),
+            watcher,
+        };
+        watching.renew();
+        watching
+    }
+
+    /// Links may lead elsewhere by now.
+    fn renew(&mut self) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        let folders = folders(&self.path);
+        for gone in self.folders.difference(&folders) {
+            // A folder that is gone is not watched any more anyway.
+            let _ = watcher.unwatch(gone);
+        }
+        for folder in &folders {
+            // Again, too: another folder may have taken its name.
+            if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
+                tracing::debug!(%error, folder = %folder.display(), "a folder is not watched");
+            }
+        }
+        self.folders = folders;
+    }
+
+    /// Until something may have changed, and nothing has for a moment.
+    async fn changed(&self, is_missing: bool) {
+        let wait = if is_missing { MISSING } else { ANYWAY };
+        if timeout(wait, self.changed.notified()).await.is_err() {
+            return;
+        }
+        let late = Instant::now() + LONGEST;
+        while Instant::now() < late && timeout(TOGETHER, self.changed.notified()).await.is_ok() {}
+    }
+}
+
+/// The folder of a file, and of every link on the way to it.
+fn folders(path: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut ways = vec![path.to_owned()];
+    for _ in 0..LINKS {
+        let Some(way) = ways.pop() else {
+            break;
+        };
+        found.extend(way.parent().map(Path::to_owned));
+        let link = way.ancestors().find_map(|part| {
+            let to = fs::read_link(part).ok()?;
+            Some((part, part.parent()?, to))
+        });
+        if let Some((part, folder, to)) = link {
+            found.insert(folder.to_owned());
+            let rest = way.strip_prefix(part).unwrap_or(Path::new(""));
+            let whole = folder.join(to);
+            ways.push(if rest.as_os_str().is_empty() {
+                whole
+            } else {
+                whole.join(rest)
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Source;
+
+    /// G19: what counts is what is in the file; one that is away for a moment is waited for.
+    #[test]
+    fn a_look_at_the_file() {
+        let print = |text: &str| Print::of(&Source::new("x", text));
+        let (old, new) = (print("old"), print("new"));
+        let short = Duration::from_millis(1);
+        for (last, now, missing, expected) in [
+            (Some(&old), Some(&old), Duration::ZERO, Look::Rest),
+            (Some(&old), Some(&new), Duration::ZERO, Look::Read),
+            (Some(&old), None, short, Look::Again),
+            (Some(&old), None, MISSING, Look::Read),
+            (None, None, MISSING, Look::Rest),
+            (None, Some(&old), Duration::ZERO, Look::Read),
+        ] {
+            assert_eq!(look(last, now, missing), expected, "{last:?} {now:?}");
+        }
+    }
+
+    /// G19: a file in a volume of a cluster is a link to a file behind another link, which is what changes.
+    #[cfg(unix)]
+    #[test]
+    fn every_link_on_the_way_is_watched() {
+        use std::os::unix::fs::symlink;
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let data = root.join("..2026_07_28");
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("mcpact.toml"), "").unwrap();
+        symlink("..2026_07_28", root.join("..data")).unwrap();
+        symlink("..data/mcpact.toml", root.join("mcpact.toml")).unwrap();
+        let found = folders(&root.join("mcpact.toml"));
+        assert!(found.contains(&root) && found.contains(&data), "{found:?}");
+        let gone = folders(&root.join("gone.toml"));
+        assert_eq!(gone, BTreeSet::from([root]));
+    }
+}

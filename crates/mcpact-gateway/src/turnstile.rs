@@ -1,0 +1,124 @@
+//! Who is inside, and whether anybody else may come in.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::Method;
+use mcpact_wire::raw::ObjectWriter;
+use tokio::sync::Notify;
+
+/// The bit that says that nobody comes in any more; the rest is a count.
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// Counts the requests that are being answered, and can be closed to others.
+#[derive(Clone, Debug, Default)]
+pub struct Turnstile(Arc<Gate>);
+
+#[derive(Debug, Default)]
+struct Gate {
+    inside: AtomicUsize,
+    emptied: Notify,
+}
+
+/// A request that is inside for as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Pass(Turnstile);
+
+impl Turnstile {
+    /// Lets a request in, unless it is closed.
+    fn enter(&self) -> Result<Pass, WireError> {
+        let before = self.0.inside.fetch_add(1, Ordering::AcqRel);
+        // Leaving is the same for somebody who was not let in.
+        let pass = Pass(self.clone());
+        if before & CLOSED == 0 {
+            Ok(pass)
+        } else {
+            Err(closed())
+        }
+    }
+
+    /// Lets a request of this method in, unless it is closed. Whoever listens stays until told to go, and is
+    /// not waited for.
+    pub(crate) fn admit(&self, method: Option<Method>) -> Result<Option<Pass>, WireError> {
+        let pass = self.enter()?;
+        Ok((method != Some(Method::SubscriptionsListen)).then_some(pass))
+    }
+
+    /// Whether nobody is let in any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.inside.load(Ordering::Acquire) & CLOSED != 0
+    }
+
+    /// How many requests are inside.
+    pub(crate) fn inside(&self) -> usize {
+        self.0.inside.load(Ordering::Acquire) & !CLOSED
+    }
+
+    /// Lets nobody in any more.
+    pub(crate) fn close(&self) {
+        self.0.inside.fetch_or(CLOSED, Ordering::AcqRel);
+    }
+
+    /// Until nobody is inside, once it is closed.
+    pub(crate) async fn emptied(&self) {
+        loop {
+            let mut emptied = pin!(self.0.emptied.notified());
+            emptied.as_mut().enable();
+            if self.inside() == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let gate = &self.0.0;
+        if gate.inside.fetch_sub(1, Ordering::AcqRel) == CLOSED + 1 {
+            gate.emptied.notify_waiters();
+        }
+    }
+}
+
+/// What a request is told that comes too late.
+pub(crate) fn closed() -> WireError {
+    let data = ObjectWriter::new().text("reason", "gateway_draining");
+    WireError {
+        code: -32603,
+        message: String::from(
+            "the gateway is about to stop and takes no more requests; try again in a moment",
+        ),
+        data: Some(data.finish()),
+        http_status: 503,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_is_inside_may_finish_and_nobody_else_comes_in() {
+        let turnstile = Turnstile::default();
+        let (one, other) = (turnstile.enter().unwrap(), turnstile.enter().unwrap());
+        assert_eq!(turnstile.inside(), 2);
+        turnstile.close();
+        assert_eq!(turnstile.enter().unwrap_err().http_status, 503);
+        assert_eq!(turnstile.inside(), 2);
+        drop(one);
+        let waiting = tokio::spawn({
+            let turnstile = turnstile.clone();
+            async move { turnstile.emptied().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(other);
+        waiting.await.unwrap();
+        // Whoever was turned away does not count.
+        turnstile.emptied().await;
+        assert!(turnstile.is_closed());
+    }
+}
