@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::catalog::{Check, Import};
+pub(crate) use self::catalog::{Approve, Check, Import};
 #[cfg(unix)]
 pub(crate) use self::control::{Logs, Reload, Status, Which};
 
@@ -84,6 +84,9 @@ pub(crate) enum Command {
     /// Make a config from what other clients have configured
     #[command(after_help = catalog::IMPORT_EXAMPLES)]
     Import(Import),
+    /// Show what a config starts, and agree to it
+    #[command(after_help = catalog::APPROVE_EXAMPLES)]
+    Approve(Approve),
     /// Print the JSON Schema of the config
     #[command(after_help = catalog::SCHEMA_EXAMPLES)]
     Schema,
@@ -140,6 +143,10 @@ pub(crate) struct Serve {
     /// Ask every server anew who it is and what it has, and write nothing down
     #[arg(long)]
     pub(crate) no_cache: bool,
+
+    /// Start only commands that `mcpact approve` has approved, as with a config that was not named
+    #[arg(long)]
+    pub(crate) approved_only: bool,
 }
 
 const BRIDGE_EXAMPLES: &str = "\

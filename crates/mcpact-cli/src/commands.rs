@@ -1,5 +1,6 @@
 //! One file per verb.
 
+mod approve;
 mod bridge;
 mod check;
 #[cfg(unix)]
@@ -46,6 +47,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         Command::Bridge(args) => bridge::run(args),
         Command::Check(args) => check::run(args),
         Command::Import(args) => import::run(args),
+        Command::Approve(args) => approve::run(args),
         Command::Schema => schema::run(),
         #[cfg(target_os = "linux")]
         Command::Guard(args) => guard::run(args),

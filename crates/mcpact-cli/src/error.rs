@@ -93,6 +93,19 @@ pub(crate) enum CliError {
     /// The current folder is gone.
     #[error("cannot tell the current folder")]
     Here(#[source] std::io::Error),
+    /// There is no such server in the config.
+    #[error("there is no server `{given}`")]
+    UnknownServer { given: String, all: Vec<String> },
+    /// There is no place where approvals could be kept.
+    #[error("there is no place to keep approvals")]
+    NoState,
+    /// An approval can be neither looked up nor given.
+    #[error("cannot tell whether `{server}` is approved")]
+    Approve {
+        server: String,
+        #[source]
+        source: std::io::Error,
+    },
     /// What is to be imported is no client.
     #[error("unknown client `{given}`")]
     UnknownClient { given: String },
@@ -195,6 +208,8 @@ impl CliError {
             | Self::Tls(_)
             | Self::Catalog(_)
             | Self::NoConfig
+            | Self::UnknownServer { .. }
+            | Self::NoState
             | Self::UnknownClient { .. }
             | Self::ClientWithoutConfig { .. }
             | Self::NothingToImport
@@ -209,6 +224,7 @@ impl CliError {
             #[cfg(unix)]
             Self::Answer | Self::Unread(_) => Exit::Unexpected,
             Self::Here(_)
+            | Self::Approve { .. }
             | Self::Write { .. }
             | Self::Output(_)
             | Self::Serve(_)
@@ -277,6 +293,11 @@ impl CliError {
                 String::from("name one, such as `mcpact check ~/.cursor/mcp.json`, or"),
                 String::from("make one from what other clients have configured: `mcpact import`"),
             ],
+            Self::UnknownServer { given, all } => {
+                let all: Vec<&str> = all.iter().map(String::as_str).collect();
+                choice(given, &all)
+            }
+            Self::NoState => vec![String::from("set the variable HOME or XDG_STATE_HOME")],
             Self::UnknownClient { given } => {
                 let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
                 choice(given, &names)
@@ -294,6 +315,7 @@ impl CliError {
                 "say `--force` to replace it, or `--output FILE` to write elsewhere",
             )],
             Self::Here(_)
+            | Self::Approve { .. }
             | Self::Write { .. }
             | Self::Serve(_)
             | Self::Runtime(_)

@@ -4,6 +4,7 @@
 //! written in one go, so that it is never torn by an error halfway.
 
 mod agreed;
+pub(crate) mod deeds;
 mod json;
 pub(crate) mod log;
 #[cfg(unix)]

@@ -57,6 +57,7 @@ macro_rules! snapshots {
 snapshots! {
     help_of_check: "check" "--help";
     help_of_import: "import" "--help";
+    help_of_approve: "approve" "--help";
     help_of_schema: "schema" "--help";
     /// K1: a config without problems, and what it would start. K5: without its secrets.
     check_of_a_good_config: "check" "good.toml";

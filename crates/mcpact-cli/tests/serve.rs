@@ -41,6 +41,7 @@ fn command(folder: &Path, args: &[&str]) -> Command {
     command.arg("serve").args(args).current_dir(folder);
     command.env("XDG_CACHE_HOME", folder.join("cache"));
     command.env("XDG_RUNTIME_DIR", folder.join("run"));
+    command.env("XDG_STATE_HOME", folder.join("state"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -89,6 +90,24 @@ async fn without_a_config_it_shows_what_it_does() {
     }
 }
 
+/// Agrees to everything that the nearest config starts.
+fn approve(folder: &Path) {
+    let approve = |more: &[String]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+        command.arg("approve").args(more).current_dir(folder);
+        command.env("XDG_STATE_HOME", folder.join("state"));
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let shown = approve(&[]);
+    let shown = String::from_utf8(shown.stderr).unwrap();
+    let marks = shown
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("mark"));
+    let marks = marks.flat_map(|mark| [String::from("--mark"), mark.trim().to_owned()]);
+    let marks: Vec<String> = marks.collect();
+    assert!(approve(&marks).status.success(), "{shown}");
+}
+
 /// G1, G2, K1: the nearest config is found; its programs are started with what it names.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_nearest_config_is_served() {
@@ -102,6 +121,7 @@ async fn the_nearest_config_is_served() {
     std::fs::write(folder.path().join("mcpact.toml"), config).unwrap();
     let inner = folder.path().join("a/b");
     std::fs::create_dir_all(&inner).unwrap();
+    approve(&inner);
     let running = start(&inner, &[]);
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         for tool in ["old__echo", "new__echo"] {
@@ -152,6 +172,7 @@ fn noting(folder: &Path) {
 async fn lists_are_there_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     noting(folder.path());
+    approve(folder.path());
     let starts = || {
         let notes = std::fs::read_to_string(folder.path().join("starts"));
         notes.unwrap_or_default().lines().count()

@@ -9,4 +9,5 @@ pub(crate) mod kind;
 pub(crate) mod merge;
 pub(crate) mod names;
 pub(crate) mod rewrite;
+pub(crate) mod tasks;
 pub(crate) mod uris;

@@ -18,10 +18,12 @@ mod pump;
 mod questions;
 mod rounds;
 mod tasks;
+mod tool_filter;
 mod watch;
 mod welcome;
 mod wishes;
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -50,9 +52,11 @@ use self::parking::ParkingLot;
 use self::port::{Port, Shared};
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use self::welcome::Guests;
-use crate::catalog::{Health, Probe, Restarts, RunSettings, Strategy};
+use crate::approvals::Approval;
+use crate::catalog::{ChangedTools, Health, Probe, Restarts, RunSettings, Strategy, ToolFilter};
 use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
+use crate::pins::{PinSettings, Pins};
 use crate::supervisor::{ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
 use crate::turnstile::Turnstile;
@@ -81,6 +85,14 @@ pub struct BridgeSettings {
     pub journal: Journal,
     /// Where its requests are counted.
     pub turnstile: Turnstile,
+    /// Capabilities without which the server is not used.
+    pub require: Vec<String>,
+    /// What a server that serves everybody by one connection is told that clients can.
+    pub declare: CapabilitySet,
+    /// What must be approved before the server is started.
+    pub approval: Option<Approval>,
+    /// How the server's tools are remembered.
+    pub pins: PinSettings,
 }
 
 impl Default for BridgeSettings {
@@ -96,6 +108,14 @@ impl Default for BridgeSettings {
             figures: Arc::default(),
             journal: Journal::default(),
             turnstile: Turnstile::default(),
+            require: Vec::new(),
+            declare: CapabilitySet::empty(Side::Client),
+            approval: None,
+            // Whoever names a server on the command line looks at it anew.
+            pins: PinSettings {
+                changed: ChangedTools::Serve,
+                file: None,
+            },
         }
     }
 }
@@ -140,6 +160,8 @@ pub struct Bridge {
     hosting: Arc<Hosting>,
     sealer: Sealer,
     clock: Clock,
+    /// Which tools of the server are served.
+    tools: Mutex<Arc<ToolFilter>>,
 }
 
 /// The bridge's own time.
@@ -172,6 +194,7 @@ impl Bridge {
         let name = settings.name.clone();
         let name: Arc<str> = name.unwrap_or_else(|| target.to_string()).into();
         let figures = Arc::clone(&settings.figures);
+        let pins = Pins::new(name.to_string(), settings.pins.clone());
         let supervisor = Supervisor::new(
             Arc::clone(&name),
             settings.run.clone(),
@@ -185,6 +208,9 @@ impl Bridge {
             run: RwLock::new(settings.run.clone()),
             target,
             mode: settings.mode,
+            require: settings.require.iter().cloned().map(Cow::Owned).collect(),
+            approval: settings.approval.clone(),
+            pins: Arc::new(pins),
             verdicts: settings.verdicts.clone(),
             book: Arc::new(HeaderBook::default()),
             acquaintance: Acquaintance::default(),
@@ -209,6 +235,7 @@ impl Bridge {
             sealer: Sealer::new(&keys),
             settings,
             clock,
+            tools: Mutex::default(),
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
         bridge.shared.supervisor.keep_ready(starter);

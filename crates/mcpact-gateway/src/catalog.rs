@@ -31,12 +31,13 @@ use std::collections::BTreeMap;
 
 pub use changes::{Change, Changes};
 pub use config::{
-    CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe, Restarts,
-    RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
+    ChangedTools, CommandLaunch, CommandRules, GatewayConfig, Health, Launch, NameStyle, Probe,
+    Restarts, RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
 pub use expand::{OnMissing, fill};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
 pub use machine::Machine;
+pub(crate) use machine::is_writable_by_all;
 pub use name::{NameFault, ServerName};
 pub use problem::{Problem, Severity};
 pub use read::{Reading, read};

@@ -101,6 +101,18 @@ pub enum Trouble {
         /// `start_seconds`.
         limit: std::time::Duration,
     },
+    /// It is a command that nobody has agreed to.
+    #[error(
+        "the command is not approved, or it has changed since it was; nothing was started (its mark is \
+         `{mark}`)"
+    )]
+    Unapproved {
+        /// What an approval of it is given for.
+        mark: String,
+    },
+    /// Whether it was approved cannot be told.
+    #[error("it cannot be told whether the command is approved; nothing was started")]
+    Unapprovable(#[source] std::io::Error),
     /// It is not served any more.
     #[error("the server is not served any more")]
     Closed,
@@ -158,6 +170,7 @@ impl Trouble {
             Self::Busy { .. } => "upstream_busy",
             Self::Late { .. } => "upstream_late",
             Self::Slow { .. } => "upstream_slow",
+            Self::Unapproved { .. } | Self::Unapprovable(_) => "upstream_unapproved",
             Self::Closed => "upstream_closed",
             Self::Same(same) => same.reason(),
         }
@@ -198,6 +211,9 @@ impl Trouble {
             }
             Self::Exited { .. } => {
                 "run the command by itself to see what it needs, such as an argument or a variable"
+            }
+            Self::Unapproved { .. } => {
+                "look at what it starts, and approve it with `mcpact approve`"
             }
             Self::Status { status: 401 } => {
                 "it wants to know who asks: set an `Authorization` header"

@@ -15,6 +15,7 @@ mod snapshot;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -27,6 +28,7 @@ use mcpact_transport::stdio::child::Guard;
 pub use self::build::GatewayError;
 pub use self::reload::{ConfigFile, ReloadCause};
 pub use self::report::ServerReport;
+use crate::approvals::Approvals;
 use crate::cache::Cache;
 use crate::catalog::{Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use crate::chronicle::Chronicle;
@@ -37,7 +39,7 @@ use crate::target::Local;
 use crate::turnstile::Turnstile;
 
 /// What a gateway needs beside its catalog.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     /// The servers that are part of the program, by name.
     pub builtins: BTreeMap<&'static str, Local>,
@@ -47,6 +49,10 @@ pub struct Surroundings {
     pub cache: Cache,
     /// What ends programs when the gateway is killed.
     pub guard: Option<Guard>,
+    /// The commands that may be started; without it all may that the config names.
+    pub approvals: Option<Approvals>,
+    /// The folder in which the tools of servers are remembered from one run to the next.
+    pub tools: Option<PathBuf>,
 }
 
 /// Many servers behind one address.

@@ -14,6 +14,7 @@ mod pump;
 mod route;
 mod slot;
 mod state;
+mod tasks;
 mod view;
 mod welcome;
 

@@ -8,6 +8,7 @@
 //! back, from top to bottom. [`Hub`] shows many servers as one.
 
 mod aggregate;
+mod approvals;
 mod bridge;
 mod cache;
 pub mod catalog;
@@ -18,11 +19,13 @@ mod figures;
 mod gateway;
 mod hub;
 mod nearest;
+mod pins;
 mod supervisor;
 mod target;
 mod turnstile;
 mod upstream;
 
+pub use approvals::{Approval, Approvals, Deed};
 pub use bridge::{Bridge, BridgeSettings};
 pub use cache::Cache;
 pub use chronicle::{Chronicle, Entry, EntryKind, Journal};
@@ -31,6 +34,7 @@ pub use figures::{Figures, ServerFigures};
 pub use gateway::{ConfigFile, Gateway, GatewayError, ReloadCause, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
 pub use nearest::nearest;
+pub use pins::PinSettings;
 pub use supervisor::{
     InstanceId, InstanceState, InstanceStatus, Mishap, ServerState, ServerStatus, StartCause,
     StopCause,

@@ -17,6 +17,8 @@ pub struct Emulation {
     pub task_list: bool,
     /// The server of 2024-11-05, which has no word for it, is known to complete arguments.
     pub completions: bool,
+    /// Several clients use one session of the server: its list of tasks would be everybody's.
+    pub shares_session: bool,
 }
 
 /// What a server of revision `to` is told about a client of revision `from`.
@@ -126,7 +128,11 @@ fn tasks_shown(
         return None;
     }
     if from.has(Feature::TasksCore) {
-        return declared.map(String::from);
+        let members = Object::parse(declared?).unwrap_or_default();
+        let is_own = |key: &str| key != "list" || !emulation.shares_session;
+        let shown = members.iter().filter(|(key, _)| is_own(key));
+        let shown = shown.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
+        return Some(shown.finish());
     }
     (from.has(Feature::TasksExtension) && emulation.tasks && has_tools).then(|| {
         let list = emulation.task_list.then_some("{}");

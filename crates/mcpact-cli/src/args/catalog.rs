@@ -31,6 +31,38 @@ pub(crate) struct Check {
     pub(crate) json: bool,
 }
 
+pub(super) const APPROVE_EXAMPLES: &str = "\
+Examples:
+  mcpact approve
+      shows each command of the nearest config that is not approved yet, and asks
+  mcpact approve --config prod.toml files --mark 0f3c…
+      for scripts: approves this command of this server if it is still the same
+
+An approval is for one exact command: the program with what is in its file, its arguments, the names of
+its variables and its folder. Whatever changes needs another one.
+
+Exit codes: 0 everything is approved, 2 usage or input, 7 something is not";
+
+/// The arguments of `mcpact approve`.
+#[derive(Debug, Args)]
+pub(crate) struct Approve {
+    /// The config; without it the nearest one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Approve the command with this mark without asking
+    #[arg(long, value_name = "MARK")]
+    pub(crate) mark: Vec<String>,
+
+    /// Agree to what the servers say about their tools next, instead of to commands
+    #[arg(long, conflicts_with = "mark")]
+    pub(crate) tools: bool,
+
+    /// Only these servers
+    #[arg(value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+}
+
 pub(super) const SCHEMA_EXAMPLES: &str = "\
 Examples:
   mcpact schema > mcpact.schema.json

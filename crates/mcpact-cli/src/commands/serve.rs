@@ -13,15 +13,15 @@ use mcpact_gateway::catalog::{
 };
 #[cfg(unix)]
 use mcpact_gateway::control::{Control, own_socket};
-use mcpact_gateway::{ConfigFile, Gateway, Local, ReloadCause, Surroundings};
+use mcpact_gateway::{Approvals, ConfigFile, Gateway, Local, ReloadCause, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::Guard;
 use tokio::task::JoinSet;
 
-use super::front;
 use super::front::Stops;
 use super::known::Known;
+use super::{approve, front};
 use crate::args::Serve;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -48,11 +48,32 @@ pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
     if let Some(address) = args.listen {
         config.catalog.gateway.listen = address;
     }
-    front::block_on(serve(args, config))?;
+    let approvals = approvals(args, &config)?;
+    front::block_on(serve(args, config, approvals))?;
     Ok(Exit::Ok)
 }
 
-async fn serve(args: &Serve, config: Config) -> Result<(), CliError> {
+/// Whoever names a config agrees to what it starts. One that is merely found may come from anybody.
+fn approvals(args: &Serve, config: &Config) -> Result<Option<Approvals>, CliError> {
+    let Some((file, _)) = &config.read else {
+        return Ok(None);
+    };
+    if args.config.is_some() && !args.approved_only {
+        return Ok(None);
+    }
+    let approvals = approve::kept().ok_or(CliError::NoState)?;
+    if !args.stdio && approve::is_anybody_there() {
+        let asking = approve::Asking {
+            file,
+            approvals: &approvals,
+            marks: &[],
+        };
+        asking.about(&config.catalog, |_| true)?;
+    }
+    Ok(Some(approvals))
+}
+
+async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Result<(), CliError> {
     let Config { catalog, read } = config;
     let control = catalog.gateway.control.clone();
     let known = if args.no_cache {
@@ -65,6 +86,8 @@ async fn serve(args: &Serve, config: Config) -> Result<(), CliError> {
         verdicts: known.verdicts,
         cache: known.servers,
         guard: Some(Guard::this_program(["guard"])),
+        approvals,
+        tools: approve::tools(),
     };
     let address = catalog.gateway.listen;
     let gateway = Gateway::new(catalog, surroundings)?;

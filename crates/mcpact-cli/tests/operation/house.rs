@@ -106,7 +106,8 @@ impl House {
     }
 
     pub(crate) fn serve(&self) -> Running {
-        let mut command = self.command(&["serve"]);
+        let config = self.path("mcpact.toml");
+        let mut command = self.command(&["serve", "--config", config.to_str().unwrap()]);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -12,6 +12,7 @@ pub(crate) enum Subject<'a> {
     Tool(Cow<'a, str>),
     Prompt(Cow<'a, str>),
     Uri(Cow<'a, str>),
+    Task(Cow<'a, str>),
     /// Nothing that only one server has.
     Nothing,
 }
@@ -20,6 +21,7 @@ pub(crate) enum Subject<'a> {
 enum Place {
     Name,
     Uri,
+    Task,
     PromptReference,
     UriReference,
 }
@@ -29,6 +31,9 @@ fn place(method: Method, params: &Object<'_>) -> Option<Place> {
         Method::ToolsCall | Method::PromptsGet => Some(Place::Name),
         Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
             Some(Place::Uri)
+        }
+        Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
+            Some(Place::Task)
         }
         Method::CompletionComplete => {
             let reference = Object::parse(params.get("ref")?).ok()?;
@@ -53,6 +58,7 @@ pub(crate) fn subject(method: Method, params: &str) -> Subject<'_> {
         Some(Place::Name) if method == Method::ToolsCall => member("name").map(Subject::Tool),
         Some(Place::Name) => member("name").map(Subject::Prompt),
         Some(Place::Uri) => member("uri").map(Subject::Uri),
+        Some(Place::Task) => member("taskId").map(Subject::Task),
         Some(Place::PromptReference) => reference("name").map(Subject::Prompt),
         Some(Place::UriReference) => reference("uri").map(Subject::Uri),
         None => None,
@@ -66,6 +72,7 @@ pub(crate) fn with_subject(method: Method, params: &str, inner: &str) -> Option<
     match place(method, &Object::parse(params).ok()?)? {
         Place::Name => edit(params, "name", |_| quoted.clone()),
         Place::Uri => edit(params, "uri", |_| quoted.clone()),
+        Place::Task => edit(params, "taskId", |_| quoted.clone()),
         Place::PromptReference => edit(params, "ref", |raw| edit(raw, "name", |_| quoted.clone())),
         Place::UriReference => edit(params, "ref", |raw| edit(raw, "uri", |_| quoted.clone())),
     }
@@ -111,7 +118,10 @@ pub(crate) fn edit_questions(
 }
 
 /// The array with other elements; none if there is nothing to change.
-fn edit_each(raw: &str, mut change: impl FnMut(&str) -> Option<String>) -> Option<String> {
+pub(crate) fn edit_each(
+    raw: &str,
+    mut change: impl FnMut(&str) -> Option<String>,
+) -> Option<String> {
     if JsonKind::of(raw) != JsonKind::Array {
         return None;
     }
@@ -201,6 +211,7 @@ mod tests {
             ),
             (Method::PromptsGet, r#"{"name":"a"}"#, r#"{"name":"b"}"#),
             (Method::ResourcesRead, r#"{"uri":"a"}"#, r#"{"uri":"b"}"#),
+            (Method::TasksGet, r#"{"taskId":"a"}"#, r#"{"taskId":"b"}"#),
             (
                 Method::ResourcesSubscribe,
                 r#"{"uri":"a"}"#,
@@ -219,7 +230,10 @@ mod tests {
         ];
         for (method, params, expected) in cells {
             let about = match subject(method, params) {
-                Subject::Tool(name) | Subject::Prompt(name) | Subject::Uri(name) => name,
+                Subject::Tool(name)
+                | Subject::Prompt(name)
+                | Subject::Uri(name)
+                | Subject::Task(name) => name,
                 Subject::Nothing => Cow::Borrowed(""),
             };
             assert_eq!(about, "a", "{params}");

@@ -11,7 +11,7 @@ use super::pool::Pool;
 use super::port::{Boarded, Port};
 use super::wishes::Wishing;
 use crate::catalog::Strategy;
-use crate::error::UpstreamError;
+use crate::error::{Trouble, UpstreamError};
 
 /// What is remembered about a client in its session.
 #[derive(Debug)]
@@ -79,6 +79,11 @@ impl Caller {
     /// As [`board`](Self::board), on the connection on which the client hears what belongs to no call.
     pub(super) async fn board_at_home(&self) -> Result<Boarded, UpstreamError> {
         self.port.board().await
+    }
+
+    /// What went wrong with its server.
+    pub(super) fn error(&self, trouble: Trouble) -> UpstreamError {
+        self.port.error(trouble)
     }
 
     /// Who hears what belongs to no call.

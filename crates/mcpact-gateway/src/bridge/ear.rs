@@ -55,9 +55,9 @@ impl Ear {
         self.view.is_some()
     }
 
-    /// On whose behalf it speaks.
-    pub(crate) fn principal(&self) -> &str {
-        self.session.principal()
+    /// Whose everything is that it begins.
+    pub(crate) fn owner(&self) -> &str {
+        self.session.owner()
     }
 
     /// What a client speaks that has made a handshake.

@@ -22,9 +22,10 @@ use super::ear::Ear;
 use super::levels::Levels;
 use super::port::{Port, Shared};
 use super::questions::{self, PATIENCE};
-use super::tasks::{Mapping, ToolTasks};
+use super::tasks::{Kept, Mapping, ToolTasks};
 use crate::catalog::Strategy;
-use crate::supervisor::{Connection, Question, Running};
+use crate::pins::Pins;
+use crate::supervisor::{Connection, Question, Running, Sharing, sharing};
 use crate::upstream::{
     Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream, text,
 };
@@ -46,7 +47,10 @@ pub(super) struct Lane {
     pub(super) audience: Arc<Audience>,
     pub(super) levels: Levels,
     tool_tasks: Arc<ToolTasks>,
+    pins: Arc<Pins>,
     mapping: Weak<Mapping>,
+    /// Tasks that run here for clients of the server's own revision.
+    pub(super) kept: Kept,
     /// Calls of modern clients.
     pub(super) askable: Askable,
     completions: Mutex<Completions>,
@@ -109,7 +113,13 @@ impl Connection for Lane {
                 self.audience.is_waiting_for_resources()
             }
         };
-        is_heard || self.streams.load(Ordering::Relaxed) > 0 || self.upstream.costs_nothing()
+        let mapping = self.mapping.upgrade();
+        let has_tasks =
+            self.kept.are_any() || mapping.is_some_and(|mapping| mapping.are_any_in(self.session));
+        is_heard
+            || has_tasks
+            || self.streams.load(Ordering::Relaxed) > 0
+            || self.upstream.costs_nothing()
     }
 
     fn era(&self) -> Era {
@@ -162,7 +172,9 @@ impl Lane {
             audience,
             levels: Levels::default(),
             tool_tasks: Arc::clone(&shared.tool_tasks),
+            pins: Arc::clone(&shared.pins),
             mapping: Arc::downgrade(&shared.mapping),
+            kept: Kept::default(),
             askable: Askable::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
@@ -195,6 +207,7 @@ impl Lane {
     /// Takes note of a page of the server's tools.
     pub(super) fn learn_tools(&self, page: &str) {
         self.book.learn(page);
+        self.pins.learn(page);
         if self.revision().has(Feature::TasksCore) {
             self.tool_tasks.learn(page);
         }
@@ -322,7 +335,10 @@ impl Lane {
         self.withdraw(note);
         // These name questions and calls by ids that mean something else to the client, or nothing.
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
-        if !is_between_us {
+        let is_shared = sharing(self.strategy) != Sharing::Nobody;
+        if note.method == Method::TasksStatus && is_shared {
+            self.tell_task_owner(note);
+        } else if !is_between_us {
             self.audience.tell(note.method, text(&note.params));
         }
     }
@@ -347,6 +363,12 @@ impl Lane {
                 && let Some(task) = mapping.task_of(&lane, &ask)
             {
                 return mapping.asked(&lane, &task, ask).await;
+            }
+            if sharing(lane.strategy) != Sharing::Nobody
+                && let Some((ear, ask)) = lane.asked_for_task(&ask)
+                && let Some(method) = ask.method
+            {
+                return lane.put_to(&ear, &ask, method).await;
             }
             match (lane.audience.owner(), ask.method) {
                 (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,

@@ -188,7 +188,7 @@ impl Bridge {
             caller: listens.last.fetch_add(1, Ordering::Relaxed),
             id: waiter.job.id.clone(),
         };
-        let owner = waiter.ear.principal().to_owned();
+        let owner = waiter.ear.owner().to_owned();
         let acts = listens.registry().open(key.clone(), filter, |task| {
             self.shared.mapping.is_told_on(&lane, task, &owner)
         })?;

@@ -413,7 +413,7 @@ fn binding(crossing: &Crossing) -> Binding {
         .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
         .finish();
     Binding {
-        principal: Sha256::digest(crossing.waiter.ear.principal()).into(),
+        principal: Sha256::digest(crossing.waiter.ear.owner()).into(),
         method: job.method.unwrap_or(Method::ToolsCall),
         params: Sha256::digest(canonical(&stable)).into(),
     }

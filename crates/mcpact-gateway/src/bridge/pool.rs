@@ -147,13 +147,16 @@ impl Pool {
         self.ports().iter().find_map(|port| port.live())
     }
 
+    /// All connections that are open.
+    pub(super) fn open_lanes(&self) -> Vec<Arc<Lane>> {
+        self.ports().iter().filter_map(|port| port.live()).collect()
+    }
+
     /// A connection with room for a call; another one is opened when all are full, if there may be one.
     pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
         loop {
-            let open = || -> Vec<Arc<Lane>> {
-                self.ports().iter().filter_map(|port| port.live()).collect()
-            };
-            let entered = self.shared.supervisor.enter_any(open).await;
+            let entered = self.shared.supervisor.enter_any(|| self.open_lanes());
+            let entered = entered.await;
             match entered.map_err(|kind| self.first.error(kind))? {
                 Some((lane, in_use)) => return Ok(Boarded { lane, in_use }),
                 None => self.open_another(StartCause::Request).await?,

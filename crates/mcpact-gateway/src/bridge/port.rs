@@ -1,5 +1,6 @@
 //! A way to the server that outlives its connections.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
@@ -14,9 +15,11 @@ use super::acquaintance::Acquaintance;
 use super::audience::Audience;
 use super::lane::Lane;
 use super::tasks::{Mapping, ToolTasks};
+use crate::approvals::Approval;
 use crate::catalog::{RunSettings, Strategy};
 use crate::error::{Trouble, UpstreamError};
 use crate::figures::ServerFigures;
+use crate::pins::Pins;
 use crate::supervisor::{Connection, InUse, Life, StartCause, Supervisor, Tenant};
 use crate::target::Target;
 use crate::upstream::{HeaderBook, Met, Wish, connect};
@@ -35,6 +38,12 @@ pub(super) struct Shared {
     pub(super) figures: Arc<ServerFigures>,
     pub(super) target: Target,
     pub(super) mode: EraMode,
+    /// Capabilities without which the server is not used.
+    pub(super) require: Vec<Cow<'static, str>>,
+    /// What must be approved before the server is started.
+    pub(super) approval: Option<Approval>,
+    /// What the server's tools were.
+    pub(super) pins: Arc<Pins>,
     pub(super) verdicts: Verdicts,
     pub(super) book: Arc<HeaderBook>,
     pub(super) acquaintance: Acquaintance,
@@ -211,6 +220,10 @@ impl Port {
     }
 
     async fn start(self: &Arc<Self>, cause: StartCause) -> Result<Arc<Lane>, Trouble> {
+        // Whoever was refused can be let in at any time, so that is no failure of the server.
+        if let Some(approval) = &self.shared.approval {
+            approval.check().await?;
+        }
         let supervisor = &self.shared.supervisor;
         let start = supervisor.admit(self.tenant, cause).await?;
         let limit = self.shared.run().start_timeout;
@@ -278,6 +291,7 @@ impl Port {
         let (prior, mut asking) = self.shared.verdicts.consult(&key).await;
         let wish = Wish {
             mode: self.shared.mode,
+            require: self.shared.require.clone(),
             prior,
             ..self.wish.clone()
         };

@@ -53,7 +53,10 @@ impl Backend for Bridge {
             return Err(wire_error(error, why, None, job.pact.revision()));
         };
         let _pass = self.settings.turnstile.admit(job.method)?;
-        self.carry(job, caller, Ear::new(session, outbox)).await
+        let (method, client) = (job.method, job.pact.revision());
+        self.check_served(method, text(&job.params), client)?;
+        let carried = self.carry(job, caller, Ear::new(session, outbox)).await;
+        carried.map(|raw| self.served_only(method, raw))
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
@@ -159,7 +162,8 @@ impl Bridge {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
         let reply = crossing.reply(&mut call).await?;
-        crossing.finished(&reply)
+        let finished = crossing.finished(&reply);
+        finished.map(|raw| crossing.keeping_tasks(raw))
     }
 
     async fn emulate(&self, machine: Machine, crossing: Crossing) -> Result<String, WireError> {

@@ -185,7 +185,10 @@ impl Bridge {
 
     /// Between legacy peers a question is passed on as it is.
     pub(super) async fn asking_along(&self, mut crossing: Crossing) -> Result<String, WireError> {
-        let params = crossing.params()?;
+        let params = match crossing.go_to_task().await? {
+            Some(params) => params,
+            None => crossing.params()?,
+        };
         let ear = crossing.waiter.ear.clone();
         let method = crossing.waiter.job.method;
         let audience = crossing.caller.audience();
@@ -228,7 +231,8 @@ impl Bridge {
                     if let Some(started) = &mut started {
                         started.over();
                     }
-                    return crossing.finished(&reply);
+                    let finished = crossing.finished(&reply);
+                    return finished.map(|raw| crossing.keeping_tasks(raw));
                 }
                 Event::Lost(loss) => return Err(crossing.lost(&loss)),
                 Event::Ask(ask) => match ask.method {

@@ -6,6 +6,7 @@
 
 mod following;
 mod hosting;
+mod kept;
 mod mapping;
 mod runner;
 mod tool_tasks;
@@ -20,6 +21,7 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 pub(super) use self::hosting::Hosting;
+pub(super) use self::kept::Kept;
 pub(super) use self::mapping::Mapping;
 pub(super) use self::runner::Runner;
 pub(super) use self::tool_tasks::ToolTasks;

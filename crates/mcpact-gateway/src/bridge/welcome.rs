@@ -100,8 +100,7 @@ impl Guests {
 impl Starter for Bridge {
     /// For clients that declare nothing; a modern server serves everybody by it.
     fn start(self: Arc<Self>) -> BoxFuture<'static, ()> {
-        let make = || Arc::new(self.pool_for(self.nobodys_wish()));
-        let kind = self.guests().kind("", "{}", make);
+        let kind = self.common_kind();
         let starting = async move {
             if kind.pool.open_another(StartCause::MinReady).await.is_ok() {
                 // A modern one becomes everybody's.
@@ -131,6 +130,7 @@ impl Bridge {
             capabilities,
             info,
             mode: self.settings.mode,
+            require: Vec::new(),
             prior: None,
         }
     }
@@ -196,17 +196,18 @@ impl Bridge {
 
     /// The way of a legacy client to a legacy server, and with whom it shares it.
     fn place(&self, principal: &str, wish: Wish) -> (Arc<Port>, Option<Arc<Pool>>) {
-        let (principal, wish) = match sharing(self.shared.run().strategy) {
+        let kind = match sharing(self.shared.run().strategy) {
             Sharing::Nobody => {
                 let port = Port::new(Arc::clone(&self.shared), wish, Tenant::Own);
                 return (port, None);
             }
-            Sharing::Kind => (principal, wish),
-            Sharing::Everybody => ("", self.nobodys_wish()),
+            Sharing::Kind => {
+                let capabilities = wish.capabilities.raw().to_owned();
+                let make = || Arc::new(self.pool_for(wish));
+                self.guests().kind(principal, &capabilities, make)
+            }
+            Sharing::Everybody => self.common_kind(),
         };
-        let capabilities = wish.capabilities.raw().to_owned();
-        let make = || Arc::new(self.pool_for(wish));
-        let kind = self.guests().kind(principal, &capabilities, make);
         (kind.pool.first(), Some(Arc::clone(&kind.pool)))
     }
 
@@ -214,7 +215,19 @@ impl Bridge {
     fn nobodys_wish(&self) -> Wish {
         let own = self.terms.party.info.as_deref().cloned();
         let info = own.unwrap_or_else(|| Implementation::new("mcpact", "0"));
-        self.wish(CapabilitySet::empty(Side::Client), info)
+        let capabilities = match sharing(self.shared.run().strategy) {
+            Sharing::Everybody => self.settings.declare.clone(),
+            Sharing::Nobody | Sharing::Kind => CapabilitySet::empty(Side::Client),
+        };
+        self.wish(capabilities, info)
+    }
+
+    /// The connections of those whom the server does not tell apart.
+    fn common_kind(&self) -> Arc<Kind> {
+        let wish = self.nobodys_wish();
+        let declared = wish.capabilities.raw().to_owned();
+        let make = || Arc::new(self.pool_for(wish));
+        self.guests().kind("", &declared, make)
     }
 
     fn pool_for(&self, wish: Wish) -> Pool {
@@ -228,9 +241,13 @@ impl Bridge {
     ) -> Result<Welcome, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
         let (principal, raw) = self.told_apart(principal, declared);
-        let kind = self
-            .guests()
-            .kind(principal, raw, || Arc::new(self.pool(raw, params)));
+        let make = || {
+            Arc::new(match sharing(self.shared.run().strategy) {
+                Sharing::Everybody => self.pool_for(self.nobodys_wish()),
+                Sharing::Nobody | Sharing::Kind => self.pool(raw, params),
+            })
+        };
+        let kind = self.guests().kind(principal, raw, make);
         let (port, lane) = self.reach(kind.pool.first(), Some(&kind.pool)).await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = served
@@ -240,7 +257,7 @@ impl Bridge {
             let is_legacy = lane.revision().era() == Era::Legacy;
             let pool = is_legacy.then(|| Arc::clone(&kind.pool));
             *served = Some(Served {
-                terms: Arc::new(self.terms_of(&lane, Revision::LATEST, principal)),
+                terms: Arc::new(self.terms_of(&lane, Revision::LATEST, &kind.principal)),
                 caller: Arc::new(Caller::passing(port, pool)),
                 lane: Arc::downgrade(&lane),
             });
@@ -256,9 +273,10 @@ impl Bridge {
 
     /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
     /// they declare: each request says it.
-    fn told_apart<'a>(&self, principal: &'a str, declared: &'a str) -> (&'a str, &'a str) {
+    fn told_apart<'a>(&'a self, principal: &'a str, declared: &'a str) -> (&'a str, &'a str) {
         match (self.modern.get(), sharing(self.shared.run().strategy)) {
-            (Some(_), _) | (None, Sharing::Everybody) => ("", "{}"),
+            (_, Sharing::Everybody) => ("", self.settings.declare.raw()),
+            (Some(_), Sharing::Nobody | Sharing::Kind) => ("", "{}"),
             (None, Sharing::Nobody | Sharing::Kind) => (principal, declared),
         }
     }
@@ -292,6 +310,17 @@ impl Bridge {
         }
     }
 
+    /// What is offered on top of what the server has, or instead of it.
+    pub(crate) fn emulation(&self, is_named: bool) -> Emulation {
+        Emulation {
+            tasks: true,
+            // Where nobody is told apart, a list would be everybody's.
+            task_list: is_named,
+            completions: false,
+            shares_session: sharing(self.shared.run().strategy) != Sharing::Nobody,
+        }
+    }
+
     /// What a client of this revision is told about the server.
     fn terms_of(&self, lane: &Lane, downstream: Revision, principal: &str) -> ServerTerms {
         let Introduction {
@@ -299,12 +328,7 @@ impl Bridge {
             instructions,
             capabilities,
         } = &lane.upstream.introduction;
-        let emulation = Emulation {
-            tasks: true,
-            // Where nobody is told apart, a list would be everybody's.
-            task_list: !principal.is_empty(),
-            completions: false,
-        };
+        let emulation = self.emulation(!principal.is_empty());
         let shown = server_capabilities(
             capabilities,
             lane.upstream.revision(),

@@ -71,6 +71,7 @@ impl Catalog {
 fn change(old: &ServerConfig, new: &ServerConfig) -> Option<Change> {
     let is_started_alike = old.launch == new.launch
         && old.era == new.era
+        && old.changed_tools == new.changed_tools
         && old.require == new.require
         && old.declare == new.declare
         && old.run.strategy == new.run.strategy;

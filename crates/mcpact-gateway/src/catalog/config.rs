@@ -100,6 +100,8 @@ pub struct ServerConfig {
     pub prefix: Option<String>,
     /// Which of its tools are served.
     pub tools: ToolFilter,
+    /// What happens to tools that are not what they were.
+    pub changed_tools: ChangedTools,
     /// How it is spoken to.
     pub era: EraMode,
     /// Capabilities that it must have.
@@ -150,6 +152,18 @@ pub struct ToolFilter {
     pub only: Vec<String>,
     /// Those that are not.
     pub hidden: Vec<String>,
+}
+
+/// What happens to a tool about which its server says something else than before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChangedTools {
+    /// It is served, and the log says so.
+    #[default]
+    Warn,
+    /// It is not served until somebody has agreed to it.
+    Hide,
+    /// It is served as if nothing had happened.
+    Serve,
 }
 
 /// How the instances of a server are kept.
@@ -240,6 +254,12 @@ pub struct Restarts {
 }
 
 impl ToolFilter {
+    /// Whether every tool is served.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.only.is_empty() && self.hidden.is_empty()
+    }
+
     /// Whether a tool is served.
     #[must_use]
     pub fn admits(&self, tool: &str) -> bool {
@@ -297,6 +317,7 @@ impl ServerConfig {
             tags: BTreeSet::new(),
             prefix: None,
             tools: ToolFilter::default(),
+            changed_tools: ChangedTools::default(),
             era: EraMode::Auto,
             require: Vec::new(),
             declare: Vec::new(),

@@ -9,7 +9,9 @@ use mcpact_transport::stdio::child::ChildCommand;
 use sha2::{Digest as _, Sha256};
 
 use super::config::{CommandLaunch, Launch, ServerConfig, UrlLaunch};
+use super::machine::program;
 use super::name::ServerName;
+use super::secret::Filled;
 use crate::target::Target;
 
 impl Launch {
@@ -27,6 +29,19 @@ impl Launch {
 }
 
 impl CommandLaunch {
+    /// The same with the whole path of the program, as it is found now: what is looked at is what is
+    /// started, whatever `PATH` it is given.
+    #[must_use]
+    pub fn found(&self) -> Self {
+        let program = program(self.program.value());
+        let program =
+            program.map(|path| Filled::new(path.to_string_lossy(), self.program.written()));
+        Self {
+            program: program.unwrap_or_else(|| self.program.clone()),
+            ..self.clone()
+        }
+    }
+
     fn child(&self, name: &ServerName) -> ChildCommand {
         let args = self.args.iter().map(|arg| OsString::from(arg.value()));
         let mut child = ChildCommand::new(self.program.value()).with_args(args);
@@ -53,6 +68,12 @@ impl UrlLaunch {
 }
 
 impl ServerConfig {
+    /// What a file is called that remembers something about the server.
+    #[must_use]
+    pub fn remembered_as(&self, name: &ServerName) -> String {
+        format!("{name}-{}", self.fingerprint())
+    }
+
     /// A short text that differs whenever the server is started or reached in another way. Values of
     /// variables and headers are not part of it, their names are.
     #[must_use]

@@ -58,7 +58,7 @@ impl Surroundings for Machine {
     }
 
     fn program(&self, program: &str) -> ProgramFacts {
-        let Some(path) = find(program, std::env::var_os("PATH").as_deref()) else {
+        let Some(path) = self::program(program) else {
             return ProgramFacts::default();
         };
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -86,6 +86,11 @@ pub(super) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is no UTF-8 text"))
 }
 
+/// The file of a program on this machine.
+pub(super) fn program(program: &str) -> Option<PathBuf> {
+    find(program, std::env::var_os("PATH").as_deref())
+}
+
 /// The file of a program: the path itself, or the first of its name in the folders of `PATH`.
 fn find(program: &str, folders: Option<&OsStr>) -> Option<PathBuf> {
     let is_there = |path: &PathBuf| path.metadata().is_ok_and(|file| is_executable(&file));
@@ -111,7 +116,7 @@ fn is_executable(file: &Metadata) -> bool {
 /// Whether everybody may change a file, or put another one into a folder. In a folder with the sticky
 /// bit, such as `/tmp`, nobody can replace the files of others.
 #[cfg(unix)]
-pub(super) fn is_writable_by_all(path: &Path) -> bool {
+pub(crate) fn is_writable_by_all(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     fs::metadata(path).is_ok_and(|found| {
         let mode = found.permissions().mode();
@@ -120,6 +125,6 @@ pub(super) fn is_writable_by_all(path: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-pub(super) fn is_writable_by_all(_: &Path) -> bool {
+pub(crate) fn is_writable_by_all(_: &Path) -> bool {
     false
 }

@@ -34,7 +34,15 @@ pub(super) fn judge(
         return;
     }
     place(program, rules, facts, findings);
-    let all: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
+    let mut all: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
+    // Another name does not make it another program.
+    if let Some(real) = facts
+        .real
+        .as_deref()
+        .filter(|real| is_in_disguise(program, real))
+    {
+        all[0].value = real;
+    }
     if started(&all, rules, findings, 0) == Reached::Shell {
         // It reads its arguments in its own way, which was judged already.
         return;
@@ -67,6 +75,15 @@ impl<'t> Word<'t> {
             span: text.span,
         }
     }
+}
+
+/// Whether a link to a program hides that it is one of those that are judged.
+fn is_in_disguise(program: &Text<'_>, real: &str) -> bool {
+    let is_judged = match sort(real) {
+        Sort::Raiser | Sort::Destroyer | Sort::Fetcher | Sort::Pipe | Sort::Shell => true,
+        Sort::Wrapper | Sort::Runner(_) | Sort::Other => false,
+    };
+    is_judged && sort(program.filled.value()) == Sort::Other
 }
 
 fn is_one_word(program: &str) -> bool {

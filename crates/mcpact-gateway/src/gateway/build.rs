@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token, Watch};
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::DoorError;
 
-use super::Gateway;
+use super::{Gateway, Surroundings};
+use crate::approvals::Approval;
 use crate::bridge::{Bridge, BridgeSettings};
 use crate::catalog::{GatewayConfig, Launch, ServerConfig, ServerName};
 use crate::figures::Figures;
 use crate::hub::HubSettings;
+use crate::pins::PinSettings;
 use crate::target::Target;
 use crate::turnstile::Turnstile;
 
@@ -101,12 +105,16 @@ pub(super) fn bridge(
 ) -> Result<Arc<Bridge>, GatewayError> {
     let surroundings = &gateway.surroundings;
     let server = || name.to_string();
-    let target = config.launch.target(name);
+    let launch = match (&config.launch, &surroundings.approvals) {
+        (Launch::Command(command), Some(_)) => Launch::Command(command.found()),
+        (launch, _) => launch.clone(),
+    };
+    let target = launch.target(name);
     let target = target.map_err(|source| GatewayError::Target {
         server: server(),
         source,
     })?;
-    let target = match (target, &config.launch) {
+    let target = match (target, &launch) {
         (Some(Target::Command(mut command)), _) => {
             command.guard = surroundings.guard.clone();
             Target::Command(command)
@@ -135,9 +143,37 @@ pub(super) fn bridge(
         run: config.run.clone(),
         journal: gateway.chronicle.journal(name.as_str()),
         turnstile: gateway.turnstile.clone(),
+        require: config.require.clone(),
+        declare: declared(&config.declare),
+        approval: approval(&launch, surroundings),
+        pins: PinSettings {
+            changed: config.changed_tools,
+            file: surroundings
+                .tools
+                .as_ref()
+                .map(|folder| folder.join(config.remembered_as(name))),
+        },
         ..BridgeSettings::default()
     };
     Bridge::new(target, settings).map_err(GatewayError::Bridge)
+}
+
+/// Whose approval it takes to start this.
+fn approval(launch: &Launch, surroundings: &Surroundings) -> Option<Approval> {
+    match launch {
+        Launch::Command(command) => Some(Approval {
+            command: command.clone(),
+            approvals: surroundings.approvals.clone()?,
+        }),
+        Launch::Url(_) | Launch::Builtin(_) => None,
+    }
+}
+
+/// These capabilities, as a client declares them.
+fn declared(paths: &[String]) -> CapabilitySet {
+    let rows = paths.iter();
+    let rows = rows.filter_map(|path| Capability::of(Side::Client).find(|row| row.path() == path));
+    CapabilitySet::declaring(Side::Client, rows)
 }
 
 fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {

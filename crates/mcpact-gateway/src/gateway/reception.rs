@@ -11,7 +11,7 @@ use mcpact_transport::http::server::{Answer, Arrival};
 use super::paths::{Wanted, tags, wanted};
 use super::{Gateway, State};
 use crate::catalog::ServerName;
-use crate::nearest;
+use crate::nearest::{listed, nearest, shortened};
 
 /// Chooses one server at the address of all.
 const SERVER: HeaderName = HeaderName::from_static("mcpact-server");
@@ -121,11 +121,11 @@ fn is_reading(verb: &Verb) -> bool {
 
 fn no_server(state: &State, name: &str) -> Answer {
     let names: Vec<&str> = state.servers.keys().map(ServerName::as_str).collect();
-    let mut text = format!("there is no server `{name}`; ");
+    let mut text = format!("there is no server `{}`; ", shortened(name));
     if let Some(near) = nearest(name, &names) {
         let _ = write!(text, "did you mean `{near}`? ");
     }
-    let _ = writeln!(text, "there are: {}", names.join(", "));
+    let _ = writeln!(text, "there are: {}", listed(name, &names));
     Answer::text(404, text)
 }
 
@@ -138,10 +138,12 @@ fn no_tag(state: &State, tags: &[String]) -> Answer {
         .collect();
     known.sort_unstable();
     known.dedup();
+    let wanted = tags.join(", ");
+    let first = tags.first().map_or("", String::as_str);
     let text = format!(
         "no server has all of these tags: {}; there are the tags: {}\n",
-        tags.join(", "),
-        known.join(", ")
+        shortened(&wanted),
+        listed(first, &known)
     );
     Answer::text(404, text)
 }

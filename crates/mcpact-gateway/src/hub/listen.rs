@@ -11,7 +11,7 @@ use mcpact::server::backend::Job;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
-use mcpact_spec::{Method, Revision};
+use mcpact_spec::Method;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 
@@ -30,20 +30,30 @@ const AGREEMENT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 struct StreamView {
     part: PartView,
-    uris: Vec<Shared>,
-    agreed: mpsc::UnboundedSender<Vec<Box<str>>>,
+    wanted: Wanted,
+    agreed: mpsc::UnboundedSender<Agreed>,
+}
+
+/// What servers have agreed to, as the client knows it.
+#[derive(Debug, Default)]
+struct Agreed {
+    uris: Vec<Box<str>>,
+    tasks: Vec<Box<str>>,
 }
 
 impl View for StreamView {
     fn note<'a>(&self, method: Method, params: &'a str) -> Option<Cow<'a, str>> {
         if method == Method::SubscriptionsAcknowledged {
             let filter = ListenFilter::parse(Some(params)).unwrap_or_default();
-            let is_agreed = |shared: &&Shared| filter.uris.contains(&shared.inner);
-            let agreed = self.uris.iter().filter(is_agreed);
+            let agreed = |wanted: &[Shared], to: &[Box<str>]| {
+                let agreed = wanted.iter().filter(|shared| to.contains(&shared.inner));
+                agreed.map(|shared| shared.outer.clone()).collect()
+            };
             // A stream that has been acknowledged without this one goes on without it.
-            let _ = self
-                .agreed
-                .send(agreed.map(|shared| shared.outer.clone()).collect());
+            let _ = self.agreed.send(Agreed {
+                uris: agreed(&self.wanted.uris, &filter.uris),
+                tasks: agreed(&self.wanted.tasks, &filter.tasks),
+            });
             return None;
         }
         self.part.note(method, params)
@@ -54,13 +64,20 @@ impl View for StreamView {
     }
 }
 
-/// The addresses of one server that a client wants to hear of.
+/// The things of one server that a client wants to hear of.
 struct Share {
     member: Arc<Member>,
-    uris: Vec<Shared>,
+    wanted: Wanted,
 }
 
-/// One address.
+/// Addresses and tasks.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    uris: Vec<Shared>,
+    tasks: Vec<Shared>,
+}
+
+/// One address or task.
 #[derive(Clone, Debug)]
 struct Shared {
     /// As the client knows it.
@@ -82,9 +99,20 @@ impl Hub {
         let mut filter = wanted.granted(&job.pact);
         let client = job.pact.revision();
         let mut shares = Vec::new();
-        for uri in std::mem::take(&mut filter.uris) {
-            self.share(guest, uri, client, &mut shares, &mut filter.uris)
-                .await;
+        // What nobody has is left out of the agreement.
+        for outer in &filter.uris {
+            if let Ok((member, inner)) = self.by_uri(guest, outer, client).await {
+                let outer = outer.clone();
+                let shared = Shared { outer, inner };
+                share_of(&mut shares, member).uris.push(shared);
+            }
+        }
+        for outer in &filter.tasks {
+            if let Ok((member, inner)) = self.by_task(outer, client) {
+                let outer = outer.clone();
+                let shared = Shared { outer, inner };
+                share_of(&mut shares, member).tasks.push(shared);
+            }
         }
         let (agreed, mut agreements) = mpsc::unbounded_channel();
         let mut streams: FuturesUnordered<_> = shares
@@ -93,7 +121,8 @@ impl Hub {
             .collect();
         drop(agreed);
         let accepted = self.agreements(&mut streams, &mut agreements).await;
-        filter.uris.retain(|uri| accepted.contains(uri));
+        filter.uris.retain(|uri| accepted.uris.contains(uri));
+        filter.tasks.retain(|task| accepted.tasks.contains(task));
         let listening = self.listen_to_lists(ear.clone(), job.id.clone(), filter.clone());
         let granted = ObjectWriter::new().raw("notifications", &filter.encode());
         let scope = Scope::Request(job.id.clone());
@@ -112,43 +141,18 @@ impl Hub {
         Ok(farewell(job.id.raw()))
     }
 
-    /// Whose an address is; what nobody has is left out of the agreement.
-    async fn share(
-        self: &Arc<Self>,
-        guest: &Arc<Guest>,
-        uri: Box<str>,
-        client: Revision,
-        shares: &mut Vec<Share>,
-        kept: &mut Vec<Box<str>>,
-    ) {
-        let Ok((member, inner)) = self.by_uri(guest, &uri, client).await else {
-            return;
-        };
-        kept.push(uri.clone());
-        let shared = Shared { outer: uri, inner };
-        let known = shares
-            .iter_mut()
-            .find(|share| Arc::ptr_eq(&share.member, &member));
-        match known {
-            Some(share) => share.uris.push(shared),
-            None => shares.push(Share {
-                member,
-                uris: vec![shared],
-            }),
-        }
-    }
-
     async fn stream(
         self: &Arc<Self>,
         job: &Job,
         guest: &Arc<Guest>,
         ear: &Ear,
         share: Share,
-        agreed: mpsc::UnboundedSender<Vec<Box<str>>>,
+        agreed: mpsc::UnboundedSender<Agreed>,
     ) -> Result<String, WireError> {
         let caller = guest.part(self, &share.member).await?;
         let filter = ListenFilter {
-            uris: share.uris.iter().map(|uri| uri.inner.clone()).collect(),
+            uris: inner(&share.wanted.uris),
+            tasks: inner(&share.wanted.tasks),
             ..ListenFilter::default()
         };
         let params = with_notifications(text(&job.params), &filter.encode());
@@ -158,7 +162,7 @@ impl Hub {
         };
         let view = StreamView {
             part: PartView::new(self, &share.member),
-            uris: share.uris,
+            wanted: share.wanted,
             agreed,
         };
         let ear = ear.clone().seeing(Arc::new(view));
@@ -169,22 +173,45 @@ impl Hub {
     async fn agreements<F: Future>(
         &self,
         streams: &mut FuturesUnordered<F>,
-        agreements: &mut mpsc::UnboundedReceiver<Vec<Box<str>>>,
-    ) -> Vec<Box<str>> {
-        let mut accepted = Vec::new();
+        agreements: &mut mpsc::UnboundedReceiver<Agreed>,
+    ) -> Agreed {
+        let mut accepted = Agreed::default();
         let mut open = streams.len();
         let late = tokio::time::sleep(AGREEMENT);
         tokio::pin!(late);
         while open > 0 {
             tokio::select! {
                 () = &mut late => break,
-                Some(uris) = agreements.recv() => accepted.extend(uris),
+                Some(agreed) = agreements.recv() => {
+                    accepted.uris.extend(agreed.uris);
+                    accepted.tasks.extend(agreed.tasks);
+                }
                 Some(_) = streams.next() => {}
             }
             open -= 1;
         }
         accepted
     }
+}
+
+/// What is wanted of a server.
+fn share_of(shares: &mut Vec<Share>, member: Arc<Member>) -> &mut Wanted {
+    let known = shares
+        .iter()
+        .position(|share| Arc::ptr_eq(&share.member, &member));
+    let at = known.unwrap_or_else(|| {
+        shares.push(Share {
+            member,
+            wanted: Wanted::default(),
+        });
+        shares.len() - 1
+    });
+    &mut shares[at].wanted
+}
+
+/// As the server knows them.
+fn inner(all: &[Shared]) -> Vec<Box<str>> {
+    all.iter().map(|shared| shared.inner.clone()).collect()
 }
 
 /// The parameters of a listen request that asks for something else.

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use mcpact::server::backend::Opening;
-use mcpact_spec::{Capability, Era, Method, Role, Side};
+use mcpact_bridge::lifecycle::server_capabilities;
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::time::Instant;
 
@@ -27,7 +29,6 @@ pub struct Member {
     pub(super) name: Box<str>,
     pub(super) prefix: Box<str>,
     pub(super) tags: Vec<Box<str>>,
-    tools: ToolFilter,
     pub(super) bridge: Arc<Bridge>,
     /// Tells this server from one that had its name before.
     pub(super) number: u64,
@@ -68,6 +69,7 @@ impl Member {
         bridge: Arc<Bridge>,
         cache: &Cache,
     ) -> Arc<Self> {
+        bridge.serve_tools(tools);
         let shelf = bridge.fingerprint().and_then(|of| cache.shelf(&of));
         let kept = shelf.as_ref().and_then(Shelf::read);
         if let Some(kept) = &kept {
@@ -82,7 +84,6 @@ impl Member {
             name: Box::from(name),
             prefix: Box::from(prefix),
             tags,
-            tools,
             bridge,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             lists: Mutex::default(),
@@ -115,10 +116,7 @@ impl Member {
 
     /// Whether a thing of it is served.
     pub(super) fn serves(&self, kind: ListKind, name: &str) -> bool {
-        match kind {
-            ListKind::Tools => self.tools.admits(name),
-            ListKind::Prompts | ListKind::Resources | ListKind::Templates => true,
-        }
+        self.bridge.serves(kind, name)
     }
 
     pub(super) fn belong_to(&self, hub: &Arc<Hub>) {
@@ -204,6 +202,20 @@ impl Member {
     pub(super) fn may_have(&self, capability: Capability) -> bool {
         self.known()
             .is_none_or(|met| met.introduction.capabilities.declared().has(capability))
+    }
+
+    /// What a client is told that it has; none while nobody knows. Only those who are told apart are
+    /// promised lists of their tasks.
+    pub(super) fn shown_to(&self, client: Revision, is_named: bool) -> Option<CapabilitySet> {
+        let met = self.known()?;
+        let emulation = self.bridge.emulation(is_named);
+        let declared = &met.introduction.capabilities;
+        Some(server_capabilities(
+            declared,
+            met.revision,
+            client,
+            emulation,
+        ))
     }
 
     /// What it would have to declare for this to be asked of it, and did not.

@@ -19,6 +19,7 @@ use super::Hub;
 use super::guest::{Guest, again};
 use super::view::PartView;
 use crate::aggregate::kind::ListKind;
+use crate::aggregate::rewrite::{Subject, subject};
 use crate::bridge::{Ear, wire_error};
 use crate::turnstile::closed;
 use crate::upstream::text;
@@ -67,6 +68,7 @@ impl Backend for Hub {
             Method::Ping => Ok(String::from("{}")),
             Method::LoggingSetLevel => self.set_level(&job, &guest, &ear).await,
             Method::SubscriptionsListen => self.listen(job, &guest, ear).await,
+            Method::TasksList => self.list_tasks(&job, &guest, &ear).await,
             // Everything else is about something that one server has.
             _ => self.forward(job, method, &guest, ear).await,
         }
@@ -128,6 +130,11 @@ impl Hub {
         ear: Ear,
     ) -> Result<String, WireError> {
         let client = job.pact.revision();
+        let asked = match subject(method, text(&job.params)) {
+            Subject::Tool(name) => Some((ListKind::Tools, name.into_owned())),
+            Subject::Prompt(name) => Some((ListKind::Prompts, name.into_owned())),
+            Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
+        };
         // Which server, and what it calls the thing.
         let routed = self.route(guest, method, text(&job.params), client).await;
         let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
@@ -135,6 +142,7 @@ impl Hub {
         if let Some(params) = routed.params {
             job.params = params.into();
         }
+        self.check_task(&member, method, text(&job.params), client)?;
         // What the client carries for a server is that server's.
         let opened = self.unsealed(&member, &guest.principal, text(&job.params))?;
         if let Cow::Owned(params) = opened {
@@ -150,7 +158,16 @@ impl Hub {
         let ear = ear.seeing(Arc::new(view.clone()));
         match member.bridge.carry(job, caller, ear).await {
             Ok(raw) => Ok(view.result(method, self.sealed(&member, &guest.principal, raw))),
-            Err(error) => Err(view.error(error)),
+            Err(error) => {
+                let error = view.error(error);
+                match asked {
+                    Some((kind, name)) if error.code == ErrorCode::InvalidParams.code() => {
+                        self.check_listed(guest, kind, &name, client).await?;
+                        Err(error)
+                    }
+                    Some(_) | None => Err(error),
+                }
+            }
         }
     }
 

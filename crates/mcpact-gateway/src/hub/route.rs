@@ -1,9 +1,11 @@
 //! Which server a request is for.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_wire::raw::ObjectWriter;
 
 use super::guest::Guest;
 use super::member::Member;
@@ -11,9 +13,7 @@ use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
 use crate::bridge::wire_error;
-
-/// How many names an error lists.
-const NAMED: usize = 24;
+use crate::nearest::{listed, shortened};
 
 /// A server, and the parameters as it understands them.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ impl Hub {
                     .await?
             }
             Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
+            Subject::Task(task) => self.by_task(&task, client)?,
             Subject::Nothing => return self.only_one(method, client),
         };
         if let Some(missing) = member.lacks(method) {
@@ -106,6 +107,24 @@ impl Hub {
             .ok_or_else(|| self.unknown(kind, name, client))
     }
 
+    /// Whether a thing that its server refused is one that it has; a name alone led there.
+    pub(super) async fn check_listed(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+        name: &str,
+        client: Revision,
+    ) -> Result<(), WireError> {
+        if self.listed(kind, name).is_some() {
+            return Ok(());
+        }
+        let _ = self.board(guest, kind, client).await;
+        match self.listed(kind, name) {
+            Some(_) => Ok(()),
+            None => Err(self.unknown(kind, name, client)),
+        }
+    }
+
     pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
         let named = self.boards.named(kind)?;
         let route = named.names.route(name)?;
@@ -122,10 +141,10 @@ impl Hub {
         let all = named
             .as_ref()
             .map_or_else(Vec::new, |named| named.names.all());
-        let mut why = format!("Unknown {what}: `{name}`. ");
+        let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
         why.push_str(&match all.as_slice() {
             [] => format!("There is no {what} at all"),
-            all => format!("There are: {}", some(all)),
+            all => format!("There are: {}", listed(name, all)),
         });
         why.push_str(&self.missing());
         wire_error(ErrorCode::InvalidParams.code(), why, None, client)
@@ -152,17 +171,32 @@ impl Hub {
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        let why = format!(
-            "Unknown resource: `{uri}`. No server lists it; `mcpact://SERVER/{uri}` asks one of: {}{}",
-            self.server_names(),
-            self.missing()
-        );
-        Err(wire_error(
-            ErrorCode::InvalidParams.code(),
-            why,
-            None,
-            client,
-        ))
+        Err(self.unknown_resource(uri, client))
+    }
+
+    fn unknown_resource(&self, uri: &str, client: Revision) -> WireError {
+        let known = self.boards.addressed();
+        let all = known
+            .as_ref()
+            .map_or_else(Vec::new, |known| known.uris.all());
+        let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
+        why.push_str(&match all.as_slice() {
+            [] => String::from("No server lists any"),
+            all => {
+                let all: Vec<&str> = all.iter().map(|uri| &**uri).collect();
+                format!("There are: {}", listed(uri, &all))
+            }
+        });
+        let servers = self.server_names();
+        let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
+        why.push_str(&self.missing());
+        let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
+            ErrorCode::ResourceNotFound
+        } else {
+            ErrorCode::InvalidParams
+        };
+        let data = ObjectWriter::new().text("uri", uri).finish();
+        wire_error(code.code(), why, Some(data), client)
     }
 
     fn addressed(&self, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
@@ -177,10 +211,10 @@ impl Hub {
         Some((Arc::clone(member), Box::from(route.uri)))
     }
 
-    fn server_names(&self) -> String {
+    pub(super) fn server_names(&self) -> String {
         let roster = self.roster();
         let names: Vec<&str> = roster.members.iter().map(|member| &*member.name).collect();
-        some(&names)
+        listed("", &names)
     }
 
     /// Which servers are missing, and why: what is not found may be theirs.
@@ -195,15 +229,5 @@ impl Hub {
             [] => String::new(),
             some => format!("; missing servers: {}", some.join(", ")),
         }
-    }
-}
-
-/// The first of these.
-fn some(all: &[&str]) -> String {
-    let shown = &all[..all.len().min(NAMED)];
-    let quoted: Vec<String> = shown.iter().map(|name| format!("`{name}`")).collect();
-    match all.len() - shown.len() {
-        0 => quoted.join(", "),
-        more => format!("{} and {more} more", quoted.join(", ")),
     }
 }

@@ -11,6 +11,7 @@ use super::member::Member;
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
+use crate::aggregate::tasks::{TaskMap, placed};
 use crate::bridge::View;
 
 /// One server, as part of a hub.
@@ -31,6 +32,7 @@ impl PartView {
     /// A result with the addresses that clients use.
     pub(super) fn result(&self, method: Method, raw: String) -> String {
         let asks = |method: Method, params: &str| self.asked(method, params);
+        let raw = self.tasks().result(method, &raw).unwrap_or(raw);
         if let Some(asking) = edit_questions(&raw, asks) {
             return asking;
         }
@@ -64,12 +66,20 @@ impl PartView {
         }
     }
 
+    /// Tasks under names that tell whose they are.
+    fn tasks(&self) -> TaskMap<impl Fn(&str) -> String> {
+        TaskMap(|task: &str| placed(&self.member.name, task))
+    }
+
     /// Users are told which server asks; they see only the hub.
     fn asked(&self, method: Method, params: &str) -> Option<String> {
-        match method {
+        let of_task = self.tasks().params(method, params);
+        let params = of_task.as_deref().unwrap_or(params);
+        let signed = match method {
             Method::ElicitationCreate => edit(params, "message", |raw| self.signed(raw)),
             _ => None,
-        }
+        };
+        signed.or(of_task)
     }
 
     /// The same text with the server's name before it.
@@ -91,11 +101,15 @@ impl View for PartView {
         if ListKind::changed_by(method).is_some() {
             return None;
         }
+        let of_task = self.tasks().params(method, params);
+        let inner = of_task.as_deref().unwrap_or(params);
         let changed = match method {
-            Method::ResourcesUpdated => UriMap(|uri: &str| self.shown(uri)).member(params),
-            Method::LoggingMessage => self.logger(params),
+            Method::ResourcesUpdated => UriMap(|uri: &str| self.shown(uri)).member(inner),
+            Method::LoggingMessage => self.logger(inner),
+            Method::TasksChanged => edit_questions(inner, |method, raw| self.asked(method, raw)),
             _ => None,
         };
+        let changed = changed.or(of_task);
         Some(changed.map_or(Cow::Borrowed(params), Cow::Owned))
     }
 

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpact::server::backend::{Opening, Welcome};
-use mcpact_bridge::lifecycle::{Emulation, server_capabilities};
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Revision};
 use mcpact_wire::model::initialize::InitializeParams;
@@ -17,7 +16,15 @@ use crate::aggregate::{capabilities, instructions};
 /// The terms for clients of each revision, as long as nothing changes.
 #[derive(Debug, Default)]
 pub(super) struct TermsBook {
-    kept: Mutex<HashMap<Revision, (Basis, Arc<ServerTerms>)>>,
+    kept: Mutex<HashMap<Audience, (Basis, Arc<ServerTerms>)>>,
+}
+
+/// Who is told the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Audience {
+    revision: Revision,
+    /// Whether it is told apart from others.
+    is_named: bool,
 }
 
 /// What terms rest on.
@@ -29,6 +36,7 @@ struct Basis {
 
 impl Hub {
     pub(super) async fn admit(&self, opening: Opening<'_>, principal: &str) -> Welcome {
+        let is_named = !principal.is_empty();
         let (guest, revision) = match opening {
             Opening::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
@@ -47,7 +55,7 @@ impl Hub {
         };
         self.meet_all(&guest).await;
         Welcome {
-            terms: self.terms_for(revision),
+            terms: self.terms_for(Audience { revision, is_named }),
             state: Some(guest),
         }
     }
@@ -78,32 +86,28 @@ impl Hub {
         }
     }
 
-    fn terms_for(&self, revision: Revision) -> Arc<ServerTerms> {
+    fn terms_for(&self, audience: Audience) -> Arc<ServerTerms> {
         let roster = self.roster();
         let basis = Basis {
             roster: roster.version,
             known: roster.members.iter().map(|member| state(member)).collect(),
         };
         let mut kept = lock(&self.terms.kept);
-        if let Some((of, terms)) = kept.get(&revision)
+        if let Some((of, terms)) = kept.get(&audience)
             && *of == basis
         {
             return Arc::clone(terms);
         }
-        let terms = Arc::new(self.terms_of(&roster, revision));
-        kept.insert(revision, (basis, Arc::clone(&terms)));
+        let terms = Arc::new(self.terms_of(&roster, audience));
+        kept.insert(audience, (basis, Arc::clone(&terms)));
         terms
     }
 
-    fn terms_of(&self, roster: &Roster, revision: Revision) -> ServerTerms {
+    fn terms_of(&self, roster: &Roster, audience: Audience) -> ServerTerms {
         let met: Vec<_> = roster.members.iter().map(|m| (m, m.known())).collect();
         let shown: Vec<_> = met
             .iter()
-            .filter_map(|(_, met)| met.as_ref())
-            .map(|met| {
-                let declared = &met.introduction.capabilities;
-                server_capabilities(declared, met.revision, revision, Emulation::default())
-            })
+            .filter_map(|(member, _)| member.shown_to(audience.revision, audience.is_named))
             .collect();
         let has_unknown = met.iter().any(|(_, met)| met.is_none());
         let declared = capabilities::union(&shown, has_unknown);

@@ -1,5 +1,6 @@
 //! From a target to an agreement: the engine's client machine, on whichever carrier.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub(crate) struct Wish {
     pub(crate) capabilities: CapabilitySet,
     pub(crate) info: Implementation,
     pub(crate) mode: EraMode,
+    /// Capabilities that the server must have.
+    pub(crate) require: Vec<Cow<'static, str>>,
     pub(crate) prior: Option<EraVerdict>,
 }
 
@@ -281,11 +284,11 @@ impl Agreed {
 
 impl Talk {
     fn new(wish: &Wish, carrier: CarrierKind, name: &str, life: &Life) -> Self {
-        let mut terms = ClientTerms::new(
-            wish.info.clone(),
-            wish.capabilities.clone(),
-            Policy::default(),
-        );
+        let policy = Policy {
+            required: wish.require.clone(),
+            ..Policy::default()
+        };
+        let mut terms = ClientTerms::new(wish.info.clone(), wish.capabilities.clone(), policy);
         terms.mode = wish.mode;
         terms.prior = wish.prior;
         terms.carrier = carrier;

@@ -204,3 +204,39 @@ async fn tasks_belong_to_their_principal() {
     assert!(nobody.list_tasks().await.is_err(), "everybody's tasks");
     running.abort();
 }
+
+/// Clients on lines are told apart, although none of them says who it is: each has tasks of its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_on_lines_have_tasks_of_their_own() {
+    for (revision, server) in [(V2025_11_25, V2026_07_28), (V2026_07_28, V2025_11_25)] {
+        let target = Target::Local(Local(Arc::new(move || {
+            let (ours, theirs) = memory::pair();
+            let server = mcpact_everything::server(&[server]);
+            tokio::spawn(async move { server.serve(theirs).await });
+            ours
+        })));
+        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let connect = async || {
+            let (ours, theirs) = memory::pair();
+            let bridge = Arc::clone(&bridge);
+            tokio::spawn(async move { bridge.serve(theirs).await });
+            let builder = match revision {
+                V2026_07_28 => agreeing(revision).tasks(),
+                _ => agreeing(revision),
+            };
+            builder.connect(ours).await.unwrap()
+        };
+        let (ann, bob) = (connect().await, connect().await);
+        let slow = json!({"seconds": 50});
+        let call = ann.call_tool_as_task("slow_compute", slow, TaskOptions::new());
+        let call = call.await.unwrap();
+        let id = call.task().unwrap().task_id.clone();
+        let params = json!({ "taskId": id }).to_string();
+        for method in ["tasks/get", "tasks/cancel"] {
+            let error = bob.request(method, Some(&params)).await.unwrap_err();
+            assert_eq!(error.code(), Some(-32602), "{revision} {method}: {error}");
+        }
+        assert!(ann.request("tasks/get", Some(&params)).await.is_ok());
+        call.cancel().await.unwrap();
+    }
+}

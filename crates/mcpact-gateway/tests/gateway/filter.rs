@@ -3,7 +3,7 @@
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{client, gateway, tools};
+use crate::place::{call, client, gateway, tools};
 
 /// G14: tools that are not served are neither listed nor called, whether the list was asked for or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -32,6 +32,37 @@ async fn hidden_tools_are_neither_listed_nor_called() {
     }
 }
 
+/// G14: a hidden tool is hidden at the address of its server, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hidden_tools_are_hidden_at_every_address() {
+    let text = "[servers.b]\nbuiltin = \"everything\"\nhidden_tools = [\"echo\"]\ntags = [\"x\"]\n";
+    let (_gateway, origin) = gateway(text).await;
+    for revision in Revision::ALL {
+        let ways: [(_, &[(&str, &str)], _); 4] = [
+            ("/servers/b/mcp", &[], "echo"),
+            ("/mcp", &[("Mcpact-Server", "b")], "echo"),
+            ("/tags/x/mcp", &[], "b__echo"),
+            ("/mcp", &[("Mcpact-Tags", "x")], "b__echo"),
+        ];
+        for (path, headers, hidden) in ways {
+            let what = format!("{revision} {path} {headers:?}");
+            let builder = headers
+                .iter()
+                .fold(client(revision), |builder, (name, value)| {
+                    builder.header(*name, *value)
+                });
+            let connected = builder.connect(format!("{origin}{path}")).await.unwrap();
+            let all = tools(&connected).await;
+            assert!(!all.is_empty(), "{what}");
+            assert!(!all.contains(&hidden.to_owned()), "{what}");
+            let called = connected.call_tool(hidden, json!({"text": "x"})).await;
+            let why = called.unwrap_err().to_string();
+            assert!(why.contains("Unknown tool"), "{what}: {why}");
+            connected.close().await;
+        }
+    }
+}
+
 /// G14: flat names stay as they are; of two that are the same, the later one is marked, and both can be called.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flat_names_stay_as_they_are() {
@@ -53,4 +84,26 @@ async fn flat_names_stay_as_they_are() {
         assert!(echoed.is_ok(), "{name}: {echoed:?}");
     }
     connected.close().await;
+}
+
+/// H10: what is asked for is decided by the body, and a header that says something else is refused: a
+/// hidden tool cannot be reached under the name of another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_lead_nowhere_else_than_the_body() {
+    let text = "[servers.b]\nbuiltin = \"everything\"\nhidden_tools = [\"echo\"]\n";
+    let (_gateway, origin) = gateway(text).await;
+    for (path, prefix) in [("/mcp", "b__"), ("/servers/b/mcp", "")] {
+        let cells = [
+            ("greet", "greet", 200),
+            ("greet", "echo", 400),
+            ("echo", "greet", 400),
+        ];
+        for (header, body, status) in cells {
+            let (header, body) = (format!("{prefix}{header}"), format!("{prefix}{body}"));
+            let answer = call(&origin, path, &header, &body).await;
+            let line = format!("HTTP/1.1 {status}");
+            assert!(answer.starts_with(&line), "{header} {body}: {answer}");
+            assert_eq!(answer.contains("Hello"), status == 200, "{answer}");
+        }
+    }
 }

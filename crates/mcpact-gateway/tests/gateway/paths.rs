@@ -64,7 +64,7 @@ async fn wrong_choices_are_told_what_there_is() {
             404,
             &["did you mean `late`?", "old"],
         ),
-        ("/tags/mild/mcp", "", 404, &["calm, wild"]),
+        ("/tags/mild/mcp", "", 404, &["`wild`, `calm`"]),
         ("/", "", 404, &["/mcp", "/servers/NAME/mcp"]),
         (
             "/servers/old/mcp",

@@ -50,7 +50,7 @@ pub(crate) async fn gateway(text: &str) -> (Arc<Gateway>, String) {
         builtins: BTreeMap::from([("everything", everything)]),
         verdicts: Verdicts::new(),
         cache: Cache::nowhere(),
-        guard: None,
+        ..Surroundings::default()
     };
     let gateway = Gateway::new(catalog(text), surroundings).unwrap();
     let site = gateway.listen().await.unwrap();
@@ -66,4 +66,52 @@ pub(crate) fn client(revision: Revision) -> ClientBuilder {
 pub(crate) async fn tools(client: &Client) -> Vec<String> {
     let tools = client.list_tools().await.unwrap();
     tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+/// Sends the first message of a client of this revision as it is, and gives the answer back, status line
+/// first.
+pub(crate) async fn first_message(origin: &str, path: &str, revision: Revision) -> String {
+    use mcpact_spec::Era;
+    let (headers, body) = match revision.era() {
+        Era::Legacy => (
+            String::new(),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"raw","version":"1"}}}}}}"#
+            ),
+        ),
+        Era::Modern => (
+            format!("MCP-Protocol-Version: {revision}\r\nMcp-Method: tools/list\r\n"),
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientInfo":{{"name":"raw","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+            ),
+        ),
+    };
+    post(origin, path, &headers, &body).await
+}
+
+/// Calls a tool that greets as a modern client would, with a name in the header and one in the body.
+pub(crate) async fn call(origin: &str, path: &str, header: &str, body: &str) -> String {
+    let headers = format!(
+        "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {header}\r\n"
+    );
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{body}","arguments":{{"name":"Ann","text":"Hello"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"raw","version":"1"}},"io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    );
+    post(origin, path, &headers, &body).await
+}
+
+async fn post(origin: &str, path: &str, headers: &str, body: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let host = origin.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
 }

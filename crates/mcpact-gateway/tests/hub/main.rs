@@ -1,6 +1,7 @@
 //! Servers of every era behind one hub, and clients of every revision in front of it.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
+mod along;
 mod asleep;
 mod calls;
 mod house;
@@ -9,5 +10,7 @@ mod news;
 mod scripted;
 mod states;
 mod streams;
+mod tasks;
 mod together;
+mod unknown;
 mod wire;

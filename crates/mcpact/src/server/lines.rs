@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use super::backend::{Backend, Opening, Welcome};
 use super::context::{Outbox, Parcel};
 use super::held;
+use super::principal::somebody;
 use super::session::{Deed, Job, Session};
 use crate::error::Error;
 use crate::log::{self, Witness};
@@ -56,6 +57,8 @@ struct Connection<B> {
     witness: Witness,
     backend: Arc<B>,
     principal: Arc<str>,
+    /// Whose everything is that begins here: whoever says no name has the connection for itself.
+    owner: Arc<str>,
     /// The conversation that a handshake opened, or that waits for one.
     legacy: Arc<Session>,
     is_agreed: bool,
@@ -102,12 +105,20 @@ pub(super) async fn run<B: Backend>(
     let terms = Arc::clone(backend.terms());
     let welcome = Welcome::on(&terms);
     let settings = backend.settings();
-    let session = Arc::new(Session::new(welcome, Arc::clone(&principal), settings));
+    let owner = if principal.is_empty() {
+        somebody()
+    } else {
+        Arc::clone(&principal)
+    };
+    let mut session = Session::new(welcome, Arc::clone(&principal), settings);
+    session.owner = Arc::clone(&owner);
+    let session = Arc::new(session);
     let mut connection = Connection {
         transport_id: log::transport_id(carrier),
         witness: Witness::default(),
         backend,
         principal,
+        owner,
         legacy: Arc::clone(&session),
         is_agreed: false,
         sessions: VecDeque::from([(terms, session)]),
@@ -206,7 +217,9 @@ impl<B: Backend> Connection<B> {
             let terms = Arc::clone(&welcome.terms);
             let principal = Arc::clone(&self.principal);
             let settings = self.backend.settings();
-            let session = Arc::new(Session::new(welcome, principal, settings));
+            let mut session = Session::new(welcome, principal, settings);
+            session.owner = Arc::clone(&self.owner);
+            let session = Arc::new(session);
             self.sessions.truncate(TERMS - 1);
             self.sessions.push_front((terms, Arc::clone(&session)));
             session

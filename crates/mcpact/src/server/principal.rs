@@ -1,6 +1,7 @@
 //! Who is behind a request.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use http::HeaderMap;
@@ -49,4 +50,11 @@ impl fmt::Debug for Principals {
 pub(super) fn nobody() -> Arc<str> {
     static NOBODY: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from(""));
     Arc::clone(&NOBODY)
+}
+
+/// Somebody who is nobody else: a client that has a connection for itself. No header can name it.
+pub(super) fn somebody() -> Arc<str> {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    format!("\0connection {number}").into()
 }

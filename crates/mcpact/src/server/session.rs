@@ -158,6 +158,7 @@ pub struct Session {
     last_id: AtomicI64,
     state: Option<Arc<dyn Any + Send + Sync>>,
     principal: Arc<str>,
+    pub(super) owner: Arc<str>,
     validation: Validation,
     watch: Option<Arc<dyn Watch>>,
 }
@@ -181,6 +182,7 @@ impl Session {
             waiting: Mutex::default(),
             last_id: AtomicI64::new(0),
             state,
+            owner: Arc::clone(&principal),
             principal,
             validation: settings.validation.clone(),
             watch: settings.watch.clone(),
@@ -191,6 +193,13 @@ impl Session {
     #[must_use]
     pub fn principal(&self) -> &str {
         &self.principal
+    }
+
+    /// Whose everything is that the client begins: the principal's, or this client's alone if it has a
+    /// connection of its own.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.owner
     }
 
     /// What the backend gave its [`Welcome`].

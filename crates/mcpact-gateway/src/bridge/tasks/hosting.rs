@@ -260,7 +260,7 @@ impl Bridge {
         crossing: Crossing,
     ) -> Result<String, WireError> {
         let hosting = &self.hosting;
-        let owner = crossing.waiter.ear.principal();
+        let owner = crossing.waiter.ear.owner();
         match crossing.waiter.job.method {
             Some(Method::TasksList) => {
                 let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
@@ -294,7 +294,7 @@ impl Bridge {
             runner,
             waiter,
         };
-        let retrieved = hosting.hosted().result(task, ear.principal(), waiter)?;
+        let retrieved = hosting.hosted().result(task, ear.owner(), waiter)?;
         let outcome = match retrieved {
             Retrieved::Now(outcome) => outcome,
             Retrieved::Later(acts) => {

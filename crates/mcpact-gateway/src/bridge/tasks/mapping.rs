@@ -116,6 +116,12 @@ impl Mapping {
         self.mapped().owns(task, owner) && self.open().get(task).is_some_and(is_here)
     }
 
+    /// Whether tasks run in a session.
+    pub(in crate::bridge) fn are_any_in(&self, session: u64) -> bool {
+        let open = self.open();
+        open.values().any(|open| open.lane.session == session)
+    }
+
     /// The session is lost, and what ran in it.
     fn lost(&self, lane: &Lane) {
         let lost = self.mapped().session_lost(lane.session);
@@ -258,7 +264,7 @@ impl Bridge {
         mut crossing: Crossing,
     ) -> Result<String, WireError> {
         let mapping = Arc::clone(&self.shared.mapping);
-        let owner = crossing.waiter.ear.principal().to_owned();
+        let owner = crossing.waiter.ear.owner().to_owned();
         mapping.mapped().room(&owner)?;
         let params = crossing.params()?;
         let reply = crossing.send_as_task(&params).await?;
@@ -298,7 +304,7 @@ impl Bridge {
     ) -> Result<String, WireError> {
         let mapping = &self.shared.mapping;
         let task = meant(&crossing)?;
-        let owner = crossing.waiter.ear.principal();
+        let owner = crossing.waiter.ear.owner();
         let answer = match crossing.waiter.job.method {
             Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await?,
             Some(Method::TasksUpdate) => {
@@ -328,7 +334,7 @@ impl Bridge {
 
     async fn mapped_task(&self, crossing: &Crossing, task: &str) -> Result<String, WireError> {
         let mapping = &self.shared.mapping;
-        let owner = crossing.waiter.ear.principal();
+        let owner = crossing.waiter.ear.owner();
         let upstream = match mapping.mapped().get(task, owner)? {
             Wanted::Known(detailed) => return Ok(detailed),
             Wanted::Ask(upstream) => upstream,

@@ -35,7 +35,7 @@ impl Runner {
         Self {
             caller: Arc::clone(&crossing.caller),
             pact: Arc::clone(&crossing.waiter.job.pact),
-            owner: crossing.waiter.ear.principal().into(),
+            owner: crossing.waiter.ear.owner().into(),
             places: watch::Sender::new(Vec::new()),
             jobs: Mutex::default(),
         }

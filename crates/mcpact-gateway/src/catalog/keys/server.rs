@@ -57,11 +57,17 @@ pub const SERVER: &[Key] = &[
     ),
     texts(
         "tools",
-        "The only tools that are served at `/mcp`; `*` stands for anything. Empty means all. The address of the server alone, `/servers/NAME/mcp`, has all of them.",
+        "The only tools that are served, at every address; `*` stands for anything. Empty means all.",
     ),
     texts(
         "hidden_tools",
-        "Tools that are not served at `/mcp`; `*` stands for anything.",
+        "Tools that are not served, at no address; `*` stands for anything.",
+    ),
+    choice(
+        "changed_tools",
+        &["warn", "hide", "serve"],
+        "warn",
+        "What happens to a tool about which the server says something else than when it was first seen: it is served with a warning in the log, it is hidden until `mcpact approve --tools`, or it is served.",
     ),
     choice(
         "era",

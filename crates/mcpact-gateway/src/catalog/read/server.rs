@@ -10,8 +10,8 @@ use mcpact_transport::http::client::StaticHeaders;
 
 use super::environment;
 use crate::catalog::config::{
-    CommandLaunch, CommandRules, Health, Launch, Probe, Restarts, RunSettings, ServerConfig,
-    Strategy, ToolFilter, UrlLaunch,
+    ChangedTools, CommandLaunch, CommandRules, Health, Launch, Probe, Restarts, RunSettings,
+    ServerConfig, Strategy, ToolFilter, UrlLaunch,
 };
 use crate::catalog::fields::{Fields, Text};
 use crate::catalog::keys;
@@ -48,6 +48,7 @@ pub(super) fn read(
     let what = format!("server `{name}`");
     let mut fields = Fields::new(table, keys::SERVER, &what, findings);
     let launch = launch(name, span, ground, &mut fields);
+    let declare = declare(&mut fields);
     let config = ServerConfig {
         enabled: fields.flag("enabled"),
         tags: fields.words("tags").into_iter().collect(),
@@ -56,9 +57,14 @@ pub(super) fn read(
             only: fields.words("tools"),
             hidden: fields.words("hidden_tools"),
         },
+        changed_tools: match fields.choice("changed_tools") {
+            "hide" => ChangedTools::Hide,
+            "serve" => ChangedTools::Serve,
+            _ => ChangedTools::Warn,
+        },
         era: era(fields.choice("era")),
         require: fields.capabilities("require", Side::Server),
-        declare: fields.capabilities("declare", Side::Client),
+        declare,
         run: run_settings(&mut fields),
         launch: launch?,
     };
@@ -191,6 +197,28 @@ fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
         headers.insert(name.to_owned(), Secret::new(filled.value()));
     }
     headers
+}
+
+/// What a server that everybody shares may ask whoever calls it.
+fn declare(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let declare = fields.capabilities("declare", Side::Client);
+    let Some(member) = fields.member("declare") else {
+        return declare;
+    };
+    let (key, value) = (member.key_span, member.node.span);
+    if fields.choice("strategy") != "singleton" {
+        let message = "`declare` means something for a `singleton` only: other servers are told what each client declares";
+        let problem = fields.findings.error(key, message);
+        problem.remedy("leave it out, or choose `strategy = \"singleton\"`");
+    }
+    if let Some(open) = declare
+        .iter()
+        .find(|path| path.starts_with("experimental.") || path.starts_with("extensions."))
+    {
+        let message = format!("`{open}` cannot be declared for everybody: not every client has it");
+        fields.findings.error(value, message).remedy("leave it out");
+    }
+    declare
 }
 
 fn prefix(fields: &mut Fields<'_, '_>) -> Option<String> {

@@ -1,0 +1,153 @@
+//! `mcpact approve`: shows what a config starts, and remembers to what a person has agreed.
+
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use mcpact_gateway::catalog::{Catalog, Launch, ServerConfig, ServerName, load, nearest_config};
+use mcpact_gateway::{Approvals, Deed};
+
+use crate::args::Approve;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::report::{self, deeds};
+
+pub(super) fn run(args: &Approve) -> Result<Exit, CliError> {
+    let file = match &args.config {
+        Some(file) => file.clone(),
+        None => {
+            let here = std::env::current_dir().map_err(CliError::Here)?;
+            nearest_config(&here).ok_or(CliError::NoConfig)?
+        }
+    };
+    let catalog = load(&file)?.catalog;
+    if let Some(given) = args.servers.iter().find(|name| !has(&catalog, name)) {
+        return Err(CliError::UnknownServer {
+            given: given.clone(),
+            all: catalog.servers.keys().map(ToString::to_string).collect(),
+        });
+    }
+    let approvals = kept().ok_or(CliError::NoState)?;
+    if args.tools {
+        return forget_tools(&catalog, args);
+    }
+    let is_meant = |name: &ServerName| {
+        args.servers.is_empty() || args.servers.iter().any(|given| given == name.as_str())
+    };
+    let asking = Asking {
+        file: &file,
+        approvals: &approvals,
+        marks: &args.mark,
+    };
+    let left = asking.about(&catalog, is_meant)?;
+    match left {
+        0 => {
+            report::print("everything is approved\n")?;
+            Ok(Exit::Ok)
+        }
+        left => {
+            report::print(&format!("{left} not approved\n"))?;
+            Ok(Exit::Problems)
+        }
+    }
+}
+
+fn has(catalog: &Catalog, given: &str) -> bool {
+    catalog.servers.keys().any(|name| name.as_str() == given)
+}
+
+/// Where approvals are kept; none if there is no place for it.
+pub(super) fn kept() -> Option<Approvals> {
+    Some(Approvals::in_file(state()?.join("approvals")))
+}
+
+/// The folder in which tools are remembered, likewise.
+pub(super) fn tools() -> Option<PathBuf> {
+    Some(state()?.join("tools"))
+}
+
+fn state() -> Option<PathBuf> {
+    let home = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let state = home("XDG_STATE_HOME").or_else(|| Some(home("HOME")?.join(".local/state")));
+    Some(state?.join("mcpact"))
+}
+
+/// Agrees to what the servers say about their tools next.
+fn forget_tools(catalog: &Catalog, args: &Approve) -> Result<Exit, CliError> {
+    let folder = tools().ok_or(CliError::NoState)?;
+    for (name, server) in catalog.served() {
+        if !args.servers.is_empty() && !args.servers.iter().any(|given| given == name.as_str()) {
+            continue;
+        }
+        match std::fs::remove_file(folder.join(server.remembered_as(name))) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                let server = name.to_string();
+                return Err(CliError::Approve { server, source });
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    report::print("what the tools are is taken anew from the next list\n")?;
+    Ok(Exit::Ok)
+}
+
+/// Shows what is not approved, and asks about it where there is somebody to ask.
+pub(super) struct Asking<'a> {
+    pub(super) file: &'a Path,
+    pub(super) approvals: &'a Approvals,
+    /// What is approved without asking.
+    pub(super) marks: &'a [String],
+}
+
+impl Asking<'_> {
+    /// How many commands are left that are not approved.
+    pub(super) fn about(
+        &self,
+        catalog: &Catalog,
+        is_meant: impl Fn(&ServerName) -> bool,
+    ) -> Result<usize, CliError> {
+        let mut left = 0;
+        for (name, server) in catalog.served() {
+            if is_meant(name) && !self.is_approved(name, server)? {
+                left += 1;
+            }
+        }
+        Ok(left)
+    }
+
+    fn is_approved(&self, name: &ServerName, server: &ServerConfig) -> Result<bool, CliError> {
+        let Launch::Command(command) = &server.launch else {
+            return Ok(true);
+        };
+        let failed = |source| CliError::Approve {
+            server: name.to_string(),
+            source,
+        };
+        let deed = Deed::of(command).map_err(failed)?;
+        if self.approvals.hold(&deed.mark).map_err(failed)? {
+            return Ok(true);
+        }
+        report::aside(&deeds::text(name.as_str(), &deed));
+        if !self.marks.contains(&deed.mark) && !agrees() {
+            return Ok(false);
+        }
+        let about = format!("{name} of {}", self.file.display());
+        self.approvals.add(&deed.mark, &about).map_err(failed)?;
+        Ok(true)
+    }
+}
+
+/// Whether there is a person who can be asked.
+pub(super) fn is_anybody_there() -> bool {
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Nobody agrees by accident: only a plain yes counts.
+fn agrees() -> bool {
+    if !is_anybody_there() {
+        return false;
+    }
+    report::aside("  start this from now on? [y/N] ");
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
+}

@@ -1,0 +1,102 @@
+//! Nothing is started that nobody has agreed to.
+
+use std::fs;
+
+use mcpact::client::Client;
+use mcpact_spec::Revision;
+use serde_json::json;
+
+use crate::place::{Place, said};
+
+async fn echo(client: &Client) -> Result<String, String> {
+    let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
+    match echoed {
+        Ok(result) => Ok(result.all_text()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+const CONFIG: &str =
+    "[servers.a]\ncommand = \"SERVER\"\nargs = [\"one two\"]\nenv = { TOKEN = \"hunter2\" }\n";
+
+/// The mark that `approve` shows.
+fn mark(place: &Place) -> String {
+    let output = place.run(&["approve"]);
+    assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+    let shown = said(&output);
+    for words in [
+        place.server().to_string_lossy().as_ref(),
+        "one two",
+        "TOKEN",
+    ] {
+        assert!(shown.contains(words), "{shown}");
+    }
+    assert!(!shown.contains("hunter2"), "{shown}");
+    let line = shown.lines().find(|line| line.contains("mark")).unwrap();
+    line.split_whitespace().last().unwrap().to_owned()
+}
+
+/// SL1, SL5: what a config that was merely found wants to start is shown and started only after a yes; then
+/// at once. Another argument, another folder or another program at the same place needs another yes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_found_config_starts_nothing_by_itself() {
+    let place = Place::new();
+    place.configure("mcpact.toml", CONFIG);
+    let running = place.serve(&[]);
+    let client = running.client(Revision::LATEST).await;
+    let why = echo(&client).await.unwrap_err();
+    assert!(
+        why.contains("not approved") && why.contains("mcpact approve"),
+        "{why}"
+    );
+    assert!(!place.was_started());
+    let wrong = place.run(&["approve", "--mark", "0123456789abcdef0123456789abcdef"]);
+    assert_eq!(wrong.status.code(), Some(7), "{}", said(&wrong));
+    let first = mark(&place);
+    let approved = place.run(&["approve", "--mark", &first]);
+    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
+    assert_eq!(echo(&client).await.as_deref(), Ok("x"));
+    assert!(place.was_started());
+    drop(running);
+
+    fs::remove_file(place.path().join("args")).unwrap();
+    let changes: [(&str, &str); 3] = [
+        ("args", &CONFIG.replace("one two", "one two three")),
+        ("cwd", &format!("{CONFIG}cwd = \"/\"\n")),
+        (
+            "env",
+            &CONFIG.replace("TOKEN =", "LD_LIBRARY_PATH = \"/x\", TOKEN ="),
+        ),
+    ];
+    for (what, text) in changes {
+        place.configure("mcpact.toml", text);
+        let running = place.serve(&[]);
+        let client = running.client(Revision::V2025_11_25).await;
+        let why = echo(&client).await.unwrap_err();
+        assert!(why.contains("not approved"), "{what}: {why}");
+        assert!(!place.was_started(), "{what}");
+    }
+    place.configure("mcpact.toml", CONFIG);
+    place.install("changed");
+    let running = place.serve(&[]);
+    let client = running.client(Revision::LATEST).await;
+    let why = echo(&client).await.unwrap_err();
+    assert!(why.contains("not approved"), "{why}");
+    assert!(!place.was_started());
+    assert_ne!(mark(&place), first);
+}
+
+/// SL1: whoever names a config agrees to what it starts, unless only approved commands are wanted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_named_config_is_agreed_to() {
+    let place = Place::new();
+    place.configure("named.toml", CONFIG);
+    let running = place.serve(&["--config", "named.toml", "--approved-only"]);
+    let client = running.client(Revision::LATEST).await;
+    assert!(echo(&client).await.unwrap_err().contains("not approved"));
+    assert!(!place.was_started());
+    drop(running);
+    let running = place.serve(&["--config", "named.toml"]);
+    let client = running.client(Revision::LATEST).await;
+    assert_eq!(echo(&client).await.as_deref(), Ok("x"));
+}

@@ -1,0 +1,9 @@
+//! What configs may do: with the real program, and real programs behind it.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
+
+mod approval;
+mod commands;
+mod environment;
+mod keys;
+mod place;

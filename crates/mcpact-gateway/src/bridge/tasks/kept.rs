@@ -1,0 +1,201 @@
+//! Tasks of a server for clients of its own revision.
+//!
+//! A server stays awake for them. Where several clients share its session, their names say in which
+//! session they run: the server knows them there and nowhere else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcpact_bridge::tasks::Status;
+use mcpact_engine::refusal::WireError;
+use mcpact_engine::server::Scope;
+use mcpact_spec::{ErrorCode, Feature, Method};
+use mcpact_wire::raw::Object;
+use tokio::time::Instant;
+
+use super::{LONGEST, TASKS, meant};
+use crate::aggregate::rewrite::with_subject;
+use crate::aggregate::tasks::{TaskMap, place_of, placed};
+use crate::bridge::crossing::{Crossing, wire_error};
+use crate::bridge::ear::{Ear, FarEar};
+use crate::bridge::lane::Lane;
+use crate::upstream::{Ask, Note, related_task, text};
+
+/// The tasks that run in one session, by the names that the server gave them.
+#[derive(Debug, Default)]
+pub(in crate::bridge) struct Kept {
+    tasks: Mutex<HashMap<Box<str>, Task>>,
+}
+
+#[derive(Debug)]
+struct Task {
+    /// Who hears of it.
+    owner: FarEar,
+    /// When the server forgets it.
+    until: Instant,
+}
+
+impl Kept {
+    fn tasks(&self) -> MutexGuard<'_, HashMap<Box<str>, Task>> {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        tasks.retain(|_, task| task.until > now);
+        tasks
+    }
+
+    /// Whether any may still run.
+    pub(in crate::bridge) fn are_any(&self) -> bool {
+        !self.tasks().is_empty()
+    }
+
+    /// Takes note of where a task stands.
+    fn note(&self, task: &Object<'_>, owner: &Ear) {
+        let Some(id) = task.get_str("taskId") else {
+            return;
+        };
+        let status = task.get_str("status");
+        let status = status.and_then(|word| Status::parse(&word));
+        let mut tasks = self.tasks();
+        if status.is_some_and(Status::is_terminal) {
+            tasks.remove(&*id);
+        } else if tasks.len() < TASKS && !tasks.contains_key(&*id) {
+            let lasts = ["ttl", "ttlMs"].into_iter().find_map(|key| task.get(key));
+            let lasts = lasts.and_then(|raw| raw.parse().ok());
+            let lasts = lasts.map_or(LONGEST, Duration::from_millis).min(LONGEST);
+            let task = Task {
+                owner: owner.downgrade(),
+                until: Instant::now() + lasts,
+            };
+            tasks.insert(Box::from(&*id), task);
+        }
+    }
+
+    fn forget(&self, id: &str) {
+        self.tasks().remove(id);
+    }
+
+    /// Whose a task is, as long as it may run.
+    fn owner(&self, id: &str) -> Option<Ear> {
+        self.tasks().get(id)?.owner.near()
+    }
+}
+
+impl Lane {
+    /// Tasks under names that say that they run here.
+    fn named_tasks(&self) -> TaskMap<impl Fn(&str) -> String> {
+        TaskMap(|task: &str| placed(&self.name, task))
+    }
+
+    /// Tells of a task where several clients share the session: only its owner hears of it.
+    pub(in crate::bridge) fn tell_task_owner(&self, note: &Note) {
+        let params = text(&note.params);
+        let task = Object::parse(params).unwrap_or_default();
+        let id = task.get_str("taskId").unwrap_or_default();
+        let Some(owner) = self.kept.owner(&id) else {
+            return;
+        };
+        self.kept.note(&task, &owner);
+        if let Some(shown) = self.named_tasks().params(note.method, params) {
+            owner.hint(Scope::Connection, note.method, &shown);
+        }
+    }
+
+    /// Whom a question for a task is for, and the question as that client knows it.
+    pub(in crate::bridge) fn asked_for_task(&self, ask: &Ask) -> Option<(Ear, Ask)> {
+        let params = text(&ask.params);
+        let owner = self.kept.owner(&related_task(params)?)?;
+        let shown = self.named_tasks().params(ask.method?, params)?;
+        let ask = Ask {
+            params: shown.into(),
+            ..ask.clone()
+        };
+        Some((owner, ask))
+    }
+}
+
+impl Crossing {
+    /// Whether tasks of others run in the same session.
+    fn shares_tasks(&self) -> bool {
+        self.caller.pool().is_some()
+            && self.downstream().has(Feature::TasksCore)
+            && self.upstream().has(Feature::TasksCore)
+    }
+
+    /// Goes to the session in which a task runs; the parameters as that session knows them.
+    pub(in crate::bridge) async fn go_to_task(&mut self) -> Result<Option<String>, WireError> {
+        let method = self.waiter.job.method.filter(|method| {
+            matches!(
+                method,
+                Method::TasksGet | Method::TasksResult | Method::TasksCancel
+            )
+        });
+        let Some(method) = method.filter(|_| self.shares_tasks()) else {
+            return Ok(None);
+        };
+        let task = meant(self)?;
+        let found = place_of(&task).and_then(|(session, inner)| {
+            let lane = self.caller.pool()?.lane_named(session)?;
+            Some((lane, inner))
+        });
+        let unknown = || {
+            let why = format!("Unknown task: `{task}`; it is over, or its server was stopped");
+            let code = ErrorCode::InvalidParams.code();
+            wire_error(code, why, None, self.downstream())
+        };
+        let (lane, inner) = found.ok_or_else(unknown)?;
+        let entered = lane.running.enter().await;
+        let entered = entered.map_err(|trouble| self.caller.error(trouble).on_wire())?;
+        let in_use = entered.ok_or_else(unknown)?;
+        let params = with_subject(method, text(&self.waiter.job.params), inner);
+        self.lane = lane;
+        self.in_use = Some(in_use);
+        Ok(params)
+    }
+
+    /// Takes note of a task in an answer, and shows it as the client knows it.
+    pub(in crate::bridge) fn keeping_tasks(&self, raw: String) -> String {
+        let Some(method) = self.waiter.job.method else {
+            return raw;
+        };
+        self.note_task(method, &raw);
+        if !self.shares_tasks() {
+            return raw;
+        }
+        let shown = self.lane.named_tasks().result(method, &raw);
+        shown.unwrap_or(raw)
+    }
+
+    fn note_task(&self, method: Method, raw: &str) {
+        let (kept, ear) = (&self.lane.kept, &self.waiter.ear);
+        match method {
+            Method::ToolsCall if raw.contains("taskId\"") => {
+                let result = Object::parse(raw).unwrap_or_default();
+                let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
+                let is_task = result.get_str("resultType").as_deref() == Some("task");
+                match created.filter(|_| result.get("content").is_none()) {
+                    Some(task) => kept.note(&task, ear),
+                    None if is_task => kept.note(&result, ear),
+                    None => {}
+                }
+            }
+            Method::TasksGet | Method::TasksCancel => {
+                kept.note(&Object::parse(raw).unwrap_or_default(), ear);
+            }
+            Method::TasksResult => {
+                if let Some(id) = related_task(raw) {
+                    kept.forget(&id);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl crate::bridge::pool::Pool {
+    /// The session with this name, if it is open.
+    fn lane_named(&self, name: &str) -> Option<Arc<Lane>> {
+        let mut lanes = self.open_lanes().into_iter();
+        lanes.find(|lane| *lane.name == *name)
+    }
+}

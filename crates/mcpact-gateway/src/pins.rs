@@ -1,0 +1,171 @@
+//! What the tools of a server looked like when they were first seen.
+//!
+//! A server can say something else about a tool after a person has come to trust it. Whoever calls a tool
+//! goes by what is said about it, so a change is told, or the tool is not served any more.
+
+mod definition;
+mod store;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mcpact_wire::raw::{Object, elements};
+
+use self::definition::{digest, hidden_letter};
+use crate::catalog::ChangedTools;
+
+/// How many tools are remembered; nothing is said about those beyond.
+const TOOLS: usize = 4096;
+
+/// How the tools of a server are remembered.
+#[derive(Clone, Debug, Default)]
+pub struct PinSettings {
+    /// What happens to a tool that is not what it was.
+    pub changed: ChangedTools,
+    /// Where they are remembered from one run to the next.
+    pub file: Option<PathBuf>,
+}
+
+/// The tools of one server.
+#[derive(Debug)]
+pub(crate) struct Pins {
+    /// The server, as people know it.
+    server: String,
+    settings: PinSettings,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    is_read: bool,
+    tools: BTreeMap<Box<str>, Pin>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pin {
+    first: Box<str>,
+    /// What it is, if that is something else.
+    other: Option<Box<str>>,
+}
+
+impl Pins {
+    pub(crate) fn new(server: String, settings: PinSettings) -> Self {
+        Self {
+            server,
+            settings,
+            known: Mutex::default(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a tool is kept back, because it is not what it was.
+    pub(crate) fn hide(&self, tool: &str) -> bool {
+        self.settings.changed == ChangedTools::Hide
+            && self
+                .known()
+                .tools
+                .get(tool)
+                .is_some_and(|pin| pin.other.is_some())
+    }
+
+    /// Whether any tool can be kept back.
+    pub(crate) fn hide_any(&self) -> bool {
+        self.settings.changed == ChangedTools::Hide
+    }
+
+    /// Takes note of a page of the server's tools.
+    pub(crate) fn learn(&self, page: &str) {
+        if self.settings.changed == ChangedTools::Serve {
+            return;
+        }
+        let server = self.server.as_str();
+        let page = Object::parse(page).unwrap_or_default();
+        let tools = page.get("tools").and_then(|raw| elements(raw).ok());
+        let mut known = self.known();
+        if self.was_forgotten(&mut known) {
+            tracing::info!(server, "what its tools were is learned anew");
+        }
+        let mut is_news = false;
+        for tool in tools.unwrap_or_default() {
+            is_news |= known.note(server, tool);
+        }
+        if is_news && let Some(file) = &self.settings.file {
+            let firsts = known.tools.iter().map(|(tool, pin)| (&**tool, &*pin.first));
+            if let Err(error) = store::write(file, firsts) {
+                tracing::warn!(server, %error, "what its tools are cannot be written down");
+            }
+        }
+    }
+
+    /// Reads what was written down once, and forgets it when somebody has taken that away.
+    fn was_forgotten(&self, known: &mut Known) -> bool {
+        let Some(file) = &self.settings.file else {
+            return false;
+        };
+        if !known.is_read {
+            known.is_read = true;
+            let kept = store::read(file).into_iter().take(TOOLS);
+            known.tools = kept
+                .map(|(tool, first)| (tool, Pin { first, other: None }))
+                .collect();
+            return false;
+        }
+        let is_gone = !known.tools.is_empty() && !file.exists();
+        if is_gone {
+            known.tools.clear();
+        }
+        is_gone
+    }
+}
+
+impl Known {
+    /// Whether this tool was not known before.
+    fn note(&mut self, server: &str, raw: &str) -> bool {
+        let tool = Object::parse(raw).unwrap_or_default();
+        let Some(name) = tool.get_str("name") else {
+            return false;
+        };
+        let now: Box<str> = digest(raw).into();
+        match self.tools.get_mut(&*name) {
+            Some(pin) if pin.first == now => pin.other = None,
+            Some(pin) if pin.other.as_deref() == Some(&*now) => {}
+            Some(pin) => {
+                tracing::warn!(
+                    event = "tool_changed",
+                    server,
+                    tool = &*name,
+                    "the server says something else about a tool than before; `mcpact approve --tools` agrees to it"
+                );
+                pin.other = Some(now);
+            }
+            None => {
+                if let Some(letter) = hidden_letter(raw) {
+                    tracing::warn!(
+                        event = "tool_hidden_text",
+                        server,
+                        tool = &*name,
+                        letter = format!("U+{:04X}", u32::from(letter)),
+                        "what is said about a tool has letters that people do not see"
+                    );
+                }
+                if self.tools.len() >= TOOLS {
+                    return false;
+                }
+                let pin = Pin {
+                    first: now,
+                    other: None,
+                };
+                self.tools.insert(Box::from(&*name), pin);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

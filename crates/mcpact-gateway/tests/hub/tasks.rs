@@ -1,0 +1,179 @@
+//! Tasks of several servers, in both forms.
+
+use std::sync::Arc;
+
+use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
+use mcpact::model::{ElicitResult, TaskStatus};
+use mcpact_gateway::{Bridge, BridgeSettings, Local, Member, Target};
+use mcpact_spec::Revision;
+use mcpact_transport::link::Link;
+use mcpact_transport::memory;
+use mcpact_wire::frame::ndjson::Line;
+use serde_json::{Map, Value, json};
+
+use crate::house::{by_http, everything, hub, on_lines};
+
+use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
+
+const SERVERS: [(&str, Revision); 3] = [
+    ("core", V2025_11_25),
+    ("extended", V2026_07_28),
+    ("plain", V2025_06_18),
+];
+
+/// A client that says yes to everything, and knows tasks.
+fn client(revision: Revision) -> ClientBuilder {
+    let builder = crate::house::client(revision).on_elicitation(|_| async {
+        let answers = [("confirm", json!(true)), ("name", json!("Ann"))];
+        let answers = answers.map(|(key, value)| (key.to_owned(), value));
+        Ok(ElicitResult::accept(Map::from_iter(answers)))
+    });
+    match revision {
+        V2026_07_28 => builder.tasks(),
+        _ => builder,
+    }
+}
+
+/// Runs a tool as a task and waits for it.
+async fn run(
+    client: &Client,
+    server: &str,
+    tool: &str,
+    given: Value,
+) -> Result<String, ClientError> {
+    let tool = format!("{server}__{tool}");
+    let call = client.call_tool_as_task(&tool, given, TaskOptions::new());
+    let call = call.await?;
+    let id = call.task().ok_or(&tool).unwrap().task_id.clone();
+    assert!(id.starts_with(&format!("{server}:")), "{tool}: {id}");
+    Ok(call.result().await?.all_text())
+}
+
+async fn walk(client: &Client, what: &str) {
+    for server in ["core", "extended"] {
+        let what = format!("{what} at {server}");
+        let slow = json!({"seconds": 0.05});
+        let computed = run(client, server, "slow_compute", slow).await;
+        assert_eq!(computed.unwrap(), "Computed for 0.05 seconds.", "{what}");
+        let file = json!({"filename": "a.txt"});
+        let deleted = run(client, server, "confirm_delete", file).await;
+        assert_eq!(deleted.unwrap(), "Deleted a.txt.", "{what}");
+        let broken = run(client, server, "protocol_error_job", json!({})).await;
+        let broken = broken.unwrap_err().to_string();
+        assert!(broken.contains("The job broke."), "{what}: {broken}");
+        let tool = format!("{server}__slow_compute");
+        let slow = json!({"seconds": 50});
+        let call = client.call_tool_as_task(&tool, slow, TaskOptions::new());
+        let mut call = call.await.unwrap();
+        call.cancel().await.unwrap();
+        let status = call.refresh().await.unwrap().map(|task| task.status);
+        assert_eq!(status, Some(TaskStatus::Cancelled), "{what}");
+    }
+    for unknown in ["nobody:1", "core:1", "extended:1", "1"] {
+        let params = json!({ "taskId": unknown }).to_string();
+        let asked = client.request("tasks/get", Some(&params)).await;
+        let error = asked.unwrap_err();
+        assert_eq!(error.code(), Some(-32602), "{what} {unknown}: {error}");
+    }
+    let computed = client.call_tool("plain__echo", json!({"text": "x"})).await;
+    assert_eq!(computed.unwrap().all_text(), "x", "{what}");
+}
+
+/// G1, G14: clients that know tasks run tools of servers of either form as tasks through one connection,
+/// questions included, whoever speaks which revision; a task is asked about where it runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_of_all_servers() {
+    for revision in [V2025_11_25, V2026_07_28] {
+        let hub = hub(SERVERS
+            .map(|(name, speaks)| everything(name, speaks))
+            .to_vec());
+        let connected = on_lines(&hub, client(revision)).await;
+        walk(&connected, &format!("{revision} on lines")).await;
+        connected.close().await;
+        let connected = by_http(&hub, client(revision)).await;
+        walk(&connected, &format!("{revision} by HTTP")).await;
+        connected.close().await;
+    }
+}
+
+/// G5: a server that has no tasks makes none, and who asks for one is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_tasks_says_so() {
+    let hub = hub(SERVERS
+        .map(|(name, speaks)| everything(name, speaks))
+        .to_vec());
+    let connected = on_lines(&hub, client(V2025_11_25)).await;
+    let params = json!({"name": "plain__echo", "arguments": {"text": "x"}, "task": {}});
+    let refused = connected
+        .request("tools/call", Some(&params.to_string()))
+        .await;
+    let error = refused.unwrap_err();
+    assert_eq!(error.code(), Some(-32601), "{error}");
+    assert!(error.to_string().contains("plain"), "{error}");
+}
+
+/// A server of 2025-11-25 whose tasks are all called `1`.
+async fn monotonous(name: &'static str, mut link: Link) {
+    loop {
+        let message: Value = match link.source.next_line() {
+            Some(Line::Json(bytes)) => serde_json::from_slice(bytes).unwrap(),
+            Some(_) => continue,
+            None => match link.source.fill().await {
+                Ok(true) => continue,
+                Ok(false) | Err(_) => return,
+            },
+        };
+        let task = json!({
+            "taskId": "1", "status": "working", "statusMessage": name, "ttl": 60000,
+            "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z",
+        });
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}, "tasks": {"cancel": {}, "requests": {"tools": {"call": {}}}}},
+                "serverInfo": {"name": name, "version": "1"},
+            }),
+            "tools/list" => json!({"tools": [
+                {"name": "work", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "optional"}}
+            ]}),
+            "tools/call" => json!({ "task": task }),
+            "tasks/get" | "tasks/cancel" => task,
+            _ => json!({}),
+        };
+        if message["id"].is_null() {
+            continue;
+        }
+        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        link.sink.push(&answer.to_string());
+        link.sink.flush().await.unwrap();
+    }
+}
+
+fn same_names(name: &'static str) -> Arc<Member> {
+    let target = Target::Local(Local(Arc::new(move || {
+        let (ours, theirs) = memory::pair();
+        tokio::spawn(monotonous(name, theirs));
+        ours
+    })));
+    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    Member::new(name, bridge)
+}
+
+/// P21: tasks of two servers that have the same name are not mixed up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_name_at_two_servers() {
+    let hub = hub(vec![same_names("left"), same_names("right")]);
+    let connected = on_lines(&hub, client(V2025_11_25)).await;
+    for server in ["left", "right"] {
+        let tool = format!("{server}__work");
+        let call = connected.call_tool_as_task(&tool, json!({}), TaskOptions::new());
+        let call = call.await.unwrap();
+        let id = call.task().unwrap().task_id.clone();
+        assert_eq!(id, format!("{server}:1"));
+        let params = json!({ "taskId": id }).to_string();
+        let shown = connected.request("tasks/get", Some(&params)).await.unwrap();
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["statusMessage"], server);
+        assert_eq!(shown["taskId"], id);
+    }
+}
