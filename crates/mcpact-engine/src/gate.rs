@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use mcpact_spec::{Gate, Kind, Method, ParamGate, ParamProbe, Role, Side};
+use mcpact_spec::{Gate, Kind, Method, ParamGate, ParamProbe, Role, Side, Violation};
 use mcpact_wire::raw::Object;
 use mcpact_wire::scan::text;
 
@@ -73,9 +73,29 @@ impl Pact {
         method: Method,
         params: Option<&str>,
     ) -> Option<&'static ParamGate> {
+        self.first_violated(ParamGate::of(method, self.revision()), params)
+    }
+
+    /// The same for a receiver, whom only that concerns which it refuses.
+    pub(crate) fn refused_params(
+        &self,
+        method: Method,
+        params: Option<&str>,
+    ) -> Option<&'static ParamGate> {
+        let gates = ParamGate::of(method, self.revision());
+        let refusing = gates.filter(|gate| gate.violation == Violation::Refuse);
+        self.first_violated(refusing, params)
+    }
+
+    fn first_violated(
+        &self,
+        gates: impl Iterator<Item = &'static ParamGate>,
+        params: Option<&str>,
+    ) -> Option<&'static ParamGate> {
         let raw = params.unwrap_or("{}");
         let mut parsed = None;
-        ParamGate::of(method, self.revision()).find(|gate| {
+        let mut undeclared = gates.filter(|gate| !self.declares(gate.capability));
+        undeclared.find(|gate| {
             let key = member(gate.probe);
             // Most parameters do not even contain the name, and then there is nothing to look up.
             let is_named = raw.contains(key) || raw.contains('\\');
@@ -86,7 +106,7 @@ impl Pact {
                         .get_present(key)
                 })
                 .flatten();
-            is_used(gate.probe, value) && !self.declares(gate.capability)
+            is_used(gate.probe, value)
         })
     }
 

@@ -138,11 +138,14 @@ impl<'a> Object<'a> {
 ///
 /// # Errors
 /// The text is not one well-formed object.
-pub fn visit<'a>(raw: &'a str, mut each: impl FnMut(&str, &'a str)) -> Result<(), ScanError> {
+pub fn visit<'a>(
+    raw: &'a str,
+    mut each: impl FnMut(Cow<'a, str>, &'a str),
+) -> Result<(), ScanError> {
     let mut cursor = Cursor::new(raw);
     cursor.skip_space();
     cursor.members(0, |cursor, key| {
-        each(&key, cursor.value(1)?);
+        each(key, cursor.value(1)?);
         Ok(())
     })?;
     cursor.end()

@@ -43,7 +43,12 @@ impl Standing {
 
     /// The server answered a request with a result.
     pub fn granted(&mut self, method: Method, params: &str) {
-        let uri = uri_in(Some(params));
+        let names_resource = matches!(
+            method,
+            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
+        );
+        // Every call passes here, and its parameters may be long.
+        let uri = uri_in(Some(params).filter(|_| names_resource));
         match (method, uri) {
             (Method::ResourcesSubscribe, Some(uri)) if self.uris.len() < self.most => {
                 self.uris.insert(uri.as_ref().into());

@@ -52,7 +52,7 @@ pub(super) fn read(owner: Side, raw: Option<&str>, reading: Reading) -> Result<R
     match raw {
         Some(raw) if is_object => {
             // The text was scanned with its message; a second fault cannot appear here.
-            let _ = visit(raw, |key, value| reader.member(&[key], value));
+            let _ = visit(raw, |key, value| reader.member(&[&key], value));
         }
         Some(_) | None => reader.finding("", "an object", raw),
     }
@@ -138,7 +138,7 @@ impl Reader {
             }
             (Shape::SettingsMap, JsonKind::Object) => {
                 self.declared = self.declared.with(row);
-                let _ = visit(raw, |key, value| self.settings(key, value));
+                let _ = visit(raw, |key, value| self.settings(&key, value));
             }
             (Shape::Flag, _) => self.finding(&dotted(path), "a boolean", Some(raw)),
             (Shape::Object | Shape::OpenMap | Shape::SettingsMap, _) => {
@@ -154,9 +154,9 @@ impl Reader {
         let _ = visit(raw, |key, value| {
             // The deepest row has four segments.
             match *path {
-                [a] => self.member(&[a, key], value),
-                [a, b] => self.member(&[a, b, key], value),
-                [a, b, c] => self.member(&[a, b, c, key], value),
+                [a] => self.member(&[a, &key], value),
+                [a, b] => self.member(&[a, b, &key], value),
+                [a, b, c] => self.member(&[a, b, c, &key], value),
                 _ => {}
             }
         });

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 
-use mcpact_spec::{Feature, Kind, Method, Revision, Side, Violation};
+use mcpact_spec::{Feature, Kind, Method, Revision, Side};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, EnvelopeError, Notification, Request, Response};
@@ -464,15 +464,15 @@ pub(crate) fn check_params(
     method: Method,
     params: Option<&str>,
 ) -> Result<(), Refusal> {
-    match pact.rule_on_params(method, params) {
-        Some(gate) if gate.violation == Violation::Refuse => Err(Misbehaviour::Param {
+    match pact.refused_params(method, params) {
+        Some(gate) => Err(Misbehaviour::Param {
             method,
             member: crate::gate::member(gate.probe),
             capability: gate.capability,
             revision: pact.revision(),
         }
         .into()),
-        Some(_) | None => Ok(()),
+        None => Ok(()),
     }
 }
 
