@@ -18,6 +18,7 @@ mod held;
 mod http;
 mod input;
 mod lines;
+mod outbox;
 mod principal;
 mod registry;
 mod seal;

@@ -24,8 +24,8 @@ use super::http::HttpEndpoint;
 use super::principal::nobody;
 use crate::error::Error;
 
-pub use super::context::{Gone, Outbox};
 pub use super::date::now as date;
+pub use super::outbox::{Gone, Outbox};
 pub use super::seal::Sealer;
 pub use super::session::{Heard, Job, Reach, Session};
 

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use mcpact_engine::server::Scope;
 use mcpact_spec::Method;
 use serde_json::Value;
-use tokio::sync::mpsc;
 
-use super::context::Parcel;
+use super::outbox::Outbox;
 use super::session::{Deed, Session};
 
 /// Somebody who listens: a legacy connection, or one modern listen request.
@@ -15,7 +14,7 @@ use super::session::{Deed, Session};
 struct Listener {
     session: Weak<Session>,
     scope: Scope,
-    outbox: mpsc::Sender<Parcel>,
+    outbox: Outbox,
 }
 
 /// The listeners of a server.
@@ -26,7 +25,7 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Adds a listener; it goes with its session or its stream.
-    pub(super) fn add(&self, session: &Arc<Session>, scope: Scope, outbox: mpsc::Sender<Parcel>) {
+    pub(super) fn add(&self, session: &Arc<Session>, scope: Scope, outbox: Outbox) {
         let mut all = self
             .listeners
             .lock()
@@ -64,7 +63,7 @@ impl Changes {
             };
             for deed in session.notify(listener.scope.clone(), method, &params) {
                 if let Deed::Write(text) = deed {
-                    let _ = listener.outbox.try_send(Parcel::Message(text));
+                    let _ = listener.outbox.offer(text);
                 }
             }
         }

@@ -6,49 +6,13 @@ use mcpact_engine::server::Scope;
 use mcpact_spec::{LogLevel, Method};
 use mcpact_wire::id::Id;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use super::change::Changes;
 use super::error::HandlerError;
+use super::outbox::{Outbox, Parcel};
 use super::session::{Deed, Session};
 use super::task::TaskHandle;
 use crate::model::LogMessage;
-
-/// Where the messages go that belong to one request.
-#[derive(Clone, Debug)]
-pub struct Outbox(pub(super) mpsc::Sender<Parcel>);
-
-/// What a running request hands to its carrier.
-#[derive(Debug)]
-pub(super) enum Parcel {
-    /// A message.
-    Message(String),
-    /// The last message: the answer, and the status that goes with it.
-    Answer(String, u16),
-    /// Let go of the stream; the client will come back for the rest.
-    Disconnect(Duration),
-}
-
-impl Outbox {
-    /// Sends a message, once there is room for it.
-    ///
-    /// # Errors
-    /// The client has gone away.
-    pub async fn send(&self, text: String) -> Result<(), Gone> {
-        self.0.send(Parcel::Message(text)).await.map_err(|_| Gone)
-    }
-
-    /// Sends a message if there is room for it at once; whether it was sent.
-    #[must_use]
-    pub fn offer(&self, text: String) -> bool {
-        self.0.try_send(Parcel::Message(text)).is_ok()
-    }
-}
-
-/// The client has gone away.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("the client went away")]
-pub struct Gone;
 
 /// A request while it is being served.
 #[derive(Debug)]
@@ -170,7 +134,7 @@ impl Context {
         for deed in self.call.session.notify(scope, method, &params) {
             if let Deed::Write(text) = deed {
                 // A log that is not read must not hold up the work.
-                let _ = self.call.outbox.0.try_send(Parcel::Message(text));
+                let _ = self.call.outbox.offer(text);
             }
         }
     }
@@ -229,12 +193,7 @@ impl Context {
     /// # Errors
     /// The client went away.
     pub async fn release_stream(&self, retry: Duration) -> Result<(), HandlerError> {
-        self.call
-            .outbox
-            .0
-            .send(Parcel::Disconnect(retry))
-            .await
-            .map_err(|_| Gone)?;
+        self.call.outbox.put(Parcel::Disconnect(retry)).await?;
         Ok(())
     }
 }

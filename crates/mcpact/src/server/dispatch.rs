@@ -28,8 +28,9 @@ use super::backend::{Backend, Opening, Welcome};
 use super::builder::Settings;
 use super::change::Changes;
 use super::client_log;
-use super::context::{CallScope, Context, Outbox};
+use super::context::{CallScope, Context};
 use super::error::{HandlerError, Kind};
+use super::outbox::Outbox;
 use super::registry::Registry;
 use super::seal::Sealer;
 use super::session::{Job, Session};
@@ -88,7 +89,7 @@ impl Backend for Core {
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
-        self.changes.add(session, Scope::Connection, outbox.0);
+        self.changes.add(session, Scope::Connection, outbox);
     }
 
     fn observe(&self, _: &Arc<Session>, _: Method, _: Option<&str>) {}
@@ -131,12 +132,12 @@ impl Core {
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<Served, HandlerError> {
-        let Params(params) = serde_json::from_slice(&job.params)?;
+        let raw = job.params.clone();
+        let params = Params::parse(&raw)?;
         let Some(method) = job.method else {
             return Err(HandlerError::rpc(-32601, "Method not found"));
         };
         let rounds = self.rounds(&job, session.principal(), method, &params)?;
-        let raw = job.params;
         let context = Context {
             call: Arc::new(CallScope {
                 id: job.id,
@@ -150,11 +151,9 @@ impl Core {
                 task: None,
             }),
         };
-        match client_log::serving(&context, self.run(method, params, &context)).await {
-            // The handler has the parameters by now; questions are rare enough to read them again.
+        match client_log::serving(&context, self.run(method, &params, &context)).await {
             Err(HandlerError(Kind::Interrupted)) if method.may_ask_for_input() => {
-                let Params(params) = serde_json::from_slice(&raw)?;
-                self.ask_back(method, &params, &context)
+                self.ask_back(method, &params.tree()?, &context)
             }
             other => other,
         }
@@ -163,13 +162,13 @@ impl Core {
     async fn run(
         self: &Arc<Self>,
         method: Method,
-        params: Map<String, Value>,
+        params: &Params<'_>,
         context: &Context,
     ) -> Result<Served, HandlerError> {
         if method == Method::ToolsCall {
             return self.call_tool(params, context).await;
         }
-        let params = &params;
+        let params = &params.tree()?;
         match method {
             Method::ToolsList => self.list("tools", &self.registry.tools, params, |e| &e.tool),
             Method::PromptsList => {
@@ -200,7 +199,7 @@ impl Core {
             }
             Method::SubscriptionsListen => {
                 let scope = Scope::Request(context.call.id.clone());
-                let outbox = context.call.outbox.0.clone();
+                let outbox = context.call.outbox.clone();
                 self.changes.add(&context.call.session, scope, outbox);
                 self.listen(context).await
             }

@@ -6,8 +6,8 @@ use mcpact_engine::refusal::{Dialect, WireError};
 use mcpact_spec::ErrorCode;
 
 use super::backend::Backend;
-use super::context::Outbox;
 use super::error::HandlerError;
+use super::outbox::Outbox;
 use super::session::{Job, Session};
 use crate::conformity::Validation;
 

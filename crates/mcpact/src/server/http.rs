@@ -26,11 +26,10 @@ use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, EnvelopeError, ShapeFault};
 use mcpact_wire::id::{Id, IdRef};
-use tokio::sync::mpsc;
 
 use super::backend::{Backend, Opening, Welcome};
-use super::context::{Outbox, Parcel};
 use super::event_log::{EventLog, STANDALONE};
+use super::outbox::{Outbox, Parcel, Parcels};
 use super::session::Session;
 use crate::log::{self, Witness};
 use sockets::Sockets;
@@ -196,11 +195,15 @@ impl<B: Backend> HttpEndpoint<B> {
 
     /// The live session that a request names; somebody else's is as unknown as none.
     fn session(&self, arrival: &Arrival) -> (SessionFact, Option<Arc<HttpSession>>) {
-        if self.offered.legacy.is_empty() || arrival.count(SESSION_ID) == 0 {
+        if self.offered.legacy.is_empty() {
             return (SessionFact::Absent, None);
         }
-        let found = arrival
-            .header(SESSION_ID)
+        let named = match seen(arrival, &SESSION_ID) {
+            Seen::Absent => return (SessionFact::Absent, None),
+            Seen::Once(id) => Some(id),
+            Seen::Repeated => None,
+        };
+        let found = named
             .and_then(|id| self.sessions().get(id).cloned())
             .filter(|found| found.session.principal() == &*self.principal(arrival));
         match found {
@@ -378,9 +381,9 @@ fn seen(arrival: &Arrival, name: impl AsHeaderName) -> Seen<'_> {
 }
 
 /// Forwards what belongs to no request to the stream that belongs to none.
-fn pump_standalone(log: Arc<EventLog>, mut parcels: mpsc::Receiver<Parcel>) {
+fn pump_standalone(log: Arc<EventLog>, mut parcels: Parcels) {
     tokio::spawn(async move {
-        while let Some(parcel) = parcels.recv().await {
+        while let Some(parcel) = parcels.take().await {
             if let Parcel::Message(text) = parcel {
                 log.publish(STANDALONE, &text, None);
             }
@@ -403,8 +406,8 @@ impl<B: Backend> HttpEndpoint<B> {
         if sessions.len() >= self.backend.settings().session_limit {
             return false;
         }
-        let (outbox, parcels) = mpsc::channel(64);
-        self.backend.opened(&session, Outbox(outbox));
+        let (outbox, parcels) = Outbox::new(64);
+        self.backend.opened(&session, outbox);
         pump_standalone(Arc::clone(&log), parcels);
         sessions.insert(
             id,

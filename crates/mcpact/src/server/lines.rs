@@ -19,12 +19,12 @@ use mcpact_wire::envelope::Envelope;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
-use tokio::sync::mpsc;
+use smallvec::SmallVec;
 use tokio::task::JoinSet;
 
 use super::backend::{Backend, Opening, Welcome};
-use super::context::{Outbox, Parcel};
 use super::held;
+use super::outbox::{Outbox, Parcel, Parcels};
 use super::principal::somebody;
 use super::session::{Deed, Job, Session};
 use crate::error::Error;
@@ -65,8 +65,8 @@ struct Connection<B> {
     /// Who serves on which terms; one for a server, some where a gateway knows its clients apart.
     sessions: VecDeque<(Arc<ServerTerms>, Arc<Session>)>,
     sink: LineSink,
-    outbox: mpsc::Sender<Parcel>,
-    parcels: mpsc::Receiver<Parcel>,
+    outbox: Outbox,
+    parcels: Parcels,
     running: FuturesUnordered<BoxFuture<'static, Done>>,
     open: HashMap<Id, OpenRequest>,
     is_open: bool,
@@ -101,7 +101,7 @@ pub(super) async fn run<B: Backend>(
     carrier: &str,
 ) -> Result<(), Error> {
     let Link { mut source, sink } = link;
-    let (outbox, parcels) = mpsc::channel(BACKLOG);
+    let (outbox, parcels) = Outbox::new(BACKLOG);
     let terms = Arc::clone(backend.terms());
     let welcome = Welcome::on(&terms);
     let settings = backend.settings();
@@ -166,7 +166,7 @@ pub(super) async fn run<B: Backend>(
                     connection.is_open = false;
                 }
             }
-            Some(parcel) = connection.parcels.recv() => connection.write(parcel),
+            Some(parcel) = connection.parcels.take() => connection.write(parcel),
             Some(done) = connection.running.next() => connection.finish(done),
             _ = ticks.tick() => {
                 connection.tick().await;
@@ -257,7 +257,7 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    async fn perform(&mut self, session: &Arc<Session>, deeds: Vec<Deed>) {
+    async fn perform(&mut self, session: &Arc<Session>, deeds: SmallVec<[Deed; 1]>) {
         for deed in deeds {
             match deed {
                 Deed::Write(text) | Deed::Reply { text, .. } => self.sink.push(&text),
@@ -277,7 +277,7 @@ impl<B: Backend> Connection<B> {
                 Deed::Observe { .. } => {}
                 Deed::Concluded(_) => {
                     self.is_agreed = true;
-                    self.backend.opened(session, Outbox(self.outbox.clone()));
+                    self.backend.opened(session, self.outbox.clone());
                 }
                 Deed::Withheld(why) => tracing::debug!(why, "not sent"),
             }
@@ -287,7 +287,7 @@ impl<B: Backend> Connection<B> {
     /// Runs a request as far as it goes at once; most end right here, without a task or a queue.
     async fn start(&mut self, session: &Arc<Session>, job: Job) {
         let id = job.id.clone();
-        let outbox = Outbox(self.outbox.clone());
+        let outbox = self.outbox.clone();
         let backend = Arc::clone(&self.backend);
         let mut serve = held::serve(backend, job, Arc::clone(session), outbox).boxed();
         let session = Arc::clone(session);
@@ -329,7 +329,7 @@ impl<B: Backend> Connection<B> {
         if !self.open.is_empty() {
             self.open.remove(&done.id);
         }
-        while let Ok(parcel) = self.parcels.try_recv() {
+        while let Some(parcel) = self.parcels.try_take() {
             self.write(parcel);
         }
         let cancelled = || WireError {
@@ -361,7 +361,7 @@ impl<B: Backend> Connection<B> {
 
     /// Takes whatever else is ready, so that it leaves in the same write.
     fn gather(&mut self) {
-        while let Ok(parcel) = self.parcels.try_recv() {
+        while let Some(parcel) = self.parcels.try_take() {
             self.write(parcel);
         }
         while let Some(Some(done)) = self.running.next().now_or_never() {

@@ -22,12 +22,13 @@ use mcpact_wire::envelope::{Meta, Outcome};
 use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
 use mcpact_wire::raw::Object;
+use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 
 use super::backend::Welcome;
 use super::builder::Settings;
 use super::clock::now;
-use super::context::Outbox;
+use super::outbox::Outbox;
 use super::watch::Watch;
 use crate::conformity::Validation;
 
@@ -252,7 +253,7 @@ impl Session {
         machine.as_ref().and_then(Server::memory)
     }
 
-    pub(super) fn bytes(&self, bytes: &Bytes) -> Vec<Deed> {
+    pub(super) fn bytes(&self, bytes: &Bytes) -> SmallVec<[Deed; 1]> {
         self.step(
             Input::Bytes {
                 bytes,
@@ -267,17 +268,17 @@ impl Session {
         bytes: &Bytes,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
-    ) -> Vec<Deed> {
+    ) -> SmallVec<[Deed; 1]> {
         self.step(Input::Frame { frame, facts }, Some(bytes))
     }
 
-    pub(super) fn answer(&self, id: Id, outcome: Result<String, WireError>) -> Vec<Deed> {
+    pub(super) fn answer(&self, id: Id, outcome: Result<String, WireError>) -> SmallVec<[Deed; 1]> {
         self.step(Input::Answer { id, outcome }, None)
     }
 
-    pub(super) fn notify(&self, scope: Scope, method: Method, params: &str) -> Vec<Deed> {
+    pub(super) fn notify(&self, scope: Scope, method: Method, params: &str) -> SmallVec<[Deed; 1]> {
         if let Err(why) = self.fits(method, params) {
-            return vec![Deed::Withheld(why)];
+            return smallvec![Deed::Withheld(why)];
         }
         self.step(
             Input::Notify {
@@ -289,7 +290,7 @@ impl Session {
         )
     }
 
-    pub(super) fn tick(&self) -> Vec<Deed> {
+    pub(super) fn tick(&self) -> SmallVec<[Deed; 1]> {
         self.step(Input::Tick, None)
     }
 
@@ -379,10 +380,10 @@ impl Session {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn step(&self, input: Input<'_>, source: Option<&Bytes>) -> Vec<Deed> {
+    fn step(&self, input: Input<'_>, source: Option<&Bytes>) -> SmallVec<[Deed; 1]> {
         let mut slot = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(machine) = slot.take() else {
-            return Vec::new();
+            return SmallVec::new();
         };
         let step = machine.handle(input, now());
         *slot = Some(step.next);

@@ -22,6 +22,7 @@ use super::date;
 use super::dispatch::text;
 use super::error::HandlerError;
 use super::input::Question;
+use super::outbox::Outbox;
 use crate::model::{TaskStatus, ToolResult};
 
 /// How many tasks are kept at a time.
@@ -342,7 +343,7 @@ impl TaskStore {
 /// the way has nowhere to go.
 fn for_task(context: &Context, handle: &Arc<TaskHandle>) -> Context {
     let call = &context.call;
-    let (nowhere, _) = tokio::sync::mpsc::channel(1);
+    let (nowhere, _) = Outbox::new(1);
     Context {
         call: Arc::new(CallScope {
             id: call.id.clone(),
@@ -350,7 +351,7 @@ fn for_task(context: &Context, handle: &Arc<TaskHandle>) -> Context {
             pact: Arc::clone(&call.pact),
             progress_token: None,
             session: Arc::clone(&call.session),
-            outbox: super::context::Outbox(nowhere),
+            outbox: nowhere,
             rounds: Mutex::default(),
             changes: Arc::clone(&call.changes),
             task: Some(Arc::clone(handle)),

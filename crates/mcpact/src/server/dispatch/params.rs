@@ -1,39 +1,58 @@
 //! The parameters of a request, as handlers get them.
 
-use std::fmt;
+use std::borrow::Cow;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use mcpact_wire::raw::visit;
+use mcpact_wire::scan;
 use serde_json::{Map, Value};
 
-/// The parameters without their `_meta`: the engine has read that, and no handler needs it as a tree.
-#[derive(Debug, Default)]
-pub(super) struct Params(pub(super) Map<String, Value>);
+use crate::server::error::HandlerError;
 
-impl<'de> Deserialize<'de> for Params {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
-    }
+/// The parameters without their `_meta`: the engine has read that, and no handler needs it. They are raw
+/// until somebody wants to have a tree.
+#[derive(Debug, Default)]
+pub(super) struct Params<'a> {
+    members: Vec<(Cow<'a, str>, &'a str)>,
 }
 
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = Params;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+impl<'a> Params<'a> {
+    pub(super) fn parse(raw: &'a [u8]) -> Result<Self, HandlerError> {
+        let refuse = |error: scan::ScanError| HandlerError::invalid_params(error.to_string());
+        let mut members = Vec::with_capacity(4);
+        visit(scan::utf8(raw).map_err(refuse)?, |key, value| {
+            if key != "_meta" {
+                members.push((key, value));
+            }
+        })
+        .map_err(refuse)?;
+        Ok(Self { members })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Params, A::Error> {
-        let mut params = Map::new();
-        while let Some(key) = members.next_key::<String>()? {
-            if key == "_meta" {
-                members.next_value::<IgnoredAny>()?;
-            } else {
-                params.insert(key, members.next_value()?);
-            }
+    /// The raw value of a member; the last one counts, as for everybody who makes a tree of them.
+    pub(super) fn get(&self, key: &str) -> Option<&'a str> {
+        let mut members = self.members.iter().rev();
+        members.find(|(name, _)| name == key).map(|(_, raw)| *raw)
+    }
+
+    /// The value of a member, where `null` counts as absent.
+    pub(super) fn value(&self, key: &str) -> Result<Option<Value>, HandlerError> {
+        let raw = self.get(key).filter(|raw| *raw != "null");
+        Ok(raw.map(serde_json::from_str).transpose()?)
+    }
+
+    pub(super) fn text(&self, key: &str) -> Result<Cow<'a, str>, HandlerError> {
+        self.get(key)
+            .and_then(scan::text)
+            .ok_or_else(|| HandlerError::invalid_params(format!("`{key}` must be a string")))
+    }
+
+    /// All of them.
+    pub(super) fn tree(&self) -> Result<Map<String, Value>, HandlerError> {
+        let mut tree = Map::with_capacity(self.members.len());
+        for (key, raw) in &self.members {
+            tree.insert(key.clone().into_owned(), serde_json::from_str(raw)?);
         }
-        Ok(Params(params))
+        Ok(tree)
     }
 }
 
@@ -43,10 +62,24 @@ mod tests {
 
     #[test]
     fn everything_but_the_metadata_is_there() {
-        let raw = r#"{"name":"t","_meta":{"a":[1,{"b":2}]},"arguments":{"_meta":1}}"#;
-        let Params(params) = serde_json::from_str(raw).unwrap();
-        let expected = serde_json::json!({"name": "t", "arguments": {"_meta": 1}});
-        assert_eq!(Value::Object(params), expected);
-        assert!(serde_json::from_str::<Params>("[]").is_err());
+        let raw = r#"{"name":"a\"b","_meta":{"a":[1,{"b":2}]},"arguments":{"_meta":1},"n":null}"#;
+        let params = Params::parse(raw.as_bytes()).unwrap();
+        let expected = serde_json::json!({"name": "a\"b", "arguments": {"_meta": 1}, "n": null});
+        assert_eq!(Value::Object(params.tree().unwrap()), expected);
+        assert_eq!(params.text("name").unwrap(), "a\"b");
+        assert_eq!(
+            params.value("arguments").unwrap().as_ref(),
+            expected.get("arguments")
+        );
+        assert_eq!(params.value("n").unwrap(), None);
+        assert!(params.text("n").is_err() && params.text("x").is_err());
+        assert!(Params::parse(b"[]").is_err());
+    }
+
+    #[test]
+    fn of_two_members_with_one_name_the_last_counts() {
+        let params = Params::parse(br#"{"name":"a","name":"b"}"#).unwrap();
+        assert_eq!(params.text("name").unwrap(), "b");
+        assert_eq!(params.tree().unwrap()["name"], "b");
     }
 }

@@ -3,6 +3,7 @@
 use mcpact_spec::{Era, Method};
 use serde_json::{Map, Value, json};
 
+use super::params::Params;
 use super::{Core, Served};
 use crate::server::context::{Context, Rounds};
 use crate::server::error::HandlerError;
@@ -16,27 +17,26 @@ impl Core {
         job: &Job,
         principal: &str,
         method: Method,
-        params: &Map<String, Value>,
+        params: &Params<'_>,
     ) -> Result<Rounds, HandlerError> {
         if job.pact.era() == Era::Legacy || !method.may_ask_for_input() {
             return Ok(Rounds::default());
         }
-        let opened = match params.get("requestState") {
-            None | Some(Value::Null) => Opened::default(),
-            Some(state) => state
-                .as_str()
-                .and_then(|state| {
-                    self.sealer
-                        .open_state(state, binding(principal, method, params), unix_now())
-                        .ok()
-                })
-                .ok_or_else(|| {
+        let opened = match params.value("requestState")? {
+            None => Opened::default(),
+            Some(state) => {
+                let binding = binding(principal, method, &params.tree()?);
+                let opened = state
+                    .as_str()
+                    .and_then(|state| self.sealer.open_state(state, binding, unix_now()).ok());
+                opened.ok_or_else(|| {
                     HandlerError::invalid_params("`requestState` is not valid for this request")
-                })?,
+                })?
+            }
         };
         let mut answers = opened.answers;
-        if let Some(Value::Object(responses)) = params.get("inputResponses") {
-            answers.extend(responses.clone());
+        if let Some(Value::Object(responses)) = params.value("inputResponses")? {
+            answers.extend(responses);
         }
         Ok(Rounds {
             answers,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use mcpact_engine::task_rule::{self, Wish};
 use mcpact_spec::{Era, ErrorCode, Extension, Feature};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{Core, Served, text};
+use super::params::Params;
+use super::{Core, Served};
 use crate::model::{TaskSupport, ToolResult};
 use crate::schema::Schema;
 use crate::server::context::Context;
@@ -16,15 +17,11 @@ use crate::server::registry::ToolEntry;
 impl Core {
     pub(super) async fn call_tool(
         self: &Arc<Self>,
-        mut params: Map<String, Value>,
+        params: &Params<'_>,
         context: &Context,
     ) -> Result<Served, HandlerError> {
-        let arguments = match params.remove("arguments") {
-            None | Some(Value::Null) => json!({}),
-            Some(arguments) => arguments,
-        };
-        let params = &params;
-        let name = text(params, "name")?;
+        let arguments = params.value("arguments")?.unwrap_or_else(|| json!({}));
+        let name = &*params.text("name")?;
         let Some(entry) = self.registry.tool(name) else {
             return Err(HandlerError::invalid_params(format!(
                 "Unknown tool: {name}"
@@ -66,7 +63,10 @@ impl Core {
                 };
                 Box::pin(work) as _
             };
-            return self.tasks.start(params, context, work).map(Served::Final);
+            return self
+                .tasks
+                .start(&params.tree()?, context, work)
+                .map(Served::Final);
         }
         let result = run_tool(entry, arguments, context.clone()).await?;
         Served::of_tool(&result)
@@ -76,7 +76,7 @@ impl Core {
     pub(super) fn is_task(
         &self,
         entry: &ToolEntry,
-        params: &Map<String, Value>,
+        params: &Params<'_>,
         context: &Context,
     ) -> Result<bool, HandlerError> {
         let pact = context.pact();
@@ -102,10 +102,9 @@ impl Core {
             TaskSupport::Optional => task_rule::TaskSupport::Optional,
             TaskSupport::Required => task_rule::TaskSupport::Required,
         };
-        let wish = if params.contains_key("task") {
-            Wish::Task
-        } else {
-            Wish::Plain
+        let wish = match params.get("task") {
+            Some(_) => Wish::Task,
+            None => Wish::Plain,
         };
         task_rule::judge(pact, support, wish, self.settings.task_demand)
             .map(|wish| wish == Wish::Task)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use futures_util::future::{AbortHandle, Abortable, join_all};
+use futures_util::future::{AbortHandle, Abortable, BoxFuture, join_all};
 use futures_util::stream::unfold;
 use mcpact_engine::classify::{CarrierFacts, SessionFact};
 use mcpact_engine::refusal::WireError;
@@ -20,9 +20,9 @@ use tokio::sync::mpsc;
 use super::{HttpEndpoint, HttpSession, SESSION_ID, json, random_id};
 use crate::log;
 use crate::server::backend::Backend;
-use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::{EventLog, Place, STANDALONE};
 use crate::server::held;
+use crate::server::outbox::{Outbox, Parcel, Parcels};
 use crate::server::session::{Deed, Job, Reach, Session};
 
 /// How many messages of a running request may wait to be written.
@@ -128,47 +128,60 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    /// A call that ends at once is answered as JSON. One that has more to say gets a stream, and goes
-    /// on when the client leaves: before 2026-07-28 a lost connection is not a cancellation.
+    /// A call that has nothing to say before its answer is answered as JSON. One that has gets a stream.
     async fn call(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
-        let (outbox, mut parcels) = mpsc::channel(BACKLOG);
+        let (outbox, mut parcels) = Outbox::new(BACKLOG);
         let id = job.id.clone();
         let mut serve = self.serve(session, job, outbox.clone()).boxed();
         let first = std::future::poll_fn(|cx| Poll::Ready(serve.as_mut().poll(cx))).await;
-        match first {
-            Poll::Ready(outcome) => match answered(session, id, outcome) {
-                None => return Answer::empty(202),
-                Some((text, status)) => {
-                    // It may have filled the queue; nobody has read from it yet.
-                    let said = parcels.try_recv().ok();
-                    let Some(said) = said else {
-                        return Answer::json(status, json(text));
-                    };
-                    let _ = outbox.try_send(Parcel::Answer(text, status));
-                    return self.event_answer(session, said, parcels);
-                }
-            },
-            Poll::Pending => {
-                let running = finish(Arc::clone(session), id, serve);
-                tokio::spawn(async move {
-                    if let Some((text, status)) = running.await {
-                        let _ = outbox.send(Parcel::Answer(text, status)).await;
-                    }
-                });
+        if let Poll::Ready(outcome) = first {
+            let answer = answered(session, id, outcome);
+            return self.ended(session, answer, &outbox, parcels);
+        }
+        let running = finish(Arc::clone(session), id, serve).boxed();
+        let mut lasting = Lasting::new(running, outbox);
+        let ended = tokio::select! {
+            biased;
+            Some(parcel) = parcels.take() => Err(parcel),
+            answer = lasting.answer() => Ok(answer),
+        };
+        match ended {
+            Ok(answer) => self.ended(session, answer, &lasting.outbox, parcels),
+            // What it has to say next is for the stream.
+            Err(parcel) => self.event_answer(session, parcel, parcels),
+        }
+    }
+
+    /// The answer of a call that has ended, behind whatever it has said.
+    fn ended(
+        &self,
+        session: &Arc<HttpSession>,
+        answer: Option<(String, u16)>,
+        outbox: &Outbox,
+        mut parcels: Parcels,
+    ) -> Answer {
+        let Some((text, status)) = answer else {
+            return Answer::empty(202);
+        };
+        // It may have filled the queue; nobody has read from it yet.
+        match parcels.try_take() {
+            None => Answer::json(status, json(text)),
+            Some(said) => {
+                let _ = outbox.try_put(Parcel::Answer(text, status));
+                self.event_answer(session, said, parcels)
             }
         }
-        self.first_answer(session, parcels.recv().await, parcels)
     }
 
     /// A call of a client that takes no stream: whatever is said or asked before the answer finds nobody.
     async fn call_plainly(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
-        let (outbox, _) = mpsc::channel(1);
+        let (outbox, _) = Outbox::new(1);
         let id = job.id.clone();
-        let serve = self.serve(session, job, outbox);
-        let serving = tokio::spawn(finish(Arc::clone(session), id, serve));
-        match serving.await {
-            Ok(Some((text, status))) => Answer::json(status, json(text)),
-            Ok(None) | Err(_) => Answer::empty(202),
+        let serve = self.serve(session, job, outbox.clone());
+        let running = finish(Arc::clone(session), id, serve).boxed();
+        match Lasting::new(running, outbox).answer().await {
+            Some((text, status)) => Answer::json(status, json(text)),
+            None => Answer::empty(202),
         }
     }
 
@@ -176,10 +189,10 @@ impl<B: Backend> HttpEndpoint<B> {
         &self,
         session: &Arc<HttpSession>,
         job: Job,
-        outbox: mpsc::Sender<Parcel>,
+        outbox: Outbox,
     ) -> impl Future<Output = Result<String, WireError>> + Send + use<B> {
         let backend = Arc::clone(&self.backend);
-        held::serve(backend, job, Arc::clone(&session.session), Outbox(outbox))
+        held::serve(backend, job, Arc::clone(&session.session), outbox)
     }
 
     /// JSON if the answer is the first thing said, a stream if it is not.
@@ -187,7 +200,7 @@ impl<B: Backend> HttpEndpoint<B> {
         &self,
         session: &Arc<HttpSession>,
         first: Option<Parcel>,
-        parcels: mpsc::Receiver<Parcel>,
+        parcels: Parcels,
     ) -> Answer {
         match first {
             Some(Parcel::Answer(text, status)) => Answer::json(status, json(text)),
@@ -196,12 +209,7 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    fn event_answer(
-        &self,
-        session: &Arc<HttpSession>,
-        first: Parcel,
-        parcels: mpsc::Receiver<Parcel>,
-    ) -> Answer {
+    fn event_answer(&self, session: &Arc<HttpSession>, first: Parcel, parcels: Parcels) -> Answer {
         let log = Arc::clone(&session.log);
         let stream = log.open();
         let Some(receiver) = log.attach(stream, None) else {
@@ -222,7 +230,7 @@ impl<B: Backend> HttpEndpoint<B> {
         mut replies: Vec<String>,
         jobs: Vec<Job>,
     ) -> Answer {
-        let (outbox, mut parcels) = mpsc::channel(BACKLOG);
+        let (outbox, mut parcels) = Outbox::new(BACKLOG);
         let serving: Vec<_> = jobs
             .into_iter()
             .map(|job| {
@@ -236,10 +244,10 @@ impl<B: Backend> HttpEndpoint<B> {
             replies.extend(served.into_iter().flatten().map(|(text, _)| text));
             if !replies.is_empty() {
                 let all = format!("[{}]", replies.join(","));
-                let _ = outbox.send(Parcel::Answer(all, 200)).await;
+                let _ = outbox.put(Parcel::Answer(all, 200)).await;
             }
         });
-        self.first_answer(session, parcels.recv().await, parcels)
+        self.first_answer(session, parcels.take().await, parcels)
     }
 
     /// GET: the stream that belongs to no request, or the rest of one that broke.
@@ -313,6 +321,45 @@ fn finish(
     }
 }
 
+/// A call that goes on when its client leaves: before 2026-07-28 a lost connection is not a cancellation.
+/// As long as the client is there, the call needs no task of its own.
+struct Lasting {
+    running: Option<BoxFuture<'static, Option<(String, u16)>>>,
+    outbox: Outbox,
+}
+
+impl Lasting {
+    const fn new(running: BoxFuture<'static, Option<(String, u16)>>, outbox: Outbox) -> Self {
+        Self {
+            running: Some(running),
+            outbox,
+        }
+    }
+
+    /// Its answer; none if it was cancelled. Safe to drop at any time.
+    async fn answer(&mut self) -> Option<(String, u16)> {
+        let answer = self.running.as_mut()?.await;
+        self.running = None;
+        answer
+    }
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        let (Some(running), outbox) = (self.running.take(), self.outbox.clone()) else {
+            return;
+        };
+        // Without a runtime nothing goes on.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Some((text, status)) = running.await {
+                    let _ = outbox.put(Parcel::Answer(text, status)).await;
+                }
+            });
+        }
+    }
+}
+
 fn answered(
     session: &HttpSession,
     id: Id,
@@ -350,7 +397,7 @@ async fn pump(
     log: Arc<EventLog>,
     stream: u64,
     first: Parcel,
-    mut parcels: mpsc::Receiver<Parcel>,
+    mut parcels: Parcels,
     is_primed: bool,
 ) {
     let mut next = Some(first);
@@ -367,7 +414,7 @@ async fn pump(
             }
             Parcel::Disconnect(_) => {}
         }
-        next = parcels.recv().await;
+        next = parcels.take().await;
     }
     log.end(stream);
 }

@@ -15,13 +15,12 @@ use mcpact_wire::batch::Frame;
 use mcpact_wire::header_value;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
-use tokio::sync::mpsc;
 
 use super::{HttpEndpoint, Memory, NAME, json, seen};
 use crate::server::backend::Backend;
-use crate::server::context::{Outbox, Parcel};
 use crate::server::event_log::frame as event;
 use crate::server::held;
+use crate::server::outbox::{Outbox, Parcel, Parcels};
 use crate::server::session::{Deed, Job, Session};
 
 /// How many messages of a running request may wait to be written.
@@ -32,7 +31,7 @@ struct Running {
     session: Arc<Session>,
     id: Id,
     future: Option<BoxFuture<'static, Result<String, WireError>>>,
-    parcels: mpsc::Receiver<Parcel>,
+    parcels: Parcels,
     ready: Option<String>,
     last: Option<(String, u16)>,
 }
@@ -107,10 +106,10 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     async fn run(&self, session: Arc<Session>, job: Job, written: Option<String>) -> Answer {
-        let (outbox, parcels) = mpsc::channel(BACKLOG);
+        let (outbox, parcels) = Outbox::new(BACKLOG);
         let id = job.id.clone();
         let backend = Arc::clone(&self.backend);
-        let mut future = held::serve(backend, job, Arc::clone(&session), Outbox(outbox)).boxed();
+        let mut future = held::serve(backend, job, Arc::clone(&session), outbox).boxed();
         if written.is_none() {
             let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
             if let Poll::Ready(outcome) = first {
@@ -173,7 +172,7 @@ impl Running {
             tokio::select! {
                 biased;
                 // Whoever serves may let go of the outbox before it has an answer.
-                Some(parcel) = self.parcels.recv() => match parcel {
+                Some(parcel) = self.parcels.take() => match parcel {
                     Parcel::Message(text) => return Some(Said::Message(text)),
                     Parcel::Answer(..) | Parcel::Disconnect(_) => {}
                 },
@@ -194,7 +193,7 @@ impl Running {
     }
 
     fn message(&mut self) -> Option<String> {
-        while let Ok(parcel) = self.parcels.try_recv() {
+        while let Some(parcel) = self.parcels.try_take() {
             if let Parcel::Message(text) = parcel {
                 return Some(text);
             }
