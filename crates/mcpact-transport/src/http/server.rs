@@ -9,6 +9,7 @@ mod serving;
 pub mod tls;
 pub mod token;
 mod upgrade;
+mod watch;
 
 pub use answer::{Answer, AnswerBody, Arrival};
 pub use guard::Guard;

@@ -37,12 +37,6 @@ impl Arrival {
             _ => None,
         }
     }
-
-    /// How often a header stands there.
-    #[must_use]
-    pub fn count(&self, name: impl AsHeaderName) -> usize {
-        self.headers.get_all(name).iter().count()
-    }
 }
 
 /// What goes back.

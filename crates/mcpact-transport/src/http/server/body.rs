@@ -10,13 +10,21 @@ use futures_core::Stream;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::watch::Busy;
+
 /// How long a stream may be silent before a comment shows that it lives.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
 /// The body of a response.
-pub(super) enum ReplyBody {
+pub(super) struct ReplyBody {
+    content: Content,
+    /// As long as it is not written, the request is being answered.
+    _busy: Option<Busy>,
+}
+
+enum Content {
     Whole(Option<Bytes>),
     Events {
         stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
@@ -26,13 +34,25 @@ pub(super) enum ReplyBody {
 
 impl ReplyBody {
     pub(super) fn whole(bytes: Bytes) -> Self {
-        Self::Whole((!bytes.is_empty()).then_some(bytes))
+        Self {
+            content: Content::Whole((!bytes.is_empty()).then_some(bytes)),
+            _busy: None,
+        }
     }
 
     pub(super) fn events(stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>) -> Self {
-        Self::Events {
-            stream,
-            silence: Box::pin(sleep(KEEP_ALIVE)),
+        let silence = Box::pin(sleep(KEEP_ALIVE));
+        Self {
+            content: Content::Events { stream, silence },
+            _busy: None,
+        }
+    }
+
+    /// The same, which ends an answer with itself.
+    pub(super) fn ending(self, busy: Busy) -> Self {
+        Self {
+            _busy: Some(busy),
+            ..self
         }
     }
 }
@@ -45,9 +65,9 @@ impl Body for ReplyBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.get_mut() {
-            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
-            Self::Events { stream, silence } => {
+        match &mut self.get_mut().content {
+            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+            Content::Events { stream, silence } => {
                 let item = match stream.as_mut().poll_next(cx) {
                     Poll::Ready(item) => item,
                     Poll::Pending if silence.as_mut().poll(cx).is_ready() => Some(COMMENT),
@@ -60,15 +80,15 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Self::Whole(None))
+        matches!(self.content, Content::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes) => {
+        match &self.content {
+            Content::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
-            Self::Events { .. } => SizeHint::default(),
+            Content::Events { .. } => SizeHint::default(),
         }
     }
 }

@@ -1,18 +1,19 @@
 //! Accepting connections, reading requests within limits, and writing answers.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -21,6 +22,7 @@ use super::guard::Guard;
 use super::serving::Shop;
 use super::tls::TlsIdentity;
 use super::token::Token;
+use super::watch::{Order, Watch};
 use crate::error::DoorError;
 
 /// What a server endures.
@@ -157,7 +159,9 @@ impl HttpServer {
             limits,
         });
         let seats = Arc::new(Semaphore::new(limits.connections));
-        let (closing, closed) = watch::channel(false);
+        let watch = Arc::new(Watch::default());
+        let mut walking = JoinSet::new();
+        walking.spawn(Arc::clone(&watch).walk(limits.header_timeout));
         let mut open = JoinSet::new();
         tokio::pin!(stop);
         loop {
@@ -174,8 +178,8 @@ impl HttpServer {
                 (seat, Ok((stream, peer))) => {
                     // An answer in two writes waits 40 ms for the peer's ACK without this.
                     let _ = stream.set_nodelay(true);
-                    let (shop, closed) = (Arc::clone(&shop), closed.clone());
-                    open.spawn(greet(shop, acceptor.clone(), stream, peer, closed, seat));
+                    let (shop, watch) = (Arc::clone(&shop), Arc::clone(&watch));
+                    open.spawn(greet(shop, acceptor.clone(), stream, peer, watch, seat));
                 }
                 (_, Err(error)) if is_passing(&error) => {
                     tracing::warn!(%error, "cannot accept a connection");
@@ -185,7 +189,7 @@ impl HttpServer {
             }
         }
         drop(listener);
-        let _ = closing.send(true);
+        watch.close();
         let _ = tokio::time::timeout(limits.drain, async {
             while open.join_next().await.is_some() {}
         })
@@ -212,13 +216,13 @@ async fn greet<E: Endpoint>(
     acceptor: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: SocketAddr,
-    closing: watch::Receiver<bool>,
+    watch: Arc<Watch>,
     _seat: Result<OwnedSemaphorePermit, AcquireError>,
 ) {
     match acceptor {
-        None => connection(shop, stream, peer, closing).await,
+        None => connection(shop, stream, peer, watch).await,
         // In a box, so that a connection without TLS does not pay for its room.
-        Some(acceptor) => Box::pin(secure(shop, acceptor, stream, peer, closing)).await,
+        Some(acceptor) => Box::pin(secure(shop, acceptor, stream, peer, watch)).await,
     }
 }
 
@@ -228,11 +232,11 @@ async fn secure<E: Endpoint>(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: SocketAddr,
-    closing: watch::Receiver<bool>,
+    watch: Arc<Watch>,
 ) {
     let limit = shop.limits.header_timeout;
     match tokio::time::timeout(limit, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => connection(shop, stream, peer, closing).await,
+        Ok(Ok(stream)) => connection(shop, stream, peer, watch).await,
         Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS handshake"),
         Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
     }
@@ -242,18 +246,16 @@ async fn connection<E: Endpoint>(
     shop: Arc<Shop<E>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
-    mut closing: watch::Receiver<bool>,
+    watch: Arc<Watch>,
 ) {
     let limits = shop.limits;
-    let service = service_fn(move |request| {
-        let shop = Arc::clone(&shop);
-        async move { Ok::<_, Infallible>(shop.serve(request, peer).await) }
+    let watched = watch.over();
+    let service = service_fn(|request| {
+        let (shop, busy) = (Arc::clone(&shop), watched.busy());
+        async move { Ok::<_, Infallible>(shop.serve(request, peer, busy).await) }
     });
     let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.header_timeout)
-        .max_buf_size(limits.header_bytes.max(LEAST_BUFFER));
+    builder.max_buf_size(limits.header_bytes.max(LEAST_BUFFER));
     // Its own limit costs hyper nothing; any other costs a list of that length for each request.
     if limits.headers != OWN_HEADER_LIMIT {
         builder.max_headers(limits.headers);
@@ -264,14 +266,25 @@ async fn connection<E: Endpoint>(
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades()
     );
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = async { drop(closing.wait_for(|is_closing| *is_closing).await) } => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut is_finishing = false;
+    let ended = poll_fn(|context| {
+        if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+            return Poll::Ready(Some(ended));
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, %peer, "connection ended");
+        match watched.order(context) {
+            Order::Serve => Poll::Pending,
+            Order::Finish if is_finishing => Poll::Pending,
+            Order::Finish => {
+                is_finishing = true;
+                connection.as_mut().graceful_shutdown();
+                connection.as_mut().poll(context).map(Some)
+            }
+            Order::HangUp => Poll::Ready(None),
+        }
+    });
+    match ended.await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => tracing::debug!(%error, %peer, "connection ended"),
+        None => tracing::debug!(%peer, "nothing was asked for too long"),
     }
 }

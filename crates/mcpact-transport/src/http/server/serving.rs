@@ -18,6 +18,7 @@ use super::guard::Guard;
 use super::listener::{Endpoint, Limits};
 use super::token::Token;
 use super::upgrade;
+use super::watch::Busy;
 
 /// What every request needs.
 pub(super) struct Shop<E> {
@@ -29,6 +30,16 @@ pub(super) struct Shop<E> {
 
 impl<E: Endpoint> Shop<E> {
     pub(super) async fn serve(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+        busy: Busy,
+    ) -> Response<ReplyBody> {
+        let response = self.respond(request, peer).await;
+        response.map(|body| body.ending(busy))
+    }
+
+    async fn respond(
         &self,
         mut request: Request<Incoming>,
         peer: SocketAddr,
