@@ -8,6 +8,7 @@ mod connector;
 mod events;
 mod headers;
 mod pipe;
+mod pool;
 mod proxy;
 #[cfg(test)]
 mod tests;
@@ -17,18 +18,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::Url;
 
 use crate::address::shown;
 use crate::error::DoorError;
+use pool::{Loan, Pool, Source, Unanswered};
 
 pub use answer::{Answer, AnswerBody};
 pub(crate) use connector::Connector;
@@ -39,9 +38,7 @@ pub use proxy::{Proxy, ProxyMode};
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const BOTH: &str = "application/json, text/event-stream";
-
-/// How many idle connections are kept: fewer than calls in flight would mean to connect anew all the time.
-const MAX_IDLE: usize = 256;
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The longest pause before a connection is tried again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -130,13 +127,41 @@ impl HttpSettings {
 /// One server that is reached by HTTP; copies share its connections.
 #[derive(Clone, Debug)]
 pub struct HttpClient {
-    pool: Client<Connector, Full<Bytes>>,
+    pool: Arc<Pool>,
     endpoint: Arc<Url>,
     /// The same, read once.
-    address: Uri,
+    address: Arc<Address>,
     settings: Arc<HttpSettings>,
-    /// What a proxy that forwards requests wants to see.
-    proxy_auth: Option<HeaderValue>,
+    proxy: Forwarding,
+}
+
+/// Whether a proxy forwards requests.
+#[derive(Clone, Debug)]
+enum Forwarding {
+    /// The connection leads to the server itself.
+    None,
+    /// It must be told where a request goes, and may want to see who sends it.
+    Proxy(Option<HeaderValue>),
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug)]
+struct Address {
+    /// Whom to connect to.
+    server: Uri,
+    /// What stands in the first line of a request.
+    target: Uri,
+    host: HeaderValue,
+}
+
+/// What is to be sent.
+#[derive(Clone, Debug)]
+struct Order<'a> {
+    method: Method,
+    facts: &'a HeaderMap,
+    accept: &'static str,
+    last_event_id: Option<HeaderValue>,
+    body: Bytes,
 }
 
 impl HttpClient {
@@ -162,19 +187,14 @@ impl HttpClient {
         }
         endpoint.set_fragment(None);
         let connector = Connector::new(&settings)?;
-        let target = uri(&endpoint)?;
-        let proxy_auth = connector.router().forwarded_auth(&target);
-        let pool = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(Duration::from_secs(30))
-            .pool_max_idle_per_host(MAX_IDLE)
-            .build(connector);
+        let proxy = connector.router().forwarding(&uri(&endpoint)?);
+        let address = Address::new(&endpoint, &proxy)?;
         Ok(Self {
-            pool,
+            pool: Pool::new(connector),
             endpoint: Arc::new(endpoint),
-            address: target,
+            address: Arc::new(address),
             settings: Arc::new(settings),
-            proxy_auth,
+            proxy,
         })
     }
 
@@ -191,7 +211,7 @@ impl HttpClient {
     pub fn at(&self, address: &str) -> Result<Self, DoorError> {
         let endpoint = self.resolve(&self.endpoint, address)?;
         Ok(Self {
-            address: uri(&endpoint)?,
+            address: Arc::new(Address::new(&endpoint, &self.proxy)?),
             endpoint: Arc::new(endpoint),
             ..self.clone()
         })
@@ -203,10 +223,11 @@ impl HttpClient {
     /// # Errors
     /// The server cannot be reached, takes too long, sends too much or points elsewhere.
     pub async fn post(&self, facts: &HeaderMap, message: Bytes) -> Result<Answer, DoorError> {
-        let mut headers = self.headers(facts, BOTH);
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        let response = self.send(Method::POST, headers, message).await?;
-        answer::read(response, &self.settings).await
+        let order = Order {
+            body: message,
+            ..Order::new(Method::POST, facts, BOTH)
+        };
+        answer::read(self.send(order).await?, &self.settings).await
     }
 
     /// Opens an event stream; `last_event_id` resumes one.
@@ -218,13 +239,12 @@ impl HttpClient {
         facts: &HeaderMap,
         last_event_id: Option<&str>,
     ) -> Result<Answer, DoorError> {
-        let mut headers = self.headers(facts, EVENTS);
-        if let Some(id) = last_event_id {
-            let name = HeaderName::from_static("last-event-id");
-            headers.insert(name, headers::value("Last-Event-ID", id)?);
-        }
-        let response = self.send(Method::GET, headers, Bytes::new()).await?;
-        answer::read(response, &self.settings).await
+        let value = |id| headers::value("Last-Event-ID", id);
+        let order = Order {
+            last_event_id: last_event_id.map(value).transpose()?,
+            ..Order::new(Method::GET, facts, EVENTS)
+        };
+        answer::read(self.send(order).await?, &self.settings).await
     }
 
     /// Ends the session that the facts name and gives the status of the answer.
@@ -232,33 +252,38 @@ impl HttpClient {
     /// # Errors
     /// As for [`post`](Self::post).
     pub async fn delete(&self, facts: &HeaderMap) -> Result<u16, DoorError> {
-        let headers = self.headers(facts, BOTH);
-        let response = self.send(Method::DELETE, headers, Bytes::new()).await?;
-        Ok(response.status().as_u16())
+        let order = Order::new(Method::DELETE, facts, BOTH);
+        Ok(self.send(order).await?.status().as_u16())
     }
 
-    fn headers(&self, facts: &HeaderMap, accept: &'static str) -> HeaderMap {
-        let mut all = facts.clone();
+    fn request(&self, order: &Order<'_>, address: &Address) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(order.body.clone()));
+        *request.method_mut() = order.method.clone();
+        *request.uri_mut() = address.target.clone();
+        let all = request.headers_mut();
+        all.clone_from(order.facts);
         for (name, value) in self.settings.headers.all() {
             all.entry(name).or_insert_with(|| value.clone());
         }
-        all.insert(ACCEPT, HeaderValue::from_static(accept));
-        if let Some(auth) = &self.proxy_auth {
+        all.insert(HOST, address.host.clone());
+        all.insert(ACCEPT, HeaderValue::from_static(order.accept));
+        if order.method == Method::POST {
+            all.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        }
+        if let Some(id) = &order.last_event_id {
+            all.insert(LAST_EVENT_ID, id.clone());
+        }
+        if let Forwarding::Proxy(Some(auth)) = &self.proxy {
             all.insert(PROXY_AUTHORIZATION, auth.clone());
         }
-        all
+        request
     }
 
-    async fn send(
-        &self,
-        method: Method,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<http::Response<Incoming>, DoorError> {
+    async fn send(&self, order: Order<'_>) -> Result<Response<Source>, DoorError> {
         let mut place = Cow::Borrowed(&*self.endpoint);
-        let mut address = self.address.clone();
+        let mut address = Arc::clone(&self.address);
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.exchange(&method, &address, &headers, &body).await?;
+            let response = self.exchange(&order, &address).await?;
             if !response.status().is_redirection() {
                 return Ok(response);
             }
@@ -277,7 +302,7 @@ impl HttpClient {
                     location: next.to_string(),
                 });
             }
-            address = uri(&next)?;
+            address = Arc::new(Address::new(&next, &self.proxy)?);
             place = Cow::Owned(next);
         }
         Err(DoorError::Redirect {
@@ -285,36 +310,52 @@ impl HttpClient {
         })
     }
 
-    /// Sends one request, and tries again only while no connection was made.
+    /// Sends one request, and sends it again only while it was not sent.
     async fn exchange(
         &self,
-        method: &Method,
-        address: &Uri,
-        headers: &HeaderMap,
-        body: &Bytes,
-    ) -> Result<http::Response<Incoming>, DoorError> {
-        let mut pause = self.settings.retry_pause;
-        for tries_left in (0..=self.settings.connect_retries).rev() {
-            let mut request = Request::new(Full::new(body.clone()));
-            *request.method_mut() = method.clone();
-            *request.uri_mut() = address.clone();
-            *request.headers_mut() = headers.clone();
-            let sending = self.pool.request(request);
-            let error = match tokio::time::timeout(self.settings.head_timeout, sending).await {
-                Ok(Ok(response)) => return Ok(response),
-                Ok(Err(error)) => error,
+        order: &Order<'_>,
+        address: &Address,
+    ) -> Result<Response<Source>, DoorError> {
+        let mut request = self.request(order, address);
+        loop {
+            let mut loan = self.connection(address).await?;
+            let sending = tokio::time::timeout(self.settings.head_timeout, loan.send(request));
+            let (why, unsent) = match sending.await {
+                Ok(Ok(response)) => return Ok(response.map(|body| Source::new(body, loan))),
+                Ok(Err(Unanswered::Refused { why, unsent })) => (why, unsent),
+                Ok(Err(Unanswered::Ended)) => {
+                    let why = "the connection ended before the answer";
+                    return Err(DoorError::Http(why.to_owned()));
+                }
                 Err(_) => {
                     return Err(DoorError::Timeout("waiting for the head of an HTTP answer"));
                 }
             };
-            if tries_left == 0 || !error.is_connect() || !connector::may_pass(&error) {
-                return Err(connector::explain(&error));
+            match unsent {
+                // The server has closed a connection that was waiting; there are not many of them.
+                Some(unsent) if loan.is_used => request = *unsent,
+                Some(_) | None => return Err(connector::explain(&why)),
+            }
+        }
+    }
+
+    /// A connection. Making one is tried again where that may help: nothing was sent yet.
+    async fn connection(&self, address: &Address) -> Result<Loan, DoorError> {
+        let mut pause = self.settings.retry_pause;
+        let mut tries_left = self.settings.connect_retries;
+        loop {
+            let error = match self.pool.take(&address.server).await {
+                Ok(loan) => return Ok(loan),
+                Err(error) => error,
+            };
+            if tries_left == 0 || !connector::may_pass(&*error) {
+                return Err(connector::explain(&*error));
             }
             tracing::debug!(tries_left, "no connection yet");
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
+            tries_left -= 1;
         }
-        Err(DoorError::Timeout("connecting"))
     }
 
     fn resolve(&self, base: &Url, address: &str) -> Result<Url, DoorError> {
@@ -338,4 +379,41 @@ fn uri(endpoint: &Url) -> Result<Uri, DoorError> {
         address: shown(endpoint.as_str()),
         why: "it is not a URL that HTTP can carry",
     })
+}
+
+impl Address {
+    fn new(place: &Url, proxy: &Forwarding) -> Result<Self, DoorError> {
+        let unusable = || DoorError::Address {
+            address: shown(place.as_str()),
+            why: "it is not a URL that HTTP can carry",
+        };
+        let server = uri(place)?;
+        let target = match (proxy, server.path_and_query()) {
+            (Forwarding::Proxy(_), _) | (Forwarding::None, None) => server.clone(),
+            (Forwarding::None, Some(path)) => Uri::from(path.clone()),
+        };
+        // A port that goes without saying is not part of it.
+        let host = match (server.host(), place.port()) {
+            (Some(host), None) => HeaderValue::from_str(host),
+            (Some(host), Some(port)) => HeaderValue::from_str(&format!("{host}:{port}")),
+            (None, _) => return Err(unusable()),
+        };
+        Ok(Self {
+            host: host.map_err(|_| unusable())?,
+            server,
+            target,
+        })
+    }
+}
+
+impl<'a> Order<'a> {
+    const fn new(method: Method, facts: &'a HeaderMap, accept: &'static str) -> Self {
+        Self {
+            method,
+            facts,
+            accept,
+            last_event_id: None,
+            body: Bytes::new(),
+        }
+    }
 }

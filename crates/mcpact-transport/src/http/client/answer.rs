@@ -3,10 +3,9 @@
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Response};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
 
 use super::events::EventStream;
+use super::pool::Source;
 use super::{EVENTS, HttpSettings, JSON};
 use crate::error::DoorError;
 
@@ -46,7 +45,7 @@ impl Answer {
 }
 
 pub(super) async fn read(
-    response: Response<Incoming>,
+    response: Response<Source>,
     settings: &HttpSettings,
 ) -> Result<Answer, DoorError> {
     let (head, body) = response.into_parts();
@@ -89,8 +88,8 @@ fn check_length(headers: &HeaderMap, limit: usize) -> Result<(), DoorError> {
 }
 
 /// Reads a body within its limits; one in one piece is not copied.
-async fn whole(mut body: Incoming, settings: &HttpSettings) -> Result<Bytes, DoorError> {
-    let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+async fn whole(mut body: Source, settings: &HttpSettings) -> Result<Bytes, DoorError> {
+    let expected = usize::try_from(body.expected()).unwrap_or(usize::MAX);
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     loop {
@@ -123,7 +122,7 @@ async fn whole(mut body: Incoming, settings: &HttpSettings) -> Result<Bytes, Doo
 }
 
 /// The beginning of a body that only a log will show: what goes wrong with it does not matter.
-async fn excerpt(mut body: Incoming, settings: &HttpSettings) -> String {
+async fn excerpt(mut body: Source, settings: &HttpSettings) -> String {
     let mut all = BytesMut::new();
     while all.len() < EXCERPT {
         let frame = tokio::time::timeout(settings.idle_timeout, body.frame());

@@ -1,11 +1,8 @@
 //! From an address to an open connection, in bounded time.
 
 use std::error::Error;
-use std::future::Future;
 use std::io::ErrorKind;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Uri;
@@ -53,26 +50,6 @@ struct ProxyFailed {
     source: Box<dyn Error + Send + Sync>,
 }
 
-impl Service<Uri> for Connector {
-    type Response = Pipe;
-    type Error = Box<dyn Error + Send + Sync>;
-    type Future = Pin<Box<dyn Future<Output = Result<Pipe, Box<dyn Error + Send + Sync>>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.direct.poll_ready(context)
-    }
-
-    fn call(&mut self, address: Uri) -> Self::Future {
-        let limit = self.limit;
-        let way = self.router.way(&address);
-        let connector = self.clone();
-        Box::pin(async move {
-            let connecting = tokio::time::timeout(limit, connector.go(way?, address));
-            connecting.await.unwrap_or_else(|_| Err(TooSlow.into()))
-        })
-    }
-}
-
 impl Connector {
     pub(crate) fn new(settings: &HttpSettings) -> Result<Self, DoorError> {
         let mut tcp = HttpConnector::new();
@@ -98,6 +75,13 @@ impl Connector {
         &self.router
     }
 
+    /// Connects for HTTP requests.
+    pub(super) async fn connect(&self, address: Uri) -> Result<Pipe, Box<dyn Error + Send + Sync>> {
+        let way = self.router.way(&address)?;
+        let connecting = tokio::time::timeout(self.limit, self.clone().go(way, address));
+        connecting.await.unwrap_or_else(|_| Err(TooSlow.into()))
+    }
+
     /// Connects for another use than HTTP requests, which no proxy can forward.
     pub(crate) async fn tunnel(self, address: Uri) -> Result<Pipe, DoorError> {
         let way = match self.router.way(&address)? {
@@ -115,9 +99,9 @@ impl Connector {
     async fn go(mut self, way: Way, address: Uri) -> Result<Pipe, Box<dyn Error + Send + Sync>> {
         let name = |proxy: &Uri| proxy.authority().map(ToString::to_string);
         match way {
-            Way::Direct => Ok(Pipe::straight(self.direct.call(address).await?)),
+            Way::Direct => Ok(Pipe::new(self.direct.call(address).await?)),
             Way::Forwarded { proxy } => match self.direct.call(proxy.clone()).await {
-                Ok(io) => Ok(Pipe::forwarded(io)),
+                Ok(io) => Ok(Pipe::new(io)),
                 Err(source) => Err(proxy_failed(name(&proxy), source)),
             },
             Way::Tunnel { proxy, auth } => {
@@ -156,7 +140,7 @@ where
 {
     let address = with_port(address)?;
     let io = HttpsConnector::from((proxy, tls)).call(address).await?;
-    Ok(Pipe::straight(io))
+    Ok(Pipe::new(io))
 }
 
 /// A proxy must be told the port; what it would assume depends on its kind.
@@ -226,6 +210,9 @@ fn passes(error: &std::io::Error) -> bool {
 
 /// The whole chain of causes: what hyper says alone is only that something failed.
 pub(super) fn explain(error: &(dyn Error + 'static)) -> DoorError {
+    if error.is::<TooSlow>() {
+        return DoorError::Timeout("connecting");
+    }
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

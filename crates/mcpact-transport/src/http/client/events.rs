@@ -2,24 +2,23 @@
 
 use std::time::Duration;
 
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use mcpact_wire::frame::sse::{Event, EventError, EventReader};
 
 use super::HttpSettings;
+use super::pool::Source;
 use crate::error::DoorError;
 
 /// The events of one answer.
 #[derive(Debug)]
 pub struct EventStream {
-    body: Incoming,
+    body: Source,
     reader: EventReader,
     idle: Duration,
     is_open: bool,
 }
 
 impl EventStream {
-    pub(super) const fn new(body: Incoming, settings: &HttpSettings) -> Self {
+    pub(super) const fn new(body: Source, settings: &HttpSettings) -> Self {
         Self {
             body,
             reader: EventReader::new(settings.event_limit),

@@ -5,40 +5,20 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::client::legacy::connect::{Connected, Connection};
 
 /// Bytes in both directions.
 trait Duplex: Read + Write + Send + Unpin {}
 
 impl<T: Read + Write + Send + Unpin> Duplex for T {}
 
-/// A connection to a server, or to a proxy that forwards whole requests.
+/// A connection to a server or a proxy.
 pub(crate) struct Pipe {
     io: Box<dyn Duplex>,
-    is_forwarded: bool,
 }
 
 impl Pipe {
-    /// The server itself is at the other end.
-    pub(super) fn straight(io: impl Read + Write + Send + Unpin + 'static) -> Self {
-        Self {
-            io: Box::new(io),
-            is_forwarded: false,
-        }
-    }
-
-    /// A proxy is at the other end and must be told where a request goes.
-    pub(super) fn forwarded(io: impl Read + Write + Send + Unpin + 'static) -> Self {
-        Self {
-            io: Box::new(io),
-            is_forwarded: true,
-        }
-    }
-}
-
-impl Connection for Pipe {
-    fn connected(&self) -> Connected {
-        Connected::new().proxy(self.is_forwarded)
+    pub(super) fn new(io: impl Read + Write + Send + Unpin + 'static) -> Self {
+        Self { io: Box::new(io) }
     }
 }
 

@@ -8,6 +8,7 @@ use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use url::Url;
 
+use super::Forwarding;
 use crate::error::DoorError;
 
 /// Where SOCKS proxies listen that do not say otherwise.
@@ -166,6 +167,14 @@ impl Router {
                     .map(|(user, password)| (user.to_owned(), password.to_owned())),
             }),
             Some(_) | None => Err(unusable(&proxy)),
+        }
+    }
+
+    /// Whether requests to an address go to a proxy as a whole.
+    pub(super) fn forwarding(&self, target: &Uri) -> Forwarding {
+        match self.way(target) {
+            Ok(Way::Forwarded { .. }) => Forwarding::Proxy(self.forwarded_auth(target)),
+            Ok(Way::Direct | Way::Tunnel { .. } | Way::Socks { .. }) | Err(_) => Forwarding::None,
         }
     }
 
