@@ -64,7 +64,7 @@ impl Caller {
     pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
         match self.open_lane() {
             Some(lane) => Ok(lane),
-            None => self.port.lane().await,
+            None => Box::pin(self.port.lane()).await,
         }
     }
 

@@ -125,9 +125,9 @@ impl Bridge {
                 in_time(patience, down, self.cross(crossing)).await
             }
             Plan::Emulate(Machine::TasksExtension) => {
-                in_time(patience, down, self.about_mapped(crossing)).await
+                in_time(patience, down, Box::pin(self.about_mapped(crossing))).await
             }
-            Plan::Emulate(machine) => self.emulate(machine, crossing).await,
+            Plan::Emulate(machine) => Box::pin(self.emulate(machine, crossing)).await,
         }
     }
 
@@ -148,12 +148,13 @@ impl Bridge {
             return self.host(crossing, &wish);
         }
         let may_ask = job.method.is_some_and(Method::may_ask_for_input);
+        // Each way in a box: a future is moved as often as it is handed on, and has room for the largest.
         match (crossing.downstream().era(), crossing.upstream().era()) {
-            (Era::Legacy, Era::Modern) if may_ask => self.in_rounds(crossing).await,
-            (Era::Modern, Era::Legacy) if may_ask => self.with_parking(crossing).await,
-            (Era::Legacy, Era::Legacy) => self.asking_along(crossing).await,
-            (Era::Modern, Era::Legacy) => self.asking_nobody(crossing).await,
-            (Era::Legacy | Era::Modern, Era::Modern) => self.plainly(crossing).await,
+            (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(crossing)).await,
+            (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(crossing)).await,
+            (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(crossing)).await,
+            (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(crossing)).await,
+            (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(crossing)).await,
         }
     }
 
