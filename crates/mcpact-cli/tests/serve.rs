@@ -205,7 +205,7 @@ async fn lists_are_there_after_a_restart() {
     assert_eq!(echo(&second.url, eras[0], "a__echo").await, "a__echo");
     assert_eq!(starts(), before + 1);
     let said = second.end();
-    assert!(said.contains("2025-11-25"), "{said}");
+    assert!(said.contains("2025-11-25  legacy  asleep"), "{said}");
     let kept = std::fs::read_dir(folder.path().join("cache/mcpact/servers")).unwrap();
     for file in kept {
         let path = file.unwrap().path();

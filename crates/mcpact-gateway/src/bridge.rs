@@ -57,7 +57,7 @@ use crate::catalog::{ChangedTools, Health, Probe, Restarts, RunSettings, Strateg
 use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
 use crate::pins::{PinSettings, Pins};
-use crate::supervisor::{ServerStatus, Starter, Supervisor, least};
+use crate::supervisor::{ServerState, ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
 use crate::turnstile::Turnstile;
 use crate::upstream::HeaderBook;
@@ -285,6 +285,17 @@ impl Bridge {
     /// Keeps its connections in another way from here on; what runs goes on.
     pub(crate) fn retune(&self, run: &RunSettings) {
         self.shared.retune(run);
+    }
+
+    /// Whether it failed, and is left alone for now.
+    pub(crate) fn is_resting(&self) -> bool {
+        match self.status().state {
+            ServerState::Pausing { .. } | ServerState::Suspended { .. } => true,
+            ServerState::Asleep
+            | ServerState::Starting
+            | ServerState::Ready
+            | ServerState::Busy => false,
+        }
     }
 
     /// Forgets what failed: a server that is suspended is tried again at the next call.

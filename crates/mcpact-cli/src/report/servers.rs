@@ -43,7 +43,7 @@ pub(crate) fn text(url: &str, origin: &Origin, servers: &[ServerReport]) -> Stri
         };
         let state = match (&server.failure, &server.calls_itself) {
             (Some(failure), _) => format!("missing: {failure}"),
-            (None, Some(name)) => format!("ready, calls itself `{name}`"),
+            (None, Some(name)) => format!("{}, calls itself `{name}`", server.state.as_str()),
             (None, None) => String::from("not met yet"),
         };
         let _ = writeln!(

@@ -118,9 +118,15 @@ impl Hub {
         let slot = Arc::clone(&errand.slot);
         let member = Arc::clone(&errand.member);
         let mut done = slot.subscribe();
+        // Who has just failed is left alone for a while, which nobody has to wait for.
+        let is_resting = member.bridge.is_resting();
         if slot.begin() {
             // Whoever waits may go away; the others need it all the same.
             tokio::spawn(Arc::clone(self).fetch(errand.clone(), Way::Starting));
+        }
+        if is_resting {
+            slot.miss();
+            return slot.listing();
         }
         // Nobody waits again for a server that has kept others waiting.
         let since = slot.fetching_since().unwrap_or_else(Instant::now);

@@ -178,6 +178,7 @@ impl Member {
         ServerReport {
             name: self.name.to_string(),
             revision: met.as_ref().map(|met| met.revision),
+            state: self.bridge.status().state,
             calls_itself: met.map(|met| met.introduction.server_info.name().to_owned()),
             failure: self.failure().map(String::from),
         }

@@ -3,8 +3,10 @@
 use std::fs;
 
 use mcpact::client::{Client, Watch};
-use mcpact_gateway::catalog::RunSettings;
-use mcpact_gateway::{Cache, HubSettings};
+use mcpact::model::ToolResult;
+use mcpact::server::{NoArgs, Server};
+use mcpact_gateway::catalog::{RunSettings, ToolFilter};
+use mcpact_gateway::{Bridge, BridgeSettings, Cache, HubSettings, Member, Target};
 use mcpact_spec::{Capability, Revision};
 use serde_json::json;
 
@@ -215,6 +217,57 @@ async fn who_comes_late_is_announced() {
         assert!(joined.is_ok(), "{:?}", listed().await);
         for member in &members {
             assert_eq!(member.failure(), None);
+        }
+    }
+}
+
+/// G15, G16: a server that nobody has to start is asked again after a restart; what was kept is shown
+/// meanwhile, and who was shown it is told that there is something else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_remote_server_is_asked_again() {
+    for speaks in CLIENTS {
+        for revision in CLIENTS {
+            let what = format!("{revision} at {speaks}");
+            let folder = tempfile::tempdir().unwrap();
+            let cache = Cache::in_folder(folder.path());
+            let nothing = || async { Ok(ToolResult::text("x")) };
+            let server = |tool: &str| {
+                let server = Server::new("remote", "1").revisions(&[speaks]);
+                server.tool(tool, "A tool", move |_: NoArgs, _| nothing())
+            };
+            let listening = server("one").listen(([127, 0, 0, 1], 0).into()).await;
+            let listening = listening.unwrap();
+            let address = listening.address();
+            let url = listening.url();
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            let first = tokio::spawn(listening.run(async move { drop(stopped.await) }));
+            let member = || {
+                let target = Target::url(url.clone());
+                let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+                Member::with("r", "r", Vec::new(), ToolFilter::default(), bridge, &cache)
+            };
+            let before = hub(vec![member()]);
+            let connected = on_lines(&before, client(revision)).await;
+            assert_eq!(tools(&connected).await, ["r__one"], "{what}");
+            connected.close().await;
+            until("it is kept", || {
+                let file = fs::read_dir(folder.path()).unwrap().next();
+                let text = file.and_then(|file| fs::read_to_string(file.unwrap().path()).ok());
+                text.is_some_and(|text| text.contains("tools/list"))
+            })
+            .await;
+            drop(before);
+            stop.send(()).unwrap();
+            first.await.unwrap().unwrap();
+            let listening = server("two").listen(address).await.unwrap();
+            tokio::spawn(listening.run(std::future::pending()));
+            let after = hub(vec![member()]);
+            let connected = on_lines(&after, client(revision)).await;
+            let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+            assert_eq!(tools(&connected).await, ["r__one"], "{what}");
+            let told = tokio::time::timeout(PATIENCE, changes.next()).await;
+            assert!(told.unwrap().is_some(), "{what}");
+            assert_eq!(tools(&connected).await, ["r__two"], "{what}");
         }
     }
 }
