@@ -74,7 +74,8 @@ fn paths(checkout: &Checkout, target: &Path, options: &Options) -> Result<String
     Ok(markdown::section(&measured, &judged, &counted))
 }
 
-fn target_folder(checkout: &Checkout) -> PathBuf {
+/// Where cargo puts what it builds.
+pub(crate) fn target_folder(checkout: &Checkout) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || checkout.path("target"),
         |folder| checkout.root().join(folder),

@@ -99,6 +99,10 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
         name: "mcpact-load",
         floor: Floor::Door,
     },
+    Room {
+        name: "mcpact-faults",
+        floor: Floor::Door,
+    },
 ];
 
 /// The position of a crate, counted from the cellar.

@@ -11,6 +11,7 @@ mod conformance;
 mod deny;
 mod dependencies;
 mod failure;
+mod faults;
 mod floor_plan;
 mod fuzz;
 mod house;
@@ -64,6 +65,8 @@ enum Command {
     House,
     /// Run the fuzz targets, each for a while.
     Fuzz(fuzz::Options),
+    /// Let servers, clients and the gateway fail in every way, and balance the calls.
+    Faults(faults::Options),
     /// Measure the hot paths and compare them with the targets.
     Bench(bench::Options),
     /// Run the official conformance suite against our server and client.
@@ -97,6 +100,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Purity => purity::run(&checkout),
         Command::House => house::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),
+        Command::Faults(options) => faults::run(&checkout, &options),
         Command::Bench(options) => bench::run(&checkout, &options),
         Command::Conformance(options) => conformance::run(&checkout, &options),
         Command::Interop(options) => interop::run(&checkout, &options),

@@ -3,7 +3,7 @@ use std::time::Instant;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
-use crate::{conformance, house, interop, oracle, purity, report, requirements, tables};
+use crate::{conformance, faults, house, interop, oracle, purity, report, requirements, tables};
 
 /// Where the official schemas lie when they lie beside the checkout.
 const SPECIFICATION: &str = "../shared/spec";
@@ -52,6 +52,11 @@ const STEPS: &[Step] = &[
         name: "tests",
         repeat: "cargo test --workspace --lib --bins --tests --examples",
         run: |checkout| cargo_step(checkout, "test --workspace --lib --bins --tests --examples"),
+    },
+    Step {
+        name: "faults",
+        repeat: "cargo xtask faults --quick",
+        run: |checkout| faults::run(checkout, &faults::Options::quick()).map(done),
     },
     Step {
         name: "examples in the docs",

@@ -3,6 +3,9 @@
 use crate::checkout::SourceFile;
 use crate::source_text::{SourceText, has_word};
 
+/// Where the rows of the suite of faults are.
+const FAULTS: &str = "crates/mcpact-faults/src/rows/";
+
 /// A test function with its doc comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TestFn {
@@ -46,7 +49,7 @@ pub(super) fn tests_in(file: &SourceFile) -> Vec<TestFn> {
         let Some(rest) = above.take_attributes(code) else {
             continue;
         };
-        if let Some(function) = function_name(&rest).filter(|_| above.marks_a_test()) {
+        if let Some(function) = function_name(&rest).filter(|_| above.shows(&file.path)) {
             let doc = std::mem::take(&mut above.doc);
             tests.push(TestFn {
                 file: file.path.clone(),
@@ -89,6 +92,13 @@ impl Above {
             }
         }
         text.len()
+    }
+
+    /// Whether this is a test: one by its attribute, or a row of the suite of faults, which
+    /// `cargo xtask test` runs, too.
+    fn shows(&self, file: &str) -> bool {
+        let is_row = file.starts_with(FAULTS) && self.doc.trim_start().starts_with("FT");
+        is_row || self.marks_a_test()
     }
 
     /// Whether an attribute is `#[test]`, `#[tokio::test]` or the like.
@@ -149,6 +159,19 @@ mod tests {
         assert_eq!(names, ["a.rs::a", "a.rs::c"]);
         assert!(found[0].cites("N4") && found[0].cites("L2") && found[0].cites("L3"));
         assert!(!found[0].cites("N5") && !found[1].cites("N5"));
+    }
+
+    #[test]
+    fn rows_of_the_suite_of_faults_are_tests() {
+        let row = |path: &str| SourceFile {
+            path: path.to_owned(),
+            text: "/// FT01: first.\npub(super) async fn a() {}\n/// Helps.\nfn b() {}\n"
+                .to_owned(),
+        };
+        let found = tests_in(&row("crates/mcpact-faults/src/rows/a.rs"));
+        assert_eq!(found.len(), 1);
+        assert!(found[0].cites("FT01"));
+        assert!(tests_in(&row("crates/mcpact/src/a.rs")).is_empty());
     }
 
     #[test]

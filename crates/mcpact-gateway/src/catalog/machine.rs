@@ -74,9 +74,14 @@ impl Surroundings for Machine {
 
 /// The text of a file that is no longer than it may be.
 pub(super) fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let no_file = || io::Error::other("it is no plain file");
+    // A pipe would be waited for without end when it is opened.
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(no_file());
+    }
     let file = File::open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no plain file"));
+        return Err(no_file());
     }
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes)?;

@@ -1,0 +1,237 @@
+//! The real binary, with a config and a folder of its own.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::client::{Client, Era};
+use crate::journal::Journal;
+use crate::process::{self, PATIENCE};
+use crate::trouble::Trouble;
+
+/// The server that nothing ever happens to.
+pub(crate) const CALM: &str = "calm";
+
+/// A config in the making, and the folder where everything of it lies.
+#[derive(Debug)]
+pub(crate) struct House {
+    folder: TempDir,
+    gateway: String,
+    servers: String,
+    variables: Vec<(String, String)>,
+}
+
+/// The program of this name beside ours.
+pub(crate) fn program(name: &str) -> Result<PathBuf, Trouble> {
+    let own = std::env::current_exe()?;
+    Ok(own.with_file_name(name))
+}
+
+/// A TOML list of texts.
+fn list<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("{word:?}")).collect();
+    format!("[{}]", words.join(", "))
+}
+
+impl House {
+    /// An empty config, with one server that nothing happens to.
+    pub(crate) fn new() -> Result<Self, Trouble> {
+        let house = Self {
+            folder: tempfile::tempdir()?,
+            gateway: String::from("[gateway]\nlisten = \"127.0.0.1:0\"\n"),
+            servers: String::new(),
+            variables: Vec::new(),
+        };
+        house.scripted(CALM, &[], "max_concurrent = 64\n")
+    }
+
+    /// With settings of the gateway.
+    pub(crate) fn setting(mut self, lines: &str) -> Self {
+        self.gateway.push_str(lines);
+        self
+    }
+
+    /// With a variable that the gateway is started with.
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// With a server that is a command, and settings of it.
+    pub(crate) fn command(mut self, name: &str, words: &[&str], keys: &str) -> Self {
+        let (program, rest) = words.split_first().unwrap_or((&"", &[]));
+        let args = list(rest.iter().copied());
+        // Nothing can go wrong in writing to a text.
+        let _ = write!(
+            self.servers,
+            "\n[servers.{name}]\ncommand = {program:?}\nargs = {args}\n{keys}"
+        );
+        self
+    }
+
+    /// With a scripted server, and settings of it.
+    pub(crate) fn scripted(self, name: &str, words: &[&str], keys: &str) -> Result<Self, Trouble> {
+        let own = std::env::current_exe()?.display().to_string();
+        let journal = self.journal(name).path().display().to_string();
+        let mut all = vec![own.as_str(), "script", "--journal", journal.as_str()];
+        all.extend_from_slice(words);
+        let keys = format!("era = \"legacy\"\n{keys}");
+        Ok(self.command(name, &all, &keys))
+    }
+
+    /// With a server that is reached by HTTP.
+    pub(crate) fn url(mut self, name: &str, url: &str, keys: &str) -> Self {
+        let _ = write!(self.servers, "\n[servers.{name}]\nurl = {url:?}\n{keys}");
+        self
+    }
+
+    /// Writes a program that is a shell script.
+    pub(crate) fn shell(&self, name: &str, text: &str) -> Result<String, Trouble> {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}"))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700))?;
+        Ok(path.display().to_string())
+    }
+
+    /// Where a scripted server writes down what it sees.
+    pub(crate) fn journal(&self, name: &str) -> Journal {
+        Journal::at(self.folder.path().join(format!("{name}.journal")))
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The text of the config.
+    pub(crate) fn text(&self) -> String {
+        format!("{}{}", self.gateway, self.servers)
+    }
+
+    /// Starts the gateway.
+    pub(crate) async fn serve(self) -> Result<Gateway, Trouble> {
+        let config = self.folder.path().join("mcpact.toml");
+        fs::write(&config, self.text())?;
+        let mut command = Command::new(program("mcpact")?);
+        command.args(["serve", "--config"]).arg(&config);
+        Gateway::start(self, command).await
+    }
+}
+
+/// A gateway that runs, killed on drop.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pub(crate) house: House,
+    child: Child,
+    id: u32,
+    pub(crate) address: String,
+}
+
+impl Gateway {
+    async fn start(house: House, mut command: Command) -> Result<Self, Trouble> {
+        let log = File::create(house.folder().join("log"))?;
+        command
+            .current_dir(house.folder())
+            .env("HOME", house.folder())
+            .env("XDG_CACHE_HOME", house.folder().join("cache"))
+            .env("XDG_RUNTIME_DIR", house.folder())
+            .envs(house.variables.iter().cloned())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true);
+        let mut child = command.spawn()?;
+        let stdout = child.stdout.take();
+        let stdout = stdout.ok_or_else(|| Trouble::stage("there is no standard output"))?;
+        let mut line = String::new();
+        let first = BufReader::new(stdout).read_line(&mut line).await;
+        first?;
+        let host = line.trim().strip_prefix("http://");
+        let host = host
+            .and_then(|rest| rest.split('/').next())
+            .map(str::to_owned);
+        let id = child.id().unwrap_or_default();
+        let address = host.ok_or_else(|| {
+            let log = fs::read_to_string(house.folder().join("log")).unwrap_or_default();
+            Trouble::stage(format!("the gateway does not say where it listens: {log}"))
+        })?;
+        Ok(Self {
+            house,
+            child,
+            id,
+            address,
+        })
+    }
+
+    /// Its process.
+    pub(crate) const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// A client of one server.
+    pub(crate) async fn client(&self, server: &str, era: Era) -> Result<Client, Trouble> {
+        Client::open(&self.address, &path(server), era).await
+    }
+
+    /// The journal of a scripted server.
+    pub(crate) fn journal(&self, name: &str) -> Journal {
+        self.house.journal(name)
+    }
+
+    /// What it holds in memory, in bytes.
+    pub(crate) fn resident(&self) -> Result<u64, Trouble> {
+        process::memory(self.id, "VmRSS:")
+    }
+
+    /// The most that it has held so far, in bytes.
+    pub(crate) fn peak(&self) -> Result<u64, Trouble> {
+        process::memory(self.id, "VmHWM:")
+    }
+
+    /// Forgets the most that it has held so far.
+    pub(crate) fn forget_peak(&self) -> Result<(), Trouble> {
+        Ok(fs::write(format!("/proc/{}/clear_refs", self.id), "5")?)
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        let bytes = fs::read(self.house.folder().join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// Sends a signal to it, and only to it.
+    pub(crate) fn signal(&self, signal: Signal) {
+        process::signal(self.id, signal);
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&mut self) -> Result<ExitStatus, Trouble> {
+        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        Ok(ended.map_err(|_| Trouble::Patience("the end of the gateway"))??)
+    }
+
+    /// Asks it to end, and waits until nothing of it is left.
+    pub(crate) async fn close(mut self) -> Result<Duration, Trouble> {
+        let family = process::descendants(self.id);
+        let begin = std::time::Instant::now();
+        self.signal(Signal::TERM);
+        self.ended().await?;
+        process::until("the end of the servers", || {
+            !family.iter().any(|id| process::is_alive(*id))
+        })
+        .await?;
+        Ok(begin.elapsed())
+    }
+}
+
+/// The path of one server.
+pub(crate) fn path(server: &str) -> String {
+    format!("/servers/{server}/mcp")
+}

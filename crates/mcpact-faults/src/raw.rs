@@ -1,0 +1,70 @@
+//! Requests byte by byte, for whatever no honest client would do.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::client::Client;
+use crate::trouble::Trouble;
+
+/// How long an answer to something dishonest may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The head of a POST with these lines in it, and the empty line behind it.
+pub(crate) fn head(client: &Client, message: &Value, lines: &str) -> String {
+    let mut text = format!("POST {} HTTP/1.1\r\n", client.path());
+    for (name, value) in &client.all_headers(message) {
+        text.push_str(&format!(
+            "{name}: {}\r\n",
+            String::from_utf8_lossy(value.as_bytes())
+        ));
+    }
+    text.push_str(lines);
+    text.push_str("\r\n");
+    text
+}
+
+/// Sends a whole message, and leaves the answer on the connection.
+pub(crate) async fn send(client: &Client, message: &Value) -> Result<TcpStream, Trouble> {
+    let body = message.to_string();
+    let length = format!("content-length: {}\r\n", body.len());
+    let mut stream = connect(client).await?;
+    let head = head(client, message, &length);
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    Ok(stream)
+}
+
+/// A connection on which nothing has been said.
+pub(crate) async fn connect(client: &Client) -> Result<TcpStream, Trouble> {
+    let stream = TcpStream::connect(client.address()).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// The status of the answer; 0 if the connection ends without one.
+pub(crate) async fn status(stream: &mut TcpStream) -> Result<u16, Trouble> {
+    status_of(&mut stream.split().0).await
+}
+
+/// As [`status`], where only this half of the connection is at hand.
+pub(crate) async fn status_of(stream: &mut (impl AsyncRead + Unpin)) -> Result<u16, Trouble> {
+    let mut bytes = Vec::new();
+    let reading = async {
+        let mut buffer = [0; 1024];
+        while !bytes.windows(2).any(|pair| pair == b"\r\n") {
+            match stream.read(&mut buffer).await {
+                Ok(count @ 1..) => bytes.extend_from_slice(buffer.get(..count).unwrap_or_default()),
+                // A reset is an end like any other here.
+                Ok(0) | Err(_) => break,
+            }
+        }
+    };
+    let read = tokio::time::timeout(PATIENCE, reading).await;
+    read.map_err(|_| Trouble::Patience("a status"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let status = text.split(' ').nth(1).and_then(|word| word.parse().ok());
+    Ok(status.unwrap_or_default())
+}

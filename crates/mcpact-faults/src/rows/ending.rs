@@ -1,0 +1,264 @@
+//! Servers that end when they should not, and do not when they should.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::Effort;
+use crate::client::{Client, Era};
+use crate::figure::Figures;
+use crate::gateway::{Gateway, House};
+use crate::innocents::Innocents;
+use crate::journal::Entry;
+use crate::ledger::{Closed, Ledger, Outcome};
+use crate::process;
+use crate::trouble::Trouble;
+
+/// How many calls are under way when a server is killed.
+const UNDER_WAY: usize = 50;
+
+/// Calls a tool and fails if it does not answer.
+pub(super) async fn must_answer(
+    ledger: &Ledger,
+    client: &Client,
+    tool: &str,
+) -> Result<Closed, Trouble> {
+    let closed = ledger.call(client, tool, json!({})).await;
+    match closed.outcome {
+        Outcome::Answered => Ok(closed),
+        _ => Err(Trouble::stage(format!(
+            "`{tool}` should answer: {closed:?}"
+        ))),
+    }
+}
+
+/// Begins calls that go on beside the row.
+pub(super) fn begin(
+    ledger: &Arc<Ledger>,
+    clients: &[Arc<Client>],
+    count: usize,
+    tool: &'static str,
+    arguments: &serde_json::Value,
+) -> JoinSet<(Closed, Instant)> {
+    let mut calls = JoinSet::new();
+    for client in clients.iter().cycle().take(count) {
+        let (ledger, client, arguments) =
+            (Arc::clone(ledger), Arc::clone(client), arguments.clone());
+        calls.spawn(async move {
+            let closed = ledger.call(&client, tool, arguments).await;
+            (closed, Instant::now())
+        });
+    }
+    calls
+}
+
+/// A client of each era.
+pub(super) async fn both(gateway: &Gateway, server: &str) -> Result<Vec<Arc<Client>>, Trouble> {
+    let mut clients = Vec::new();
+    for era in [Era::Legacy, Era::Modern] {
+        clients.push(Arc::new(gateway.client(server, era).await?));
+    }
+    Ok(clients)
+}
+
+/// FT01: each call that is under way is told within 100 ms, and the next one starts the server again.
+pub(super) async fn killed(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+    let keys = "max_concurrent = 64\nmax_instances = 1\n";
+    let house = House::new()?.scripted("frail", &[], keys)?;
+    let gateway = house.serve().await?;
+    let journal = gateway.journal("frail");
+    let clients = both(&gateway, "frail").await?;
+    let ledger = Arc::new(Ledger::default());
+    let innocents = Innocents::begin(&gateway).await?;
+    let (mut longest, mut again) = (Duration::ZERO, Duration::ZERO);
+    // After a third death it would be left alone for longer than a call waits.
+    for _ in 0..2 {
+        must_answer(&ledger, &clients[0], "echo").await?;
+        let before = journal.all(Entry::Call).len();
+        let mut calls = begin(
+            &ledger,
+            &clients,
+            UNDER_WAY,
+            "sleep",
+            &json!({"ms": 600_000}),
+        );
+        process::until("the calls at the server", || {
+            journal.all(Entry::Call).len() == before + UNDER_WAY
+        })
+        .await?;
+        let victim = journal.process().unwrap_or_default();
+        let killed = Instant::now();
+        process::signal(victim, Signal::KILL);
+        while let Some(call) = calls.join_next().await {
+            longest = longest.max(call?.1.duration_since(killed));
+        }
+        again = again.max(must_answer(&ledger, &clients[1], "echo").await?.took);
+    }
+    figures.within(
+        "from death to the last error",
+        longest,
+        Duration::from_millis(100),
+    );
+    figures.within("the next call", again, Duration::from_millis(1500));
+    ledger.balance(&[&journal]).tell(figures);
+    innocents.end(figures).await
+}
+
+/// FT07: input closed, two seconds, TERM, three seconds, KILL.
+pub(super) async fn stubborn(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+    let house = House::new()?;
+    let own = std::env::current_exe()?.display().to_string();
+    let deaf = house.shell("deaf", "trap '' TERM HUP INT\nexec \"$@\"\n")?;
+    let mut house = house;
+    let names: Vec<String> = (0..effort.of(2, 8)).map(|n| format!("deaf{n}")).collect();
+    for name in &names {
+        let journal = house.journal(name).path().display().to_string();
+        let words = [
+            &deaf,
+            &own,
+            "script",
+            "--manner",
+            "stubborn",
+            "--journal",
+            &journal,
+        ];
+        house = house.command(name, &words, "era = \"legacy\"\n");
+    }
+    let gateway = house.serve().await?;
+    let ledger = Ledger::default();
+    for name in &names {
+        let client = gateway.client(name, Era::Legacy).await?;
+        must_answer(&ledger, &client, "echo").await?;
+    }
+    let family = process::descendants(gateway.id());
+    let journals: Vec<_> = names.iter().map(|name| gateway.journal(name)).collect();
+    let sums = ledger.balance(&journals.iter().collect::<Vec<_>>());
+    let took = gateway.close().await?;
+    figures.within(
+        "from SIGTERM to the end of everything",
+        took,
+        Duration::from_secs(6),
+    );
+    let alive = family.iter().filter(|id| process::is_alive(**id)).count();
+    figures.none("survivors", alive);
+    sums.tell(figures);
+    Ok(())
+}
+
+/// FT08: it is tried ever more rarely, and whoever calls meanwhile is told at once.
+pub(super) async fn crash_loop(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+    let house = House::new()?.scripted("broken", &["--manner", "crash"], "")?;
+    let gateway = house.serve().await?;
+    let journal = gateway.journal("broken");
+    let client = gateway.client("broken", Era::Modern).await?;
+    let innocents = Innocents::begin(&gateway).await?;
+    let ledger = Ledger::default();
+    let lasts = Duration::from_secs(effort.of(5, 300) as u64);
+    let (begin, mut quick) = (Instant::now(), Vec::new());
+    while begin.elapsed() < lasts {
+        let starts = journal.all(Entry::Start).len();
+        let closed = ledger.call(&client, "echo", json!({})).await;
+        if journal.all(Entry::Start).len() == starts {
+            quick.push(closed.took);
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let starts = journal.all(Entry::Start).len();
+    figures.at_most("starts", starts, 12);
+    figures.at_least("calls that were told at once", quick.len(), 1);
+    let p99 = crate::innocents::p99(&mut quick);
+    figures.within("p99 of those", p99, Duration::from_millis(10));
+    ledger.balance(&[&journal]).tell(figures);
+    innocents.end(figures).await
+}
+
+/// What a tree leaves behind unless somebody looks for it: a launcher as `npx` is one, a shell, the server,
+/// one who lingers and one in a session of its own.
+const TREE: &str = r#"
+sleep 1000 &
+(setsid sleep 1000 &)
+sh -c '"$@"; exit $?' tree "$@"
+exit $?
+"#;
+
+/// A house with a server that is a tree, and a mark that all of it carries.
+fn grove(keys: &str) -> Result<(House, String), Trouble> {
+    let house = House::new()?;
+    let own = std::env::current_exe()?.display().to_string();
+    let tree = house.shell("tree", TREE)?;
+    let journal = house.journal("tree").path().display().to_string();
+    let mark = format!("tree-{}-{}", std::process::id(), Ledger::mint());
+    let keys = format!("era = \"legacy\"\nenv = {{ TREE_MARK = \"{mark}\" }}\n{keys}");
+    let words = [&tree, &own, "script", "--journal", &journal];
+    Ok((house.command("tree", &words, &keys), mark))
+}
+
+/// FT09: a tree is started for each session and stopped with it.
+pub(super) async fn trees(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+    let (house, mark) = grove("strategy = \"stateful\"\nidle_seconds = 1\n")?;
+    let gateway = house.serve().await?;
+    let journal = gateway.journal("tree");
+    // The gateway itself wants to know whom it serves, and lets go.
+    process::until("a first tree", || journal.process().is_some()).await?;
+    process::until("its end", || process::marked(&mark).is_empty()).await?;
+    let others = process::descendants(gateway.id()).len();
+    let ledger = Ledger::default();
+    let rounds = effort.of(20, 200);
+    let mut files = 0;
+    let mut most = 0;
+    for round in 0..=rounds {
+        let client = gateway.client("tree", Era::Legacy).await?;
+        must_answer(&ledger, &client, "echo").await?;
+        most = most.max(process::marked(&mark).len());
+        client.leave().await?;
+        process::until("the end of a tree", || process::marked(&mark).is_empty()).await?;
+        if round == 0 {
+            // The first one also opens what the gateway keeps.
+            files = process::files(gateway.id())?;
+        }
+    }
+    // A process that has ended is there until somebody has heard of it.
+    let left = || {
+        process::descendants(gateway.id())
+            .len()
+            .saturating_sub(others)
+    };
+    process::until("the last child", || left() == 0).await?;
+    let left = left();
+    figures.shown("trees", rounds as f64, "");
+    figures.at_least("processes in a tree", most, 4);
+    figures.none("survivors", process::marked(&mark).len());
+    figures.none("children and zombies of the gateway", left);
+    let more = process::files(gateway.id())?.saturating_sub(files);
+    figures.none("files more than after the first", more);
+    ledger.balance(&[&journal]).tell(figures);
+    Ok(())
+}
+
+/// FT10: nothing outlives a gateway that is killed.
+pub(super) async fn gateway_killed(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
+    let rounds = effort.of(3, 20);
+    let mut longest = Duration::ZERO;
+    let mut trees = 0;
+    for _ in 0..rounds {
+        let (house, mark) = grove("strategy = \"stateful\"\nmax_instances = 64\n")?;
+        let mut gateway = house.serve().await?;
+        let ledger = Ledger::default();
+        for _ in 0..3 {
+            let client = gateway.client("tree", Era::Legacy).await?;
+            must_answer(&ledger, &client, "echo").await?;
+        }
+        trees += process::marked(&mark).len();
+        gateway.signal(Signal::KILL);
+        gateway.ended().await?;
+        let none = process::until("the end of the trees", || process::marked(&mark).is_empty());
+        longest = longest.max(none.await?);
+    }
+    figures.shown("gateways killed", rounds as f64, "");
+    figures.at_least("processes that were there", trees, rounds * 12);
+    figures.within("until nothing was left", longest, Duration::from_secs(5));
+    Ok(())
+}

@@ -1,0 +1,228 @@
+//! How each tool misbehaves.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::{Call, Stage};
+
+/// How much is said at a time where much is said.
+const PIECE: usize = 64 * 1024;
+
+/// A name, and what is done with a call under it.
+pub(super) struct Tool(pub(super) &'static str, fn(&Arc<Stage>, Call));
+
+/// Every tool.
+pub(super) const TOOLS: &[Tool] = &[
+    Tool("echo", echo),
+    Tool("sleep", sleep),
+    Tool("hang", |_, _| {}),
+    Tool("large", large),
+    Tool("flood", flood),
+    Tool("noise", noise),
+    Tool("murmur", murmur),
+    Tool("twice", twice),
+    Tool("stranger", stranger),
+    Tool("mistyped", mistyped),
+    Tool("late", late),
+    Tool("progress", progress),
+    Tool("changed", changed),
+    Tool("ask", ask),
+    Tool("die", |_, _| std::process::exit(5)),
+    Tool("partial", partial),
+    Tool("raw", raw),
+];
+
+/// Runs a tool; one that there is not answers nothing.
+pub(super) fn run(stage: &Arc<Stage>, name: Option<&str>, call: Call) {
+    let tool = TOOLS.iter().find(|tool| Some(tool.0) == name);
+    if let Some(Tool(_, behaviour)) = tool {
+        behaviour(stage, call);
+    }
+}
+
+/// A client has answered the question of a call.
+pub(super) fn told(stage: &Stage, call: &Call, message: &Value) {
+    let said = &message["result"]["content"]["nonce"];
+    let said = said
+        .as_str()
+        .map_or_else(|| said.to_string(), str::to_owned);
+    let text = json!({"content": [{"type": "text", "text": said}]});
+    finish(
+        stage,
+        call,
+        json!({"jsonrpc": "2.0", "id": call.id, "result": text}),
+    );
+}
+
+/// Says an answer and forgets the call.
+fn finish(stage: &Stage, call: &Call, answer: Value) {
+    stage.take(&call.id);
+    stage.say(&answer);
+}
+
+fn echo(stage: &Arc<Stage>, call: Call) {
+    finish(stage, &call, call.answer());
+}
+
+fn sleep(stage: &Arc<Stage>, call: Call) {
+    let stage = Arc::clone(stage);
+    thread::spawn(move || {
+        thread::sleep(call.pause());
+        echo(&stage, call);
+    });
+}
+
+fn large(stage: &Arc<Stage>, call: Call) {
+    let bytes = usize::try_from(call.number("bytes")).unwrap_or_default();
+    let text = format!("{} {}", call.nonce, "x".repeat(bytes));
+    let result = json!({"content": [{"type": "text", "text": text}]});
+    finish(
+        stage,
+        &call,
+        json!({"jsonrpc": "2.0", "id": call.id, "result": result}),
+    );
+}
+
+/// One line of so many bytes, then the answer.
+fn flood(stage: &Arc<Stage>, call: Call) {
+    let mut left = call.number("bytes");
+    while left > 0 {
+        let piece = left.min(PIECE as u64);
+        stage.shout(&vec![b'x'; usize::try_from(piece).unwrap_or(PIECE)]);
+        left -= piece;
+    }
+    stage.shout(b"\n");
+    echo(stage, call);
+}
+
+/// Everything that is no message, then the answer with a carriage return.
+fn noise(stage: &Arc<Stage>, call: Call) {
+    for bytes in [
+        &b"\xff\xfe\x80 no text\n"[..],
+        b"listening on port 3000\n",
+        b"\xef\xbb\xbf\n",
+        b"\0\0\0\n",
+        b"\r\n",
+        b"{\"jsonrpc\":\"2.0\",\"id\":\n",
+        b"[1,2,3]\n",
+        b"\"text\"\n",
+    ] {
+        stage.shout(bytes);
+    }
+    stage.take(&call.id);
+    stage.shout(format!("{}\r\n", call.answer()).as_bytes());
+}
+
+/// So many bytes that are no text to standard error, then the answer.
+fn murmur(stage: &Arc<Stage>, call: Call) {
+    let mut left = call.number("bytes");
+    let mut errors = std::io::stderr().lock();
+    while left > 0 {
+        // Nobody may be there to hear it, which is for others to judge.
+        let _ = errors.write_all(&[0xff; PIECE]);
+        left = left.saturating_sub(PIECE as u64);
+    }
+    echo(stage, call);
+}
+
+fn twice(stage: &Arc<Stage>, call: Call) {
+    let second = json!({"content": [{"type": "text", "text": "again"}]});
+    finish(stage, &call, call.answer());
+    stage.say(&json!({"jsonrpc": "2.0", "id": call.id, "result": second}));
+}
+
+/// Answers to nobody, then the answer.
+fn stranger(stage: &Arc<Stage>, call: Call) {
+    let text = json!({"content": [{"type": "text", "text": "stranger"}]});
+    for id in [
+        json!(987_654_321),
+        json!("nobody"),
+        json!(-1),
+        json!(1.5),
+        Value::Null,
+    ] {
+        stage.say(&json!({"jsonrpc": "2.0", "id": id, "result": text}));
+    }
+    echo(stage, call);
+}
+
+/// The answer under an id of another type, then under the right one.
+fn mistyped(stage: &Arc<Stage>, call: Call) {
+    let text = json!({"content": [{"type": "text", "text": "mistyped"}]});
+    let other = match &call.id {
+        Value::String(text) => text.parse::<u64>().map_or(Value::Null, Value::from),
+        id => Value::from(id.to_string()),
+    };
+    stage.say(&json!({"jsonrpc": "2.0", "id": other, "result": text}));
+    stage.say(&json!({"jsonrpc": "2.0", "id": [call.id], "result": text}));
+    echo(stage, call);
+}
+
+/// The answer after a pause, even if nobody waits for it any more.
+fn late(stage: &Arc<Stage>, call: Call) {
+    let stage = Arc::clone(stage);
+    thread::spawn(move || {
+        thread::sleep(call.pause());
+        stage.say(&call.answer());
+    });
+}
+
+/// So many notes of progress of so many bytes, then the answer.
+fn progress(stage: &Arc<Stage>, call: Call) {
+    let stage = Arc::clone(stage);
+    thread::spawn(move || {
+        let bytes = usize::try_from(call.number("bytes")).unwrap_or_default();
+        let text = format!("{} {}", call.nonce, "x".repeat(bytes));
+        for step in 1..=call.number("count") {
+            let params =
+                json!({"progressToken": call.progress_token, "progress": step, "message": text});
+            stage.say(
+                &json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}),
+            );
+        }
+        echo(&stage, call);
+    });
+}
+
+fn changed(stage: &Arc<Stage>, call: Call) {
+    stage.say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    echo(stage, call);
+}
+
+/// Asks the client for the number of the call, and answers with what it is told.
+fn ask(stage: &Arc<Stage>, call: Call) {
+    let id = Value::from(format!("question-{}", call.nonce));
+    stage.keep(&id, &call);
+    let schema = json!({"type": "object", "properties": {"nonce": {"type": "string"}}});
+    let params = json!({"message": call.nonce.to_string(), "requestedSchema": schema});
+    stage.say(
+        &json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params}),
+    );
+}
+
+/// Half of the answer, and the end.
+fn partial(stage: &Arc<Stage>, call: Call) {
+    let answer = call.answer().to_string();
+    stage.shout(
+        answer
+            .get(..answer.len() / 2)
+            .unwrap_or_default()
+            .as_bytes(),
+    );
+    std::process::exit(6);
+}
+
+/// A result that is written as the argument `json` says, so often, between brackets.
+fn raw(stage: &Arc<Stage>, call: Call) {
+    let depth = usize::try_from(call.number("depth")).unwrap_or_default();
+    let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let line = format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"structuredContent":{{"nonce":{},"deep":{nested}}}}}}}"#,
+        call.id, call.nonce
+    );
+    stage.take(&call.id);
+    stage.shout(format!("{line}\n").as_bytes());
+}
