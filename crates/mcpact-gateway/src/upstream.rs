@@ -8,6 +8,7 @@ mod http;
 mod lines;
 mod mail;
 mod negotiate;
+mod spoiled;
 mod sse_link;
 
 use std::sync::Arc;

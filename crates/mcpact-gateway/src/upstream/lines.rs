@@ -16,6 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Ordered;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort, text};
+use super::spoiled::answered;
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 
@@ -365,12 +366,24 @@ fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
             Some(mail) => return shared.hand(&mail, Event::Ask(ask)),
             None => Stray::Ask(ask),
         },
-        Sorted::Nothing(why) => return shared.figures.dropped(why),
+        Sorted::Nothing(why) => {
+            shared.figures.dropped(why);
+            return spoil(bytes, shared);
+        }
     };
     // Whoever does not read fast enough misses hints, and questions without a caller.
     if strays.try_send(stray).is_err() {
         shared.figures.dropped("no_reader");
         tracing::warn!("a message of the server that belongs to no call was dropped");
+    }
+}
+
+/// Ends the call whose answer cannot be read: another one will not come.
+fn spoil(line: &[u8], shared: &Shared) {
+    let number = answered(line);
+    if let Some(pending) = number.and_then(|number| lock(&shared.calls).pending.remove(&number)) {
+        let why = String::from("its answer cannot be read: it is too deep, or no JSON-RPC");
+        pending.mail.put(Event::Lost(Loss::Connection(why)));
     }
 }
 
