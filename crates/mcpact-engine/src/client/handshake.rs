@@ -306,8 +306,11 @@ impl Client {
         let pact = Arc::new(pact);
         self.note(Ok(Arc::clone(&pact)), effects);
         self.phase = Phase::Ready(Arc::clone(&pact));
+        // Who is not asked for the modern era may have it all the same.
+        let speaks_modern = !self.terms.speakable().in_era(Era::Modern).is_empty();
+        let was_asked = verdict == EraVerdict::Modern || speaks_modern;
         // Silence is a guess: a server that was only slow would be taken for legacy for ever.
-        if self.terms.prior != Some(verdict) && !self.guessed {
+        if self.terms.prior != Some(verdict) && was_asked && !self.guessed {
             effects.push(Effect::Remember(verdict));
         }
         effects.push(Effect::Concluded(pact));

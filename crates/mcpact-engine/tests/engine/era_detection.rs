@@ -341,6 +341,18 @@ fn er_03_any_other_error_leads_to_a_handshake() {
     }
 }
 
+/// N13: who does not ask for the modern era learns nothing about whether the server has it.
+#[test]
+fn who_is_not_asked_is_not_judged() {
+    for mode in [EraMode::Legacy, EraMode::Pin(Revision::V2025_06_18)] {
+        let mut client = ClientRig::with(spec_policy(), json!({}), |terms| terms.mode = mode);
+        let first = client.open().remove(0);
+        assert_eq!(first.reply()["method"], "initialize", "{mode:?}");
+        let out = client.answer_to(&first, initialize_result("2025-06-18", json!({})));
+        assert_eq!(out[0], Out::Concluded(Revision::V2025_06_18), "{mode:?}");
+    }
+}
+
 /// N13, ER-05: silence leads to a handshake, and the late answer is ignored.
 #[test]
 fn er_05_silence_leads_to_a_handshake_and_a_late_answer_is_ignored() {

@@ -226,9 +226,9 @@ fn initialized_is_the_clients_to_send_and_comes_last() {
     let mut client = ClientRig::new(legacy_only(), json!({}));
     let first = client.open().remove(0);
     let out = client.answer_to(&first, initialize_result("2025-11-25", json!({})));
-    assert_eq!(out[1], Out::Concluded(Revision::V2025_11_25));
+    assert_eq!(out[0], Out::Concluded(Revision::V2025_11_25));
     assert_eq!(
-        out[2].reply(),
+        out[1].reply(),
         &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
     );
     let mut server = ServerRig::new(legacy_only(), json!({}));
