@@ -266,9 +266,8 @@ fn details(page: &mut Page, server: &ServerLine) {
             "starts",
             Tone::Plain,
             format!(
-                "{}, and {} count",
-                server.starts,
-                count(server.failures, "failure")
+                "{}, failures that count: {}",
+                server.starts, server.failures
             ),
         ),
         (

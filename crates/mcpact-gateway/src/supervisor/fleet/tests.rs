@@ -298,3 +298,27 @@ proptest! {
         prop_assert!(matches!(admission, Admission::Start(_)), "{:?}", admission);
     }
 }
+
+/// G19: other limits hold for an instance that runs, which goes on.
+#[test]
+fn limits_change_while_instances_run() {
+    let mut fleet = Fleet::new(settings());
+    let id = started(&mut fleet, at(0));
+    for expected in [Entry::Entered, Entry::Entered, Entry::Wait] {
+        assert_eq!(fleet.enter(id, Line::Arriving, at(1)), expected);
+    }
+    fleet.retune(&RunSettings {
+        max_concurrent: 3,
+        idle: Duration::from_secs(5),
+        min_ready: 0,
+        ..settings()
+    });
+    assert_eq!(fleet.enter(id, Line::Arriving, at(2)), Entry::Entered);
+    assert_eq!(fleet.status(at(2)).starts, 1);
+    for _ in 0..3 {
+        assert_eq!(fleet.leave(id, at(3)), None);
+    }
+    let _ = fleet.answered(id, Answer::Good, 0, at(4));
+    assert_eq!(fleet.round(at(7)).close, []);
+    assert_eq!(fleet.round(at(8)).close, [id]);
+}
