@@ -1,7 +1,7 @@
 //! What arrives from a server.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -138,39 +138,125 @@ pub(crate) fn related_task(params: &str) -> Option<String> {
 
 /// How many notifications may wait for a call; the oldest make room, an answer is never lost.
 const ROOM: usize = 1024;
+/// How many bytes of them may wait; a longer one waits alone.
+const BYTES: usize = 256 * 1024;
 
 /// The letter box of a call.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
-    events: Mutex<VecDeque<Event>>,
+    waiting: Mutex<Waiting>,
     reader: AtomicWaker,
 }
 
-impl Mail {
-    /// Puts an event in; whether that was at the cost of an older one.
-    pub(super) fn put(&self, event: Event) -> bool {
-        let mut lost_one = false;
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        if events.len() >= ROOM {
-            let note = events
-                .iter()
-                .position(|event| matches!(event, Event::Note(_)));
-            if let Some(at) = note {
-                lost_one = events.remove(at).is_some();
-            }
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    notes: usize,
+    /// Of the notes.
+    bytes: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, event: Event) {
+        self.count(&event, usize::saturating_add);
+        self.events.push_back(event);
+    }
+
+    fn pop(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        self.count(&event, usize::saturating_sub);
+        Some(event)
+    }
+
+    fn count(&mut self, event: &Event, step: fn(usize, usize) -> usize) {
+        if let Event::Note(note) = event {
+            self.notes = step(self.notes, 1);
+            self.bytes = step(self.bytes, note.params.len());
         }
-        events.push_back(event);
-        drop(events);
+    }
+
+    /// Takes the oldest notes out until there is room for this event; how many those were.
+    fn make_room(&mut self, event: &Event) -> usize {
+        let Event::Note(coming) = event else { return 0 };
+        let mut lost = 0;
+        while self.notes >= ROOM || (self.notes > 0 && self.bytes + coming.params.len() > BYTES) {
+            let is_note = |event: &Event| matches!(event, Event::Note(_));
+            let oldest = self.events.iter().position(is_note);
+            let Some(old) = oldest.and_then(|at| self.events.remove(at)) else {
+                break;
+            };
+            self.count(&old, usize::saturating_sub);
+            lost += 1;
+        }
+        lost
+    }
+}
+
+impl Mail {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts an event in; how many older ones that cost.
+    pub(super) fn put(&self, event: Event) -> usize {
+        let mut waiting = self.waiting();
+        let lost = waiting.make_room(&event);
+        waiting.push(event);
+        drop(waiting);
         self.reader.wake();
-        lost_one
+        lost
     }
 
     pub(super) async fn take(&self) -> Event {
         std::future::poll_fn(|cx| {
             self.reader.register(cx.waker());
-            let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-            events.pop_front().map_or(Poll::Pending, Poll::Ready)
+            self.waiting().pop().map_or(Poll::Pending, Poll::Ready)
         })
         .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn note(length: usize) -> Event {
+        Event::Note(Note {
+            method: Method::Progress,
+            params: Bytes::from(vec![b' '; length]),
+        })
+    }
+
+    /// How long the notes are that wait.
+    fn lengths(mail: &Mail) -> Vec<usize> {
+        let mut lengths = Vec::new();
+        while let Some(event) = mail.take().now_or_never() {
+            if let Event::Note(note) = event {
+                lengths.push(note.params.len());
+            }
+        }
+        lengths
+    }
+
+    #[test]
+    fn the_oldest_notes_make_room_and_answers_stay() {
+        let mail = Mail::default();
+        let half = BYTES / 2;
+        assert_eq!(mail.put(note(half)), 0);
+        assert_eq!(mail.put(note(half - 1)), 0);
+        assert_eq!(mail.put(Event::Done(Reply::Result(Bytes::new()))), 0);
+        assert_eq!(mail.put(note(2)), 1);
+        assert_eq!(mail.put(note(2 * BYTES)), 2, "a long one waits alone");
+        assert_eq!(mail.waiting().events.len(), 2);
+        assert_eq!(lengths(&mail), [2 * BYTES]);
+        for _ in 0..ROOM {
+            assert_eq!(mail.put(note(0)), 0);
+        }
+        assert_eq!(mail.put(note(0)), 1);
+        assert_eq!(lengths(&mail).len(), ROOM);
+        let waiting = mail.waiting();
+        assert_eq!((waiting.notes, waiting.bytes), (0, 0));
     }
 }
