@@ -1,7 +1,7 @@
 //! Faults on purpose, against the real binary.
 //!
 //! `mcpact-faults run` starts `mcpact` with servers that misbehave, calls them, and keeps a ledger: every
-//! call has exactly one outcome, which reaches the caller that made it. Each row of [`rows::ROWS`] is a
+//! call has exactly one outcome, which reaches the caller that made it. Each row of [`rows`] is a
 //! fault; what it has seen is written as JSON to standard output, beside what it may be. `script` and
 //! `peer` are the servers. Whether a number is good is for `xtask/src/faults.rs` to judge.
 
