@@ -12,6 +12,7 @@ mod leaving;
 mod load;
 mod network;
 mod noise;
+mod operation;
 mod secrets;
 mod silence;
 
@@ -92,6 +93,8 @@ rows! {
     "F30" "secrets in every place" secrets::redaction;
     "F31" "configs that would do harm" config::dangerous;
     "F32" "configs and programs that others may change" config::foreign_files;
+    "F33" "another config while clients call" operation::reload;
+    "F34" "SIGTERM while clients call" operation::drain;
 }
 
 /// Runs the rows and writes each one's report on a line of its own.
