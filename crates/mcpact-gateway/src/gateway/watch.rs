@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
@@ -100,7 +100,7 @@ async fn print(path: &Path) -> Option<Print> {
 struct Watching {
     path: PathBuf,
     changed: Arc<Notify>,
-    folders: BTreeSet<PathBuf>,
+    places: Arc<Mutex<BTreeSet<PathBuf>>>,
     /// None if the system cannot tell; then the file is looked at now and then.
     watcher: Option<RecommendedWatcher>,
 }
@@ -108,10 +108,10 @@ struct Watching {
 impl Watching {
     fn new(path: PathBuf) -> Self {
         let changed = Arc::new(Notify::new());
-        let told = Arc::clone(&changed);
+        let places = Arc::<Mutex<BTreeSet<PathBuf>>>::default();
+        let (told, watched) = (Arc::clone(&changed), Arc::clone(&places));
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // Reading the file is an event, too.
-            if !event.is_ok_and(|event| event.kind.is_access()) {
+            if event.map_or(true, |event| concerns(&event, &lock(&watched))) {
                 told.notify_one();
             }
         });
@@ -123,7 +123,7 @@ impl Watching {
         let mut watching = Self {
             path,
             changed,
-            folders: BTreeSet::new(),
+            places,
             watcher,
         };
         watching.renew();
@@ -135,8 +135,10 @@ impl Watching {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
-        let folders = folders(&self.path);
-        for gone in self.folders.difference(&folders) {
+        let places = places(&self.path);
+        let folders = folders(&places);
+        let before = std::mem::replace(&mut *lock(&self.places), places);
+        for gone in self::folders(&before).difference(&folders) {
             // A folder that is gone is not watched any more anyway.
             let _ = watcher.unwatch(gone);
         }
@@ -146,7 +148,6 @@ impl Watching {
                 tracing::debug!(%error, folder = %folder.display(), "a folder is not watched");
             }
         }
-        self.folders = folders;
     }
 
     /// Until something may have changed, and nothing has for a moment.
@@ -160,21 +161,37 @@ impl Watching {
     }
 }
 
-/// The folder of a file, and of every link on the way to it.
-fn folders(path: &Path) -> BTreeSet<PathBuf> {
+fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether an event may have to do with one of these places; reading a file is an event, too.
+fn concerns(event: &Event, places: &BTreeSet<PathBuf>) -> bool {
+    let is_here = |path: &PathBuf| places.contains(path);
+    !event.kind.is_access() && (event.paths.is_empty() || event.paths.iter().any(is_here))
+}
+
+/// The folders that places are in.
+fn folders(places: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let folders = places.iter().filter_map(|place| place.parent());
+    folders.map(Path::to_owned).collect()
+}
+
+/// A file, and every link on the way to it.
+fn places(path: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut ways = vec![path.to_owned()];
     for _ in 0..LINKS {
         let Some(way) = ways.pop() else {
             break;
         };
-        found.extend(way.parent().map(Path::to_owned));
+        found.insert(way.clone());
         let link = way.ancestors().find_map(|part| {
             let to = fs::read_link(part).ok()?;
             Some((part, part.parent()?, to))
         });
         if let Some((part, folder, to)) = link {
-            found.insert(folder.to_owned());
+            found.insert(part.to_owned());
             let rest = way.strip_prefix(part).unwrap_or(Path::new(""));
             let whole = folder.join(to);
             ways.push(if rest.as_os_str().is_empty() {
@@ -222,9 +239,24 @@ mod tests {
         fs::write(data.join("mcpact.toml"), "").unwrap();
         symlink("..2026_07_28", root.join("..data")).unwrap();
         symlink("..data/mcpact.toml", root.join("mcpact.toml")).unwrap();
-        let found = folders(&root.join("mcpact.toml"));
-        assert!(found.contains(&root) && found.contains(&data), "{found:?}");
-        let gone = folders(&root.join("gone.toml"));
-        assert_eq!(gone, BTreeSet::from([root]));
+        let found = places(&root.join("mcpact.toml"));
+        let folders = folders(&found);
+        assert!(
+            folders.contains(&root) && folders.contains(&data),
+            "{found:?}"
+        );
+        let gone = places(&root.join("gone.toml"));
+        assert_eq!(self::folders(&gone), BTreeSet::from([root.clone()]));
+        let event = |name: &str| {
+            let kind = notify::EventKind::Create(notify::event::CreateKind::Any);
+            Event::new(kind).add_path(root.join(name))
+        };
+        for (name, expected) in [
+            ("mcpact.toml", true),
+            ("..data", true),
+            ("notes.txt", false),
+        ] {
+            assert_eq!(concerns(&event(name), &found), expected, "{name}");
+        }
     }
 }
