@@ -1,5 +1,6 @@
-"""fastmcp's proxy between HTTP and a server: PORT and a URL, or PORT and a command."""
+"""fastmcp's proxy between HTTP and a server or many: PORT and a URL, a file with `mcpServers`, or a command."""
 
+import json
 import sys
 
 from fastmcp.client.transports import StdioTransport
@@ -8,6 +9,9 @@ from fastmcp.server import create_proxy
 port, *target = sys.argv[1:]
 if target[0].startswith("http://"):
     behind = target[0]
+elif target[0].endswith(".json"):
+    with open(target[0]) as file:
+        behind = json.load(file)
 else:
     behind = StdioTransport(command=target[0], args=target[1:])
 relay = create_proxy(behind, mode="auto")

@@ -114,15 +114,6 @@ impl LevelBook {
         self.current
     }
 
-    /// Whether the request wants this `notifications/message`.
-    ///
-    /// Whose message it is must be known; one that could be anybody's is nobody's.
-    #[must_use]
-    pub fn wants(&self, request: u64, params: Option<&str>) -> bool {
-        let asked = self.open.get(&request);
-        asked.is_some_and(|asked| level_in(params).is_some_and(|level| level >= *asked))
-    }
-
     /// The request is over.
     pub fn close(&mut self, request: u64) {
         self.open.remove(&request);
@@ -184,38 +175,5 @@ mod tests {
         book.forget();
         assert_eq!(book.restore(), Some(Info), "a new session");
         assert_eq!(book.open(6, Some(Debug), &server(&[])), None);
-        assert!(!book.wants(6, Some(r#"{"level":"emergency"}"#)));
-    }
-
-    /// BB-22: each request gets its own messages, at its own level, and no others.
-    #[test]
-    fn a_request_gets_what_it_asked_for() {
-        let logs = server(&[Capability::Logging]);
-        let mut book = LevelBook::new(2);
-        for (request, level) in [
-            (1, Some(Warning)),
-            (2, None),
-            (3, Some(Debug)),
-            (4, Some(Debug)),
-        ] {
-            book.open(request, level, &logs);
-        }
-        let cells = [
-            (1, r#"{"level":"warning","data":1}"#, true),
-            (1, r#"{"level":"info","data":1}"#, false),
-            (1, r#"{"data":1}"#, false),
-            (2, r#"{"level":"emergency","data":1}"#, false),
-            (3, r#"{"level":"debug","data":1}"#, true),
-            (4, r#"{"level":"emergency","data":1}"#, false),
-        ];
-        for (request, params, expected) in cells {
-            assert_eq!(
-                book.wants(request, Some(params)),
-                expected,
-                "{request} {params}"
-            );
-        }
-        book.close(1);
-        assert!(!book.wants(1, Some(r#"{"level":"emergency"}"#)));
     }
 }

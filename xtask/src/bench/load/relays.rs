@@ -127,10 +127,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "fastmcp",
-        source: Source::Script {
-            pin: "fastmcp==4.1.2",
-            name: "fastmcp_gateway.py",
-        },
+        source: FASTMCP,
         behind: "many",
         words: &["{port}", "{config}"],
         path: "/mcp",
