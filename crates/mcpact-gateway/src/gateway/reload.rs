@@ -151,7 +151,7 @@ impl Gateway {
         if report.applied {
             tracing::info!(event, cause, outcome = said, "the config was read anew");
         } else {
-            tracing::warn!(event, cause, outcome = said, "the config was read anew");
+            tracing::warn!(event, cause, outcome = said, "another config was not taken");
         }
         let text = format!("the config was read anew ({cause}) and {said}");
         let journal = self.chronicle.own_journal();
