@@ -18,6 +18,7 @@ mod ending;
 mod park;
 mod question;
 mod rounds;
+mod stand_in;
 #[cfg(test)]
 mod tests;
 mod ticket;
@@ -31,4 +32,5 @@ pub use park::input_required;
 pub use park::{Ended, Expired, ParkLimits, Parked, Parks, Resume, Round, ServerQuestion};
 pub use question::{Unasked, raise_question};
 pub use rounds::{Heard, Question, RoundLimits, Rounds, Turn};
+pub use stand_in::{Dismissal, Settled, StandIn};
 pub use ticket::{Completions, Presented, Ticket, UrlRequired, present, url_required};

@@ -9,7 +9,8 @@ mod params;
 use mcpact_spec::{Era, Feature, Method, Revision, Role};
 
 pub use params::{
-    params_up, progress_token, with_progress_token, with_reported_token, without_progress_token,
+    params_up, progress_token, with_capabilities, with_progress_token, with_reported_token,
+    without_progress_token,
 };
 
 /// What becomes of a message.

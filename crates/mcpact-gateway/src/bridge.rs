@@ -31,7 +31,7 @@ use std::time::Duration;
 use mcpact::client::Verdicts;
 use mcpact::server::backend::{HttpFront, Sealer, serve_link};
 use mcpact::server::{SealKeys, Settings};
-use mcpact_bridge::input::{ParkLimits, RoundLimits};
+use mcpact_bridge::input::{ParkLimits, RoundLimits, StandIn};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::server::ServerTerms;
@@ -89,6 +89,8 @@ pub struct BridgeSettings {
     pub require: Vec<String>,
     /// What a server that serves everybody by one connection is told that clients can.
     pub declare: CapabilitySet,
+    /// Who answers for clients that cannot be asked.
+    pub stand_in: StandIn,
     /// What must be approved before the server is started.
     pub approval: Option<Approval>,
     /// How the server's tools are remembered.
@@ -110,6 +112,7 @@ impl Default for BridgeSettings {
             turnstile: Turnstile::default(),
             require: Vec::new(),
             declare: CapabilitySet::empty(Side::Client),
+            stand_in: StandIn::default(),
             approval: None,
             // Whoever names a server on the command line looks at it anew.
             pins: PinSettings {
@@ -209,6 +212,7 @@ impl Bridge {
             target,
             mode: settings.mode,
             require: settings.require.iter().cloned().map(Cow::Owned).collect(),
+            stand_in: settings.stand_in.clone(),
             approval: settings.approval.clone(),
             pins: Arc::new(pins),
             verdicts: settings.verdicts.clone(),

@@ -12,6 +12,8 @@ use crate::shape::{ShapeError, lower_answer};
 
 /// A form that was dismissed.
 pub(super) const CANCELLED: &str = r#"{"action":"cancel"}"#;
+/// A form that the user said no to.
+pub(super) const DECLINED: &str = r#"{"action":"decline"}"#;
 /// A URL that the user agreed to visit.
 pub(super) const ACCEPTED: &str = r#"{"action":"accept"}"#;
 

@@ -27,6 +27,8 @@ pub struct Unasked {
 /// Why a modern server's question cannot be put to a legacy client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unlowered {
+    /// The client did not declare that it can be asked this.
+    Undeclared(String),
     /// The server should not have asked.
     Violation(String),
     /// The client's revision has no form for it.
@@ -100,12 +102,12 @@ pub(super) fn lower_question(
 ) -> Result<String, Unlowered> {
     let ruling = downstream.rule_on(Side::Server, Kind::Request, method);
     if !ruling.is_open() {
-        return Err(Unlowered::Violation(ruling.explain()));
+        return Err(Unlowered::Undeclared(ruling.explain()));
     }
     if let Some(gate) = refused_param(downstream, method, params) {
         let path = gate.capability.path();
         let text = format!("the client does not declare `{path}`");
-        return Err(Unlowered::Violation(text));
+        return Err(Unlowered::Undeclared(text));
     }
     let lowered = lower_request(method, params, downstream.revision())
         .and_then(|lowered| refrain(downstream, method, lowered));
@@ -124,7 +126,11 @@ pub(super) fn is_question(method: Method) -> bool {
     method.role(Revision::LATEST) == Role::EmbeddedInput
 }
 
-fn refused_param(pact: &Pact, method: Method, params: &str) -> Option<&'static ParamGate> {
+pub(super) fn refused_param(
+    pact: &Pact,
+    method: Method,
+    params: &str,
+) -> Option<&'static ParamGate> {
     pact.rule_on_params(method, Some(params))
         .filter(|gate| gate.violation == Violation::Refuse)
 }

@@ -31,6 +31,7 @@ use super::answer::{CANCELLED, fits, is_accept};
 use super::backoff::Backoff;
 use super::check_boxes::CheckBoxes;
 use super::ending::{Ending, unanswered_call};
+use super::stand_in::StandIn;
 use crate::fault::fault;
 use crate::shape::lower_answer;
 use plan::{Plan, Planned, Reading, Visit};
@@ -137,6 +138,7 @@ struct Open {
 pub struct Rounds {
     method: Method,
     downstream: Arc<Pact>,
+    stand_in: StandIn,
     upstream: Revision,
     limits: RoundLimits,
     deadline: Moment,
@@ -164,6 +166,7 @@ impl Rounds {
         Self {
             method,
             downstream,
+            stand_in: StandIn::default(),
             upstream,
             limits,
             deadline: now.after(limits.total),
@@ -176,6 +179,13 @@ impl Rounds {
             visits: Vec::new(),
             awaited: Vec::new(),
         }
+    }
+
+    /// The same call with somebody who answers what the client cannot be asked.
+    #[must_use]
+    pub fn represented_by(mut self, stand_in: &StandIn) -> Self {
+        self.stand_in.clone_from(stand_in);
+        self
     }
 
     /// The same call taking up the [`state`](Self::state) that an earlier one left behind.
@@ -245,6 +255,7 @@ impl Rounds {
         self.answers = requests.map(|_| Vec::new());
         let mut reading = Reading {
             downstream: &self.downstream,
+            stand_in: &self.stand_in,
             visits: &self.visits,
             most: self.limits.questions,
             mint,
@@ -260,6 +271,15 @@ impl Rounds {
         }
         if now >= self.deadline {
             return self.late();
+        }
+        if let Some((key, method, error)) = plan.refused {
+            let open = Open {
+                key,
+                method,
+                visit: None,
+                boxes: None,
+            };
+            return self.unanswered(&open, Heard::Error(&error));
         }
         if plan.questions.is_empty() && !self.awaited.is_empty() {
             self.waits += 1;

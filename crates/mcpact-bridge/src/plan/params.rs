@@ -98,7 +98,7 @@ pub fn progress_token(raw: &str) -> Option<&str> {
 /// # Errors
 /// The parameters are malformed.
 pub fn with_progress_token(raw: &str, token: &str) -> Result<String, ShapeError> {
-    rewrite_token(raw, Some(token)).map(Cow::into_owned)
+    rewrite_meta(raw, meta::PROGRESS_TOKEN, Some(token)).map(Cow::into_owned)
 }
 
 /// The parameters without a token, for who is asked and has nobody to tell about progress.
@@ -106,16 +106,28 @@ pub fn with_progress_token(raw: &str, token: &str) -> Result<String, ShapeError>
 /// # Errors
 /// The parameters are malformed.
 pub fn without_progress_token(raw: &str) -> Result<Cow<'_, str>, ShapeError> {
-    rewrite_token(raw, None)
+    rewrite_meta(raw, meta::PROGRESS_TOKEN, None)
 }
 
-fn rewrite_token<'a>(raw: &'a str, token: Option<&str>) -> Result<Cow<'a, str>, ShapeError> {
+/// The parameters of a modern client's request with another raw declaration of what it can.
+///
+/// # Errors
+/// The parameters are malformed.
+pub fn with_capabilities(raw: &str, declared: &str) -> Result<String, ShapeError> {
+    rewrite_meta(raw, meta::CLIENT_CAPABILITIES, Some(declared)).map(Cow::into_owned)
+}
+
+fn rewrite_meta<'a>(
+    raw: &'a str,
+    key: &'static str,
+    value: Option<&str>,
+) -> Result<Cow<'a, str>, ShapeError> {
     let mut params = Members::of_body(raw)?;
     let existing = params.get_present("_meta").unwrap_or("{}");
     let mut meta = Members::of_body(existing)?;
-    match token {
-        Some(token) => meta.set(meta::PROGRESS_TOKEN, String::from(token)),
-        None => meta.remove(meta::PROGRESS_TOKEN),
+    match value {
+        Some(value) => meta.set(key, String::from(value)),
+        None => meta.remove(key),
     }
     let rewritten = meta.finish();
     match rewritten.as_deref() {

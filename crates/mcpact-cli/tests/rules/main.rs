@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
+mod answers;
 mod approval;
 mod commands;
 mod environment;

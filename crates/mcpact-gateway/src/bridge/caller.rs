@@ -29,9 +29,12 @@ pub(crate) struct Caller {
 /// Raw documents for the `_meta` of requests.
 #[derive(Debug)]
 pub(super) struct Introduced {
+    /// What can be asked of it, or of who stands in for it.
     pub(super) capabilities: String,
-    /// The same with the tasks extension, if the server has it.
-    pub(super) with_tasks: Option<String>,
+    /// What can be asked when there is no way to ask the client.
+    pub(super) out_of_reach: String,
+    /// Both with the tasks extension, if the server has it.
+    pub(super) with_tasks: Option<[String; 2]>,
     pub(super) info: String,
 }
 

@@ -27,9 +27,6 @@ use super::port::Boarded;
 use crate::supervisor::InUse;
 use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply, text};
 
-/// What is declared for a client that cannot be asked anything, and whose tasks are followed here.
-const ONLY_TASKS: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
-
 /// Whoever waits for an answer, and how it is told what.
 #[derive(Debug)]
 pub(super) struct Waiter {
@@ -378,12 +375,14 @@ pub(super) fn stamped(
     let following = stamp.with_tasks.as_ref();
     // Whatever the client could be asked, without a stream there is no way to ask it.
     let capabilities = match (told, reach, following) {
-        (Told::WithTasks, Reach::Stream, Some(following)) => following,
-        (Told::WithTasks, Reach::Answer, Some(_)) => ONLY_TASKS,
+        (Told::WithTasks, Reach::Stream, Some([following, _])) => following,
+        (Told::WithTasks, Reach::Answer, Some([_, out_of_reach])) => out_of_reach,
         (Told::AsDeclared, Reach::Stream, _) | (Told::WithTasks, Reach::Stream, None) => {
             &stamp.capabilities
         }
-        (Told::AsDeclared, Reach::Answer, _) | (Told::WithTasks, Reach::Answer, None) => "{}",
+        (Told::AsDeclared, Reach::Answer, _) | (Told::WithTasks, Reach::Answer, None) => {
+            &stamp.out_of_reach
+        }
     };
     let stamp = Stamp {
         version: upstream.as_str(),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use mcpact::server::backend::{Heard, Outbox, Session};
 use mcpact_engine::outstanding::Patience;
+use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Method, Revision};
 
@@ -58,6 +59,11 @@ impl Ear {
     /// Whose everything is that it begins.
     pub(crate) fn owner(&self) -> &str {
         self.session.owner()
+    }
+
+    /// What was agreed with a client that has made a handshake.
+    pub(crate) fn pact(&self) -> Option<Arc<Pact>> {
+        self.session.pact()
     }
 
     /// What a client speaks that has made a handshake.

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use futures_util::FutureExt;
 use futures_util::future::{self, Abortable, BoxFuture};
 use mcpact::server::backend::Heard;
-use mcpact_bridge::input::{Completions, Orphan};
+use mcpact_bridge::input::{Completions, Orphan, Outcome, StandIn};
+use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
+use mcpact_engine::pact::Pact;
 use mcpact_spec::{Era, ErrorCode, Feature, Method, Revision, Side};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::id::Id;
@@ -46,6 +48,9 @@ pub(super) struct Lane {
     pub(super) book: Arc<HeaderBook>,
     pub(super) audience: Arc<Audience>,
     pub(super) levels: Levels,
+    /// What those who use it declare.
+    declared: CapabilityBits,
+    stand_in: StandIn,
     tool_tasks: Arc<ToolTasks>,
     pins: Arc<Pins>,
     mapping: Weak<Mapping>,
@@ -153,6 +158,7 @@ impl Connection for Lane {
 impl Lane {
     pub(super) fn new(
         met: Met,
+        declared: CapabilityBits,
         shared: &Shared,
         audience: Arc<Audience>,
         running: Running,
@@ -171,6 +177,8 @@ impl Lane {
             book: Arc::clone(&shared.book),
             audience,
             levels: Levels::default(),
+            declared,
+            stand_in: shared.stand_in.clone(),
             tool_tasks: Arc::clone(&shared.tool_tasks),
             pins: Arc::clone(&shared.pins),
             mapping: Arc::downgrade(&shared.mapping),
@@ -213,10 +221,9 @@ impl Lane {
         }
     }
 
-    /// Whether the server was told of anything that it could ask.
+    /// Whether there is anything that the server could ask whoever uses the connection.
     pub(super) fn may_ask(&self) -> bool {
-        let client = self.upstream.pact.party(Side::Client);
-        client.capabilities.declared().iter().next().is_some()
+        self.declared.iter().next().is_some()
     }
 
     /// Which URLs the server has called visited.
@@ -262,8 +269,38 @@ impl Lane {
     /// A question during a call that cannot carry one.
     pub(super) async fn refuse_during(&self, ask: &Ask, method: Option<Method>) {
         let orphan = method.map_or(Orphan::NoCall, Orphan::CannotAsk);
-        let answer = orphan.answer(self.revision()).encode();
-        self.upstream.answer(&ask.id, Err(&answer)).await;
+        self.answer_orphan(ask, orphan).await;
+    }
+
+    /// A question that can be put to nobody.
+    async fn answer_orphan(&self, ask: &Ask, orphan: Orphan) {
+        let stand_in = |method| self.stand_in.answer_unless(self.declared, method);
+        let refused = || Outcome::Error(orphan.answer(self.revision()).encode());
+        let outcome = ask.method.and_then(stand_in).unwrap_or_else(refused);
+        self.answer(&ask.id, &outcome).await;
+    }
+
+    /// What can be asked on nobody's behalf.
+    pub(super) fn answered_here(&self) -> CapabilitySet {
+        CapabilitySet::declaring(Side::Client, self.stand_in.capabilities().iter())
+    }
+
+    pub(super) async fn answer(&self, id: &Id, outcome: &Outcome) {
+        match outcome {
+            Outcome::Result(raw) => self.upstream.answer(id, Ok(raw)).await,
+            Outcome::Error(raw) => self.upstream.answer(id, Err(raw)).await,
+        }
+    }
+
+    /// Answers a question in the place of a client that cannot be asked it; whether that was to be done.
+    pub(super) async fn stands_in(&self, client: &Pact, ask: &Ask, method: Method) -> bool {
+        let params = text(&ask.params);
+        let outcome = self.stand_in.answer_for(client, method, params);
+        if let Some(outcome) = &outcome {
+            tracing::debug!(%method, "answered in the place of a client that cannot be asked");
+            self.answer(&ask.id, outcome).await;
+        }
+        outcome.is_some()
     }
 
     /// Hears what belongs to no call, as long as there is somebody to tell; `port` is told when the
@@ -374,8 +411,7 @@ impl Lane {
                 (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,
                 _ => {
                     if let Some(ask) = lane.askable.put(ask) {
-                        let answer = Orphan::NoCall.answer(lane.revision()).encode();
-                        lane.upstream.answer(&ask.id, Err(&answer)).await;
+                        lane.answer_orphan(&ask, Orphan::NoCall).await;
                     }
                 }
             }
@@ -409,6 +445,11 @@ impl Lane {
     }
 
     async fn put(&self, ear: &Ear, ask: &Ask, method: Method) {
+        if let Some(client) = ear.pact()
+            && self.stands_in(&client, ask, method).await
+        {
+            return;
+        }
         let answer = match questions::lowered(method, text(&ask.params), ear.revision()) {
             Ok(params) => match ear.ask(method, &params, PATIENCE).await {
                 Heard::Result(raw) => questions::answer(method, &raw, self.revision()),

@@ -281,9 +281,10 @@ impl Lane {
 
     /// Parameters for a modern server on nobody's behalf.
     pub(super) fn own_stamp(&self, params: &str) -> String {
+        let answered = self.answered_here();
         let stamp = Stamp {
             version: self.revision().as_str(),
-            capabilities: "{}",
+            capabilities: answered.raw(),
             client_info: None,
             log_level: None,
         };

@@ -11,10 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcpact_bridge::input::{
-    Binding, ParkId, ParkLimits, Parked, Parks, ServerAnswer, ServerQuestion, UrlRequired,
+    Binding, ParkId, ParkLimits, Parked, Parks, Round, ServerAnswer, ServerQuestion, UrlRequired,
     input_required, raise_question, refine_error, url_required,
 };
-use mcpact_bridge::input::{Outcome, Round};
 use mcpact_bridge::lifecycle::canonical;
 use mcpact_bridge::tasks::Way;
 use mcpact_engine::refusal::WireError;
@@ -365,6 +364,9 @@ impl Open {
             }
         };
         let pact = &self.crossing.waiter.job.pact;
+        if lane.stands_in(pact, &ask, method).await {
+            return None;
+        }
         let raised = raise_question(method, Some(text(&ask.params)), lane.revision(), pact);
         match raised {
             Ok(request) => Some(ServerQuestion {
@@ -396,10 +398,7 @@ pub(super) async fn take_turn(crossing: &mut Crossing) {
 
 pub(super) async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {
     for ServerAnswer { id, outcome } in answers {
-        match outcome {
-            Outcome::Result(raw) => lane.upstream.answer(&id, Ok(&raw)).await,
-            Outcome::Error(raw) => lane.upstream.answer(&id, Err(&raw)).await,
-        }
+        lane.answer(&id, &outcome).await;
     }
 }
 

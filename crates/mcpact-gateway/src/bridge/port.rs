@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mcpact::client::Verdicts;
 use mcpact::log::event;
+use mcpact_bridge::input::StandIn;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Method;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     pub(super) mode: EraMode,
     /// Capabilities without which the server is not used.
     pub(super) require: Vec<Cow<'static, str>>,
+    /// Who answers for clients that cannot be asked.
+    pub(super) stand_in: StandIn,
     /// What must be approved before the server is started.
     pub(super) approval: Option<Approval>,
     /// What the server's tools were.
@@ -240,7 +243,13 @@ impl Port {
         };
         let running = start.agreed(met.upstream.revision());
         let audience = Arc::clone(&self.audience);
-        let lane = Arc::new(Lane::new(met, &self.shared, audience, running));
+        let lane = Arc::new(Lane::new(
+            met,
+            self.wish.capabilities.declared(),
+            &self.shared,
+            audience,
+            running,
+        ));
         let connection: Weak<dyn Connection> = Arc::downgrade(&lane) as Weak<dyn Connection>;
         lane.running.is_reached_by(connection);
         lane.serve_strays(Arc::downgrade(self));
@@ -290,6 +299,8 @@ impl Port {
         let key = self.shared.target.key();
         let (prior, mut asking) = self.shared.verdicts.consult(&key).await;
         let wish = Wish {
+            // Nothing is promised without somebody who keeps it.
+            capabilities: self.shared.stand_in.joined(&self.wish.capabilities),
             mode: self.shared.mode,
             require: self.shared.require.clone(),
             prior,

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use mcpact::server::Settings;
 use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Welcome};
-use mcpact_bridge::plan::{Machine, Plan, plan};
+use mcpact_bridge::input::Settled;
+use mcpact_bridge::plan::{Machine, Plan, plan, with_capabilities};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Revision};
+use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Revision, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 use tracing::Instrument;
 
@@ -21,7 +22,7 @@ use super::ear::Ear;
 use super::journey::Journey;
 use super::wishes::Wishing;
 use crate::turnstile::closed;
-use crate::upstream::text;
+use crate::upstream::{Reply, text};
 
 impl Backend for Bridge {
     fn settings(&self) -> &Settings {
@@ -158,13 +159,55 @@ impl Bridge {
         }
     }
 
-    /// One request, one answer.
+    /// One request, one answer; what is answered in the client's place comes between them.
     async fn plainly(&self, mut crossing: Crossing) -> Result<String, WireError> {
+        let mut params = self.introduced(&crossing)?;
+        for _ in 0..=self.settings.rounds.rounds {
+            let mut call = crossing.send(&params).await?;
+            let reply = crossing.reply(&mut call).await?;
+            match self.settled(&crossing, &params, &reply) {
+                Settled::Pass => {
+                    let finished = crossing.finished(&reply);
+                    return finished.map(|raw| crossing.keeping_tasks(raw));
+                }
+                Settled::Ask(raw) | Settled::Answer(raw) => return Ok(raw),
+                Settled::Fail(error) => return Err(error),
+                Settled::Again(next) => params = next,
+            }
+        }
+        let why = String::from("Too many input rounds: the server keeps asking");
+        let code = ErrorCode::InternalError.code();
+        Err(wire_error(code, why, None, crossing.downstream()))
+    }
+
+    /// The client's parameters. A modern client says itself what it can; the rest is said for it.
+    fn introduced(&self, crossing: &Crossing) -> Result<String, WireError> {
         let params = crossing.params()?;
-        let mut call = crossing.send(&params).await?;
-        let reply = crossing.reply(&mut call).await?;
-        let finished = crossing.finished(&reply);
-        finished.map(|raw| crossing.keeping_tasks(raw))
+        let client = crossing.waiter.job.pact.party(Side::Client);
+        let introduced = match crossing.downstream().era() {
+            Era::Legacy => None,
+            Era::Modern => self.settings.stand_in.introduce(&client.capabilities),
+        };
+        match introduced {
+            Some(told) => {
+                with_capabilities(&params, told.raw()).map_err(|fault| crossing.malformed(&fault))
+            }
+            None => Ok(params),
+        }
+    }
+
+    /// What a modern client gets of what a modern server said.
+    fn settled(&self, crossing: &Crossing, params: &str, reply: &Reply) -> Settled {
+        let job = &crossing.waiter.job;
+        let stand_in = &self.settings.stand_in;
+        match (reply, job.method) {
+            (Reply::Result(raw), Some(method))
+                if !stand_in.is_nobody() && method.may_ask_for_input() =>
+            {
+                stand_in.settle(&job.pact, method, params, text(raw))
+            }
+            _ => Settled::Pass,
+        }
     }
 
     async fn emulate(&self, machine: Machine, crossing: Crossing) -> Result<String, WireError> {

@@ -60,7 +60,8 @@ impl Bridge {
             crossing.upstream(),
             self.settings.rounds,
             self.clock.now(),
-        );
+        )
+        .represented_by(&self.settings.stand_in);
         let mut has_refreshed = false;
         loop {
             crossing.progress.next_round();

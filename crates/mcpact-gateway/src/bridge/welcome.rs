@@ -178,15 +178,18 @@ impl Bridge {
         let (port, lane) = self.reach(port, pool.as_deref()).await?;
         let upstream = lane.upstream.revision();
         let pool = pool.filter(|_| upstream.era() == Era::Legacy);
-        let stamp = (upstream.era() == Era::Modern).then(|| Introduced {
-            capabilities: client_capabilities(&declared, revision, upstream)
-                .raw()
-                .to_owned(),
-            with_tasks: has_tasks(&lane).then(|| {
-                let mapped = client_capabilities(&declared, revision, upstream);
-                with_tasks(&mapped).raw().to_owned()
-            }),
-            info: info.encode(upstream),
+        let stamp = (upstream.era() == Era::Modern).then(|| {
+            let mapped = client_capabilities(&declared, revision, upstream);
+            let stand_in = &self.settings.stand_in;
+            let told = [stand_in.joined(&mapped), stand_in.alone(&mapped)];
+            let [capabilities, out_of_reach] = told.each_ref().map(|set| set.raw().to_owned());
+            let extended = || told.each_ref().map(|set| with_tasks(set).raw().to_owned());
+            Introduced {
+                capabilities,
+                out_of_reach,
+                with_tasks: has_tasks(&lane).then(extended),
+                info: info.encode(upstream),
+            }
         });
         Ok(Welcome {
             terms: Arc::new(self.terms_of(&lane, revision, principal)),

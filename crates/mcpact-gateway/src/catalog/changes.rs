@@ -74,6 +74,7 @@ fn change(old: &ServerConfig, new: &ServerConfig) -> Option<Change> {
         && old.changed_tools == new.changed_tools
         && old.require == new.require
         && old.declare == new.declare
+        && old.answers == new.answers
         && old.run.strategy == new.run.strategy;
     if !is_started_alike {
         return Some(Change::Relaunch);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mcpact_bridge::input::StandIn;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::Revision;
@@ -56,6 +57,8 @@ pub struct GatewayConfig {
     pub require: Vec<String>,
     /// What happens to variables of servers that are not set.
     pub missing_variables: OnMissing,
+    /// What is answered in the place of clients.
+    pub answers: StandIn,
     /// Which programs may be started.
     pub commands: CommandRules,
 }
@@ -108,6 +111,8 @@ pub struct ServerConfig {
     pub require: Vec<String>,
     /// Client capabilities that a singleton is told of.
     pub declare: Vec<String>,
+    /// What it is answered in the place of clients.
+    pub answers: StandIn,
     /// How its instances are kept.
     pub run: RunSettings,
 }
@@ -321,6 +326,7 @@ impl ServerConfig {
             era: EraMode::Auto,
             require: Vec::new(),
             declare: Vec::new(),
+            answers: StandIn::default(),
             run: RunSettings::default(),
         }
     }

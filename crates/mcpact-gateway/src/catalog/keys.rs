@@ -2,9 +2,11 @@
 //!
 //! The reader takes limits and defaults from here, the JSON Schema and the manual are made from it.
 
+mod answers;
 mod gateway;
 mod server;
 
+pub use answers::ANSWERS;
 pub use gateway::{COMMANDS, GATEWAY};
 pub use server::SERVER;
 
@@ -195,7 +197,8 @@ mod tests {
     /// K10: every key says what it does, and its default is within its limits.
     #[test]
     fn every_key_is_described_and_its_default_is_possible() {
-        for key in ROOT.iter().chain(GATEWAY).chain(COMMANDS).chain(SERVER) {
+        let inner = COMMANDS.iter().chain(ANSWERS);
+        for key in ROOT.iter().chain(GATEWAY).chain(inner).chain(SERVER) {
             assert!(key.about.ends_with('.'), "{}", key.name);
             match key.kind {
                 Kind::Count {

@@ -1,5 +1,6 @@
 //! From a text to a catalog.
 
+mod answers;
 mod environment;
 mod gateway;
 mod server;
@@ -145,7 +146,7 @@ impl Desk<'_> {
             let table = self.expanded(table, Filling::Names, findings);
             let ground = Ground {
                 machine: None,
-                rules: &gateway.commands,
+                gateway,
             };
             return server::read(name, span, &table, &ground, findings);
         }
@@ -153,7 +154,7 @@ impl Desk<'_> {
         let table = self.expanded(table, filling, findings);
         let ground = Ground {
             machine: Some(self.surroundings),
-            rules: &gateway.commands,
+            gateway,
         };
         server::read(name, span, &table, &ground, findings)
     }

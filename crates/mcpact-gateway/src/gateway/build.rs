@@ -145,6 +145,7 @@ pub(super) fn bridge(
         turnstile: gateway.turnstile.clone(),
         require: config.require.clone(),
         declare: declared(&config.declare),
+        stand_in: config.answers.clone(),
         approval: approval(&launch, surroundings),
         pins: PinSettings {
             changed: config.changed_tools,

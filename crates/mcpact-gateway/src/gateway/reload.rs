@@ -192,7 +192,7 @@ fn differences(old: &GatewayConfig, new: &GatewayConfig, effect: Effect) -> Vec<
 
 /// Every key, when another value takes effect, and whether there is one. The file of the certificate stands
 /// for that of its key.
-fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, bool); 21] {
+fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, bool); 22] {
     use Effect::{AtNextStart, AtOnce};
     [
         ("listen", AtNextStart, old.listen != new.listen),
@@ -235,6 +235,7 @@ fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, boo
             AtOnce,
             old.missing_variables != new.missing_variables,
         ),
+        ("answers", AtOnce, old.answers != new.answers),
         ("commands", AtOnce, old.commands != new.commands),
     ]
 }

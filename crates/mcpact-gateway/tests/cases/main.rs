@@ -6,6 +6,7 @@
     reason = "a broken expectation is a failed test"
 )]
 
+mod answered_here;
 mod asked_later;
 mod asked_within;
 mod changes;

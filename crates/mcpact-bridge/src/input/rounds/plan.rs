@@ -11,9 +11,10 @@ use mcpact_spec::Method;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Question;
-use crate::input::answer::{ACCEPTED, CANCELLED};
+use crate::input::answer::{ACCEPTED, CANCELLED, Outcome};
 use crate::input::check_boxes::{CheckBoxes, spread};
 use crate::input::question::{Unlowered, is_question, lower_question};
+use crate::input::stand_in::StandIn;
 use crate::shape::with_elicitation_id;
 
 /// A URL that the client is sent to.
@@ -68,11 +69,14 @@ pub(super) struct Plan {
     pub(super) answers: Vec<(Box<str>, String)>,
     /// The earlier visits that the server still waits for.
     pub(super) awaited: Vec<usize>,
+    /// What is refused in the client's place, and in which words: the raw error.
+    pub(super) refused: Option<(Box<str>, Method, String)>,
 }
 
 /// Who is asked, and what was asked before.
 pub(super) struct Reading<'a> {
     pub(super) downstream: &'a Pact,
+    pub(super) stand_in: &'a StandIn,
     pub(super) visits: &'a [Visit],
     pub(super) most: usize,
     pub(super) mint: &'a mut dyn FnMut() -> String,
@@ -125,6 +129,11 @@ impl Reading<'_> {
             }
             // The nearest meaning: the user saw no form and chose nothing.
             Err(Unlowered::Inexpressible) => plan.answers.push((key.into(), CANCELLED.into())),
+            Err(Unlowered::Undeclared(what)) => match self.stand_in.answer(method) {
+                Some(Outcome::Result(answer)) => plan.answers.push((key.into(), answer)),
+                Some(Outcome::Error(error)) => plan.refused = Some((key.into(), method, error)),
+                None => return Err(what),
+            },
             Err(Unlowered::Violation(what)) => return Err(what),
         }
         Ok(())

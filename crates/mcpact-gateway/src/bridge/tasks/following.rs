@@ -97,7 +97,8 @@ impl Bridge {
             crossing.upstream(),
             self.settings.rounds,
             now,
-        );
+        )
+        .represented_by(&self.settings.stand_in);
         let mut turn = rounds.upstream(round, now, &mut mint);
         loop {
             match turn {

@@ -199,6 +199,9 @@ impl Mapping {
         let (Some(pact), Some(method)) = (pact, ask.method) else {
             return lane.refuse(&ask).await;
         };
+        if lane.stands_in(&pact, &ask, method).await {
+            return;
+        }
         let raised = raise_question(method, Some(text(&ask.params)), lane.revision(), &pact);
         let refused = match raised {
             Ok(question) => {

@@ -1,6 +1,6 @@
 //! The gateway itself.
 
-use super::{Key, choice, choices, flag, seconds, table, text, text_or, texts};
+use super::{ANSWERS, Key, choice, choices, flag, seconds, table, text, text_or, texts};
 
 const REVISIONS: &[&str] = &[
     "2024-11-05",
@@ -106,6 +106,11 @@ pub const GATEWAY: &[Key] = &[
         &["refuse", "keep"],
         "refuse",
         "What happens to a variable in the config of a server that is not set: the config is refused, or the text stays as it is written.",
+    ),
+    table(
+        "answers",
+        ANSWERS,
+        "What is answered in the place of clients that did not declare that they can be asked.",
     ),
     table("commands", COMMANDS, "Which programs may be started."),
 ];

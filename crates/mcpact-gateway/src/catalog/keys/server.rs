@@ -1,6 +1,6 @@
 //! One server.
 
-use super::{Key, choice, count, flag, seconds, text, text_or, text_table, texts};
+use super::{ANSWERS, Key, choice, count, flag, seconds, table, text, text_or, text_table, texts};
 
 const DAY: f64 = 86_400.0;
 
@@ -82,6 +82,11 @@ pub const SERVER: &[Key] = &[
     texts(
         "declare",
         "Client capabilities that a `singleton` is told of, such as `roots`; without it, it is told of none.",
+    ),
+    table(
+        "answers",
+        ANSWERS,
+        "What this server is answered in the place of clients that did not declare that they can be asked, instead of everything in `[gateway.answers]`.",
     ),
     choice(
         "strategy",

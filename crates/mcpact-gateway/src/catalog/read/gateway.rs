@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::{Revision, Side};
 
+use super::answers;
 use crate::catalog::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
 use crate::catalog::expand::OnMissing;
 use crate::catalog::fields::Fields;
@@ -30,6 +31,7 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
         remote(&mut fields);
     }
     let commands = fields.table("commands");
+    let answers = fields.table("answers");
     GatewayConfig {
         listen,
         token,
@@ -62,6 +64,11 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
             "keep" => OnMissing::Keep,
             _ => OnMissing::Refuse,
         },
+        answers: answers::read(
+            answers.unwrap_or(&Table::default()),
+            "`[gateway.answers]`",
+            fields.findings,
+        ),
         commands: command_rules(commands.unwrap_or(&Table::default()), fields.findings),
     }
 }

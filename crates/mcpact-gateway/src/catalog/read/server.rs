@@ -8,9 +8,9 @@ use mcpact_engine::client::EraMode;
 use mcpact_spec::{Revision, Side};
 use mcpact_transport::http::client::StaticHeaders;
 
-use super::environment;
+use super::{answers, environment};
 use crate::catalog::config::{
-    ChangedTools, CommandLaunch, CommandRules, Health, Launch, Probe, Restarts, RunSettings,
+    ChangedTools, CommandLaunch, GatewayConfig, Health, Launch, Probe, Restarts, RunSettings,
     ServerConfig, Strategy, ToolFilter, UrlLaunch,
 };
 use crate::catalog::fields::{Fields, Text};
@@ -34,8 +34,8 @@ const LAUNCHES: [(&str, &[&str]); 3] = [
 pub(super) struct Ground<'a> {
     /// The machine that it runs on; `None` if it does not run.
     pub(super) machine: Option<&'a dyn Surroundings>,
-    /// Which programs may be started.
-    pub(super) rules: &'a CommandRules,
+    /// What holds for all servers.
+    pub(super) gateway: &'a GatewayConfig,
 }
 
 pub(super) fn read(
@@ -49,6 +49,10 @@ pub(super) fn read(
     let mut fields = Fields::new(table, keys::SERVER, &what, findings);
     let launch = launch(name, span, ground, &mut fields);
     let declare = declare(&mut fields);
+    let answers = match fields.table("answers") {
+        Some(table) => answers::read(table, &format!("`answers` of {what}"), fields.findings),
+        None => ground.gateway.answers.clone(),
+    };
     let config = ServerConfig {
         enabled: fields.flag("enabled"),
         tags: fields.words("tags").into_iter().collect(),
@@ -65,6 +69,7 @@ pub(super) fn read(
         era: era(fields.choice("era")),
         require: fields.capabilities("require", Side::Server),
         declare,
+        answers,
         run: run_settings(&mut fields),
         launch: launch?,
     };
@@ -126,8 +131,17 @@ fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<CommandLa
     let mut chosen = program.filled.clone();
     if let Some(machine) = ground.machine {
         let facts = machine.program(program.filled.value());
-        policy::judge(&program, &args, ground.rules, &facts, fields.findings);
-        if let Some(path) = facts.path.filter(|_| !ground.rules.allow.is_empty()) {
+        policy::judge(
+            &program,
+            &args,
+            &ground.gateway.commands,
+            &facts,
+            fields.findings,
+        );
+        if let Some(path) = facts
+            .path
+            .filter(|_| !ground.gateway.commands.allow.is_empty())
+        {
             // The one that was judged is started, whatever `PATH` the server is given.
             chosen = Filled::new(path, program.filled.written());
         }

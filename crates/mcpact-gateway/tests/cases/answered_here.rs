@@ -1,0 +1,228 @@
+//! Clients that cannot be asked, and a bridge that answers in their place.
+
+use std::sync::Arc;
+
+use mcpact_bridge::input::{Dismissal, StandIn};
+use mcpact_gateway::{Bridge, BridgeSettings};
+use mcpact_spec::{Era, Revision};
+use serde_json::{Value, json};
+
+use crate::peer::{Peer, tool};
+use crate::stage::{Role, Stage};
+
+const ROOT: &str = "file:///home/ann";
+
+fn stand_in() -> StandIn {
+    StandIn {
+        elicitation: Some(Dismissal::Decline),
+        sampling: Some(String::from("no model here")),
+        roots: Some(vec![String::from(ROOT)]),
+    }
+}
+
+async fn scene(client: Revision, server: Revision, declared: Value) -> (Stage, Peer) {
+    let stage = Stage::lines(Role::new(server));
+    let settings = BridgeSettings {
+        stand_in: stand_in(),
+        ..BridgeSettings::default()
+    };
+    let bridge: Arc<Bridge> = Bridge::new(stage.target.clone(), settings).unwrap();
+    let peer = match client.era() {
+        Era::Modern => Peer::modern(&bridge, declared),
+        Era::Legacy => Peer::legacy(&bridge, client.as_str(), declared).await,
+    };
+    (stage, peer)
+}
+
+fn form() -> Value {
+    json!({"mode": "form", "message": "Who?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}})
+}
+
+fn question(method: &str) -> Value {
+    match method {
+        "elicitation/create" => form(),
+        "sampling/createMessage" => json!({"maxTokens": 9,
+            "messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}]}),
+        _ => json!({}),
+    }
+}
+
+/// What the server was told that the client can.
+fn told(stage: &Stage, call: &Value) -> Value {
+    let meta = &call["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    match meta {
+        Value::Null => {
+            let greetings = stage.greetings();
+            let opening = greetings.iter().find(|said| said["method"] == "initialize");
+            opening.unwrap()["params"]["capabilities"].clone()
+        }
+        meta => meta.clone(),
+    }
+}
+
+/// G7, G8: whoever stands in for clients that declare nothing is declared to the server, and answers what
+/// it asks, whatever both sides speak; the client hears nothing of it.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_declares_nothing_is_stood_in_for() {
+    for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for client in Revision::ALL {
+            let (mut stage, mut peer) = scene(client, server, json!({})).await;
+            for (number, method) in ["elicitation/create", "roots/list"].into_iter().enumerate() {
+                peer.request(number, "tools/call", tool("greet")).await;
+                let call = stage.hear_of("tools/call").await;
+                let told = told(&stage, call.params());
+                for path in [
+                    "/roots",
+                    "/sampling",
+                    "/elicitation/form",
+                    "/elicitation/url",
+                ] {
+                    assert!(
+                        told.pointer(path).is_some(),
+                        "{client} {server} {path} {told}"
+                    );
+                }
+                let answer = match server.era() {
+                    Era::Legacy => {
+                        call.ask("q", method, question(method));
+                        let answer = stage.hear().await.message["result"].clone();
+                        call.text("done");
+                        answer
+                    }
+                    Era::Modern => {
+                        let asked = json!({"method": method, "params": question(method)});
+                        call.result(json!({"resultType": "input_required",
+                            "inputRequests": {"q": asked}, "requestState": "S"}));
+                        let again = stage.hear_of("tools/call").await;
+                        assert_eq!(again.params()["requestState"], "S");
+                        again.text("done");
+                        again.params()["inputResponses"]["q"].clone()
+                    }
+                };
+                let expected = match method {
+                    "roots/list" => json!({"roots": [{"uri": ROOT}]}),
+                    _ => json!({"action": "decline"}),
+                };
+                assert_eq!(answer, expected, "{client} {server} {method}");
+                let ended = peer.hear().await;
+                assert_eq!(ended["result"]["content"][0]["text"], "done", "{ended}");
+            }
+        }
+    }
+}
+
+/// G8: a model that nobody has is refused in the configured words: the server gets the error of a user who
+/// said no, and where a modern server has no place for an error, the call ends with it.
+#[tokio::test(start_paused = true)]
+async fn a_sample_is_refused_in_the_configured_words() {
+    let method = "sampling/createMessage";
+    for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for client in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let (mut stage, mut peer) = scene(client, server, json!({})).await;
+            peer.request(1, "tools/call", tool("greet")).await;
+            let call = stage.hear_of("tools/call").await;
+            match server.era() {
+                Era::Legacy => {
+                    call.ask("q", method, question(method));
+                    let error = stage.hear().await.message["error"].clone();
+                    assert_eq!(error, json!({"code": -1, "message": "no model here"}));
+                    call.text("done");
+                    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+                }
+                Era::Modern => {
+                    let asked = json!({"method": method, "params": question(method)});
+                    call.result(json!({"resultType": "input_required",
+                        "inputRequests": {"q": asked}, "requestState": "S"}));
+                    let ended = peer.hear().await;
+                    assert_eq!(ended["result"]["isError"], true, "{client} {ended}");
+                    let text = ended["result"]["content"][0]["text"].as_str().unwrap();
+                    assert!(text.contains("no model here"), "{text}");
+                }
+            }
+        }
+    }
+}
+
+/// G8: who can be asked is asked; of several questions, a client gets those that it can answer.
+#[tokio::test(start_paused = true)]
+async fn who_can_be_asked_is_asked() {
+    let (mut stage, mut peer) = scene(
+        Revision::V2026_07_28,
+        Revision::V2026_07_28,
+        json!({"elicitation": {}}),
+    )
+    .await;
+    peer.request(1, "tools/call", tool("greet")).await;
+    let call = stage.hear_of("tools/call").await;
+    call.result(
+        json!({"resultType": "input_required", "requestState": "S", "inputRequests": {
+        "who": {"method": "elicitation/create", "params": form()},
+        "where": {"method": "roots/list"}}}),
+    );
+    let asked = peer.hear().await;
+    let requests = asked["result"]["inputRequests"].as_object().unwrap();
+    assert_eq!(requests.keys().collect::<Vec<_>>(), ["who"]);
+    let mut retry = tool("greet");
+    retry["requestState"] = asked["result"]["requestState"].clone();
+    retry["inputResponses"] = json!({"who": {"action": "accept", "content": {"name": "Ann"}}});
+    peer.request(2, "tools/call", retry).await;
+    let second = stage.hear_of("tools/call").await;
+    assert_eq!(second.params()["inputResponses"]["who"]["action"], "accept");
+    // What is missing still is asked again.
+    second.result(json!({"resultType": "input_required", "requestState": "T",
+        "inputRequests": {"where": {"method": "roots/list"}}}));
+    let third = stage.hear_of("tools/call").await;
+    assert_eq!(third.params()["requestState"], "T");
+    assert_eq!(
+        third.params()["inputResponses"]["where"]["roots"][0]["uri"],
+        ROOT
+    );
+    third.text("done");
+    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
+
+    let (mut stage, mut peer) = scene(
+        Revision::V2025_11_25,
+        Revision::V2025_06_18,
+        json!({"elicitation": {}}),
+    )
+    .await;
+    peer.request(1, "tools/call", tool("greet")).await;
+    let call = stage.hear_of("tools/call").await;
+    call.ask("q", "elicitation/create", form());
+    let asked = peer.hear_of("elicitation/create").await;
+    peer.answer(
+        &asked,
+        json!({"action": "accept", "content": {"name": "Ann"}}),
+    )
+    .await;
+    assert_eq!(stage.hear().await.message["result"]["action"], "accept");
+    call.text("done");
+    assert_eq!(peer.hear().await["id"], 1);
+}
+
+/// G7: a client that follows tasks itself would be asked in them what it never said it could, so nothing
+/// is declared for it; and a question that belongs to no call is answered, too.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_declared_that_nobody_answers() {
+    let tasks = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let (mut stage, mut peer) =
+        scene(Revision::V2026_07_28, Revision::V2026_07_28, tasks.clone()).await;
+    peer.request(1, "tools/call", tool("greet")).await;
+    let call = stage.hear_of("tools/call").await;
+    assert_eq!(told(&stage, call.params()), tasks);
+    call.text("done");
+    peer.hear().await;
+
+    let (mut stage, mut peer) =
+        scene(Revision::V2026_07_28, Revision::V2025_11_25, json!({})).await;
+    peer.request(1, "tools/list", json!({})).await;
+    let call = stage.hear_of("tools/list").await;
+    call.ask("q", "roots/list", json!({}));
+    assert_eq!(
+        stage.hear().await.message["result"]["roots"][0]["uri"],
+        ROOT
+    );
+    call.result(json!({"tools": []}));
+    peer.hear().await;
+}
