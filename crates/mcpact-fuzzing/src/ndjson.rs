@@ -53,7 +53,7 @@ fn seen(line: Line<'_>, expected: usize) -> Seen {
     match line {
         Line::Json(bytes) => Seen::Json(bytes.into()),
         Line::Noise(bytes) => Seen::Noise(bytes.into()),
-        Line::TooLong { limit } => {
+        Line::TooLong { limit, .. } => {
             assert_eq!(limit, expected);
             Seen::TooLong
         }

@@ -92,6 +92,12 @@ pub enum Trouble {
         /// `queue_seconds`.
         waited: std::time::Duration,
     },
+    /// Its answer was too long.
+    #[error("its answer is longer than the {limit} bytes that a message may have, and is lost")]
+    TooLong {
+        /// The limit.
+        limit: usize,
+    },
     /// It took too long to start.
     #[error(
         "the server did not start and agree within {limit:?}; see what it does meanwhile, or raise \
@@ -170,6 +176,7 @@ impl Trouble {
             Self::Busy { .. } => "upstream_busy",
             Self::Late { .. } => "upstream_late",
             Self::Slow { .. } => "upstream_slow",
+            Self::TooLong { .. } => "upstream_too_long",
             Self::Unapproved { .. } | Self::Unapprovable(_) => "upstream_unapproved",
             Self::Closed => "upstream_closed",
             Self::Same(same) => same.reason(),
@@ -211,6 +218,10 @@ impl Trouble {
             }
             Self::Exited { .. } => {
                 "run the command by itself to see what it needs, such as an argument or a variable"
+            }
+            Self::TooLong { .. } => {
+                "ask for less at a time, such as one page or a part of it; the limit is the same for every \
+                 server and cannot be raised, and the call may have had its effect"
             }
             Self::Unapproved { .. } => {
                 "look at what it starts, and approve it with `mcpact approve`"

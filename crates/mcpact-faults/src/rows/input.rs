@@ -77,6 +77,18 @@ pub(super) async fn oversized(effort: Effort, figures: &mut Figures) -> Result<(
         growth,
         (2 * BODY + (4 << 20)) as u64,
     );
+    let bytes = json!({"bytes": BODY + 1});
+    let closed = ledger.call(&client, "large", bytes).await;
+    let is_passed = closed.outcome == crate::ledger::Outcome::Answered;
+    figures.none(
+        "answers of servers that are too long and were passed on",
+        usize::from(is_passed),
+    );
+    figures.within(
+        "until their callers were told",
+        closed.took,
+        Duration::from_secs(5),
+    );
     must_answer(&ledger, &client, "echo").await?;
     ledger.balance(&[&gateway.journal("plain")]).tell(figures);
     innocents.end(figures).await

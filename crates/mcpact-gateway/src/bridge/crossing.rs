@@ -24,6 +24,7 @@ use super::lane::Lane;
 use super::levels::Hearing;
 use super::pool::Turn;
 use super::port::Boarded;
+use crate::error::Trouble;
 use crate::supervisor::InUse;
 use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply, text};
 
@@ -268,6 +269,10 @@ impl Crossing {
                 "upstream_status",
                 format!("the server answered with status {status} and no message"),
             ),
+            Loss::TooLong(limit) => {
+                let trouble = Trouble::TooLong { limit: *limit };
+                return self.caller.error(trouble).on_wire();
+            }
         };
         let data = ObjectWriter::new().text("reason", reason).finish();
         let code = ErrorCode::InternalError.code();

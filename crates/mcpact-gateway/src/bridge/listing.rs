@@ -21,6 +21,7 @@ use super::port::Boarded;
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
+use crate::error::Trouble;
 use crate::target::{Target, digest};
 use crate::upstream::{Event, Loss, Ordered, Reply, text};
 
@@ -272,6 +273,9 @@ impl Lane {
             match call.next().await {
                 Event::Done(Reply::Result(raw)) => return Ok(raw),
                 Event::Done(Reply::Error(raw)) => return Err(told(text(&raw))),
+                Event::Lost(Loss::TooLong(limit)) => {
+                    return Err(caller.error(Trouble::TooLong { limit }).on_wire());
+                }
                 Event::Lost(loss) => return Err(lost(&loss)),
                 Event::Note(_) => {}
                 Event::Ask(ask) => self.refuse_during(&ask, Some(kind.method())).await,
@@ -310,6 +314,7 @@ fn lost(loss: &Loss) -> WireError {
         Loss::Session => String::from("the server forgot the session"),
         Loss::Unsent(why) | Loss::Connection(why) => why.clone(),
         Loss::Status(status) => format!("the server answered with status {status}"),
+        Loss::TooLong(limit) => Trouble::TooLong { limit: *limit }.to_string(),
     };
     wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
 }

@@ -61,7 +61,7 @@ impl Outcome {
         let reason = data.get_str("reason").unwrap_or_default();
         match reason.as_ref() {
             "upstream_busy" | "upstream_late" => Self::Busy,
-            "upstream_gone" | "upstream_session" => Self::Lost,
+            "upstream_gone" | "upstream_session" | "upstream_too_long" => Self::Lost,
             "upstream_timeout" => Self::Timeout,
             reason if reason.starts_with("upstream_") => Self::Unavailable,
             _ => Self::Error,

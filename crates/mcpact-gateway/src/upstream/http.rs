@@ -1,5 +1,7 @@
 //! A server that is reached by HTTP: every call is a POST of its own, made by whoever calls.
 
+mod reading;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +12,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_transport::error::DoorError;
-use mcpact_transport::http::client::{Answer, AnswerBody, EventStream, HttpClient};
+use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::error::ErrorBody;
@@ -18,6 +20,7 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use self::reading::{PAUSE, Reading, Resume, TooLong};
 use super::mail::{Event, Loss, Reply, Sorted, Stray, sort, text};
 use super::{HeaderBook, Ordered, headers};
 use crate::error::chain;
@@ -28,12 +31,6 @@ const SESSION: &str = "mcp-session-id";
 
 /// How long the end of a session may take.
 const GOODBYE: Duration = Duration::from_secs(3);
-
-/// How long to wait before a broken stream is taken up again, if the server does not say.
-const PAUSE: Duration = Duration::from_millis(500);
-
-/// The longest such wait that is honoured.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How often in a row a stream is taken up without an event.
 const ATTEMPTS: u32 = 6;
@@ -201,19 +198,6 @@ enum State {
     Over,
 }
 
-/// What is needed to take up a stream.
-#[derive(Clone, Debug, Default)]
-struct Resume {
-    last_id: Option<String>,
-    retry: Option<Duration>,
-    attempt: u32,
-}
-
-struct Reading {
-    events: Box<EventStream>,
-    resume: Resume,
-}
-
 impl std::fmt::Debug for HttpCall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpCall")
@@ -238,10 +222,15 @@ impl HttpCall {
                     }
                 }
                 State::Reading(reading) => match reading.next().await {
-                    Some(bytes) => {
+                    Some(Ok(bytes)) => {
                         if let Some(event) = self.sorted(&bytes) {
                             return event;
                         }
+                    }
+                    // Nothing but an answer is ever that long, and no other one will come.
+                    Some(Err(TooLong(limit))) => {
+                        self.state = State::Over;
+                        return self.too_long(limit);
                     }
                     None => {
                         let resume = reading.resume.clone();
@@ -262,6 +251,11 @@ impl HttpCall {
         }
     }
 
+    fn too_long(&self, limit: usize) -> Event {
+        self.figures.dropped("too_long");
+        Event::Lost(Loss::TooLong(limit))
+    }
+
     fn over(&mut self, event: Event) -> Option<Event> {
         self.state = State::Over;
         Some(event)
@@ -270,6 +264,10 @@ impl HttpCall {
     fn answered(&mut self, answer: Result<Answer, DoorError>) -> Option<Event> {
         let answer = match answer {
             Ok(answer) => answer,
+            Err(DoorError::TooLarge { limit }) => {
+                let lost = self.too_long(limit);
+                return self.over(lost);
+            }
             Err(error) => {
                 let why = chain(&error);
                 return self.over(Event::Lost(Loss::Connection(why)));
@@ -372,42 +370,6 @@ impl Drop for HttpCall {
     }
 }
 
-impl Resume {
-    /// `retry` is respected; failures in a row wait longer.
-    fn pause(&self) -> Duration {
-        let first = self.retry.unwrap_or(PAUSE);
-        let factor = 1 << self.attempt.saturating_sub(1).min(5);
-        (first * factor).min(LONGEST_PAUSE)
-    }
-}
-
-impl Reading {
-    /// The next message; none when the stream has ended.
-    async fn next(&mut self) -> Option<Bytes> {
-        while let Some(event) = self.events.next().await {
-            let event = match event {
-                Ok(event) => event,
-                Err(error) => {
-                    tracing::debug!(%error, "an event was lost");
-                    continue;
-                }
-            };
-            if let Some(id) = event.id {
-                self.resume.last_id = Some(id).filter(|id| !id.is_empty());
-            }
-            if let Some(retry) = event.retry {
-                self.resume.retry = Some(Duration::from_millis(retry).min(LONGEST_PAUSE));
-            }
-            let is_message = matches!(event.name.as_deref(), None | Some("message"));
-            if is_message && !event.data.is_empty() {
-                self.resume.attempt = 0;
-                return Some(Bytes::from(event.data));
-            }
-        }
-        None
-    }
-}
-
 /// Who hears what belongs to no call.
 struct Ear {
     strays: mpsc::Sender<Stray>,
@@ -440,7 +402,11 @@ async fn listen(
             }) => {
                 was_there = true;
                 let mut reading = Reading { events, resume };
-                while let Some(bytes) = reading.next().await {
+                while let Some(read) = reading.next().await {
+                    let Ok(bytes) = read else {
+                        ear.figures.dropped("too_long");
+                        continue;
+                    };
                     let stray = match sort(&bytes) {
                         Sorted::Note(note) => Stray::Note(note),
                         Sorted::Ask(ask) => Stray::Ask(ask),

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Ordered;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort, text};
-use super::spoiled::answered;
+use super::spoiled::{answered, is_answer};
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 
@@ -41,6 +41,16 @@ struct Shared {
 struct Calls {
     pending: HashMap<i64, Pending>,
     gone: Option<String>,
+}
+
+impl Calls {
+    /// The only call that an answer can be for; a subscription is open all the time.
+    fn alone(&self) -> Option<i64> {
+        let is_call = |pending: &Pending| pending.method != Some(Method::SubscriptionsListen);
+        let mut calls = self.pending.iter().filter(|(_, pending)| is_call(pending));
+        let (number, _) = calls.next()?;
+        calls.next().is_none().then_some(*number)
+    }
 }
 
 #[derive(Debug)]
@@ -315,9 +325,10 @@ async fn read(mut source: LineSource, shared: &Shared, strays: &mpsc::Sender<Str
                         "the server wrote a line that is not JSON"
                     );
                 }
-                Line::TooLong { limit } => {
+                Line::TooLong { limit, ends } => {
                     shared.figures.dropped("too_long");
                     tracing::warn!(limit, "a line of the server was too long and is lost");
+                    miss(ends, limit, shared);
                 }
             }
         }
@@ -384,6 +395,19 @@ fn spoil(line: &[u8], shared: &Shared) {
     if let Some(pending) = number.and_then(|number| lock(&shared.calls).pending.remove(&number)) {
         let why = String::from("its answer cannot be read: it is too deep, or no JSON-RPC");
         pending.mail.put(Event::Lost(Loss::Connection(why)));
+    }
+}
+
+/// Ends the call whose answer was too long.
+///
+/// One that names nobody can only be told to a caller who is alone. Where several wait, all but one are
+/// still answered: to tell them all would lose every answer, and the one waits no longer than any call may.
+fn miss(ends: &[u8], limit: usize, shared: &Shared) {
+    let mut calls = lock(&shared.calls);
+    let alone = || calls.alone().filter(|_| is_answer(ends));
+    let number = answered(ends).or_else(alone);
+    if let Some(pending) = number.and_then(|number| calls.pending.remove(&number)) {
+        pending.mail.put(Event::Lost(Loss::TooLong(limit)));
     }
 }
 

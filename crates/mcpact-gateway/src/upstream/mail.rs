@@ -74,6 +74,8 @@ pub(crate) enum Loss {
     Connection(String),
     /// The server answered with a status and nothing else.
     Status(u16),
+    /// The answer was longer than this many bytes.
+    TooLong(usize),
 }
 
 /// What belongs to no call that we know of.

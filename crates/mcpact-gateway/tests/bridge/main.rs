@@ -20,3 +20,4 @@ mod resuming;
 mod scripted;
 mod staged;
 mod tasks;
+mod too_long;

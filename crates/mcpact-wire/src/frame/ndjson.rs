@@ -15,6 +15,9 @@ use super::backlog::{self, Backlog};
 /// The line limit for owners that have no opinion: 16 MiB.
 pub const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;
 
+/// How much of either end of a line that is too long is kept: enough to tell what was lost.
+pub const KEPT_END: usize = 128;
+
 /// Cuts a byte stream into lines.
 ///
 /// Call [`push`](Self::push), then [`next_line`](Self::next_line) until it gives `None`. An owner
@@ -24,7 +27,19 @@ pub const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;
 pub struct LineReader {
     backlog: Backlog,
     limit: usize,
-    skipping: bool,
+    place: Place,
+    /// Both ends of the line that is or was too long.
+    ends: Vec<u8>,
+}
+
+/// Where in the stream the next byte stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Line,
+    /// In a line that is too long already.
+    Surplus,
+    /// Behind the end of such a line, which was not handed out yet.
+    Behind,
 }
 
 /// One line, without its line end.
@@ -34,10 +49,12 @@ pub enum Line<'a> {
     Json(&'a [u8]),
     /// A line that cannot be JSON-RPC, in any encoding or none.
     Noise(&'a [u8]),
-    /// A line that was longer than the limit and is lost; reading goes on after it.
+    /// A line that was longer than the limit and is lost, handed out when it has ended.
     TooLong {
         /// The limit in bytes.
         limit: usize,
+        /// Its first and its last [`KEPT_END`] bytes, one after the other.
+        ends: &'a [u8],
     },
 }
 
@@ -53,25 +70,33 @@ impl LineReader {
         Self {
             backlog: Backlog::new(limit),
             limit,
-            skipping: false,
+            place: Place::Line,
+            ends: Vec::new(),
         }
     }
 
     /// Takes bytes as they arrived, cut anywhere.
     pub fn push(&mut self, chunk: &[u8]) {
-        // While a line is skipped the backlog is empty, so the chunk continues that line.
-        let chunk = if self.skipping {
-            match backlog::position(chunk, |byte| byte == b'\n') {
-                Some(end) => {
-                    self.skipping = false;
-                    chunk.get(end + 1..).unwrap_or_default()
-                }
-                None => &[],
-            }
-        } else {
-            chunk
+        // In a surplus the backlog is empty, so the chunk continues that line.
+        let chunk = match self.place {
+            Place::Line | Place::Behind => chunk,
+            Place::Surplus => self.skip(chunk),
         };
         self.backlog.push(chunk);
+    }
+
+    /// What stands behind the line that is too long.
+    fn skip<'c>(&mut self, chunk: &'c [u8]) -> &'c [u8] {
+        let end = backlog::position(chunk, |byte| byte == b'\n');
+        let (line, rest) = match end {
+            Some(end) => (chunk.get(..end), chunk.get(end + 1..)),
+            None => (Some(chunk), None),
+        };
+        keep_ends(&mut self.ends, line.unwrap_or_default());
+        if end.is_some() {
+            self.place = Place::Behind;
+        }
+        rest.unwrap_or_default()
     }
 
     /// The next complete line that is not blank.
@@ -90,6 +115,10 @@ impl LineReader {
     }
 
     fn advance(&mut self) -> Option<Found> {
+        if self.place == Place::Behind {
+            self.place = Place::Line;
+            return Some(Found::TooLong);
+        }
         while let Some((line, _)) = self.backlog.take_until(|byte| byte == b'\n') {
             let found = self.find(line);
             if found.is_some() {
@@ -97,25 +126,31 @@ impl LineReader {
             }
         }
         if self.backlog.pending().len() > self.limit {
-            self.skipping = true;
+            self.place = Place::Surplus;
+            self.ends.clear();
+            keep_ends(&mut self.ends, self.backlog.pending());
             self.backlog.truncate_pending(0);
-            return Some(Found::TooLong);
         }
         None
     }
 
     fn rest(&mut self) -> Option<Found> {
-        self.skipping = false;
+        if self.place == Place::Surplus {
+            self.place = Place::Line;
+            return Some(Found::TooLong);
+        }
         let line = self.backlog.take_pending();
         self.find(line)
     }
 
     /// The line without its carriage return; `None` when it is blank.
-    fn find(&self, mut line: Range<usize>) -> Option<Found> {
+    fn find(&mut self, mut line: Range<usize>) -> Option<Found> {
+        let bytes = self.backlog.slice(&line);
         if line.len() > self.limit {
+            self.ends.clear();
+            keep_ends(&mut self.ends, bytes);
             return Some(Found::TooLong);
         }
-        let bytes = self.backlog.slice(&line);
         if bytes.ends_with(b"\r") {
             line.end -= 1;
         }
@@ -124,7 +159,10 @@ impl LineReader {
 
     fn show(&self, found: Option<Found>) -> Option<Line<'_>> {
         Some(match found? {
-            Found::TooLong => Line::TooLong { limit: self.limit },
+            Found::TooLong => Line::TooLong {
+                limit: self.limit,
+                ends: &self.ends,
+            },
             Found::Bytes(line) => {
                 let line = self.backlog.slice(&line);
                 match line.trim_ascii_start().first() {
@@ -133,6 +171,18 @@ impl LineReader {
                 }
             }
         })
+    }
+}
+
+/// Adds more of a line to its ends.
+fn keep_ends(ends: &mut Vec<u8>, more: &[u8]) {
+    let room = KEPT_END.saturating_sub(ends.len()).min(more.len());
+    let (first, more) = more.split_at(room);
+    ends.extend_from_slice(first);
+    let last = more.get(more.len().saturating_sub(KEPT_END)..);
+    ends.extend_from_slice(last.unwrap_or_default());
+    if ends.len() > 2 * KEPT_END {
+        ends.drain(KEPT_END..ends.len() - KEPT_END);
     }
 }
 

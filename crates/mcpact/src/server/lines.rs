@@ -145,7 +145,7 @@ pub(super) async fn run<B: Backend>(
                     let bytes = Bytes::copy_from_slice(bytes);
                     connection.receive(&bytes).await;
                 }
-                Line::TooLong { limit } => {
+                Line::TooLong { limit, .. } => {
                     tracing::warn!(limit, "the client wrote a line that is too long");
                     connection.receive(&Bytes::from_static(b"{")).await;
                 }

@@ -2,13 +2,13 @@ use alloc::{string::String, vec, vec::Vec};
 
 use proptest::prelude::*;
 
-use super::{DEFAULT_LINE_LIMIT, Line, LineReader, write_line};
+use super::{DEFAULT_LINE_LIMIT, KEPT_END, Line, LineReader, write_line};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Seen {
     Json(Vec<u8>),
     Noise(Vec<u8>),
-    TooLong,
+    TooLong(Vec<u8>),
 }
 
 fn json(text: &str) -> Seen {
@@ -19,11 +19,15 @@ fn noise(text: &str) -> Seen {
     Seen::Noise(text.into())
 }
 
+fn too_long(text: &str) -> Seen {
+    Seen::TooLong(text.into())
+}
+
 fn seen(line: Line<'_>) -> Seen {
     match line {
         Line::Json(bytes) => Seen::Json(bytes.into()),
         Line::Noise(bytes) => Seen::Noise(bytes.into()),
-        Line::TooLong { .. } => Seen::TooLong,
+        Line::TooLong { ends, .. } => Seen::TooLong(ends.into()),
     }
 }
 
@@ -47,7 +51,9 @@ fn model(limit: usize, stream: &[u8]) -> Vec<Seen> {
     let stream = stream.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(stream);
     let classify = |line: &[u8]| {
         if line.len() > limit {
-            return Some(Seen::TooLong);
+            let (first, rest) = line.split_at(line.len().min(KEPT_END));
+            let last = &rest[rest.len().saturating_sub(KEPT_END)..];
+            return Some(Seen::TooLong([first, last].concat()));
         }
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match line.trim_ascii_start().first()? {
@@ -120,10 +126,18 @@ fn streams() {
         (
             "at and over the limit",
             b"{123456}\n{1234567}\n{}\n",
-            &[json("{123456}"), Seen::TooLong, json("{}")],
+            &[json("{123456}"), too_long("{1234567}"), json("{}")],
         ),
-        ("over the limit at the end", b"{12345678", &[Seen::TooLong]),
-        ("over the limit and blank", b"         \n", &[Seen::TooLong]),
+        (
+            "over the limit at the end",
+            b"{12345678",
+            &[too_long("{12345678")],
+        ),
+        (
+            "over the limit and blank",
+            b"         \n",
+            &[too_long("         ")],
+        ),
     ];
     for (name, stream, expected) in sheet {
         assert_eq!(read(8, [*stream]), *expected, "{name}, in one piece");
@@ -147,17 +161,16 @@ fn finish_gives_complete_lines_first() {
 fn long_line_is_not_buffered() {
     let (limit, chunk) = (1000, [b'x'; 64]);
     let mut reader = LineReader::new(limit);
-    let mut reports = 0;
     for _ in 0..10_000 {
         reader.push(&chunk);
         assert!(reader.backlog.capacity() <= limit + chunk.len());
-        while let Some(line) = reader.next_line() {
-            assert_eq!(line, Line::TooLong { limit });
-            reports += 1;
-        }
+        assert_eq!(reader.next_line(), None);
+        assert!(reader.ends.capacity() <= 4 * KEPT_END);
     }
-    assert_eq!(reports, 1);
-    reader.push(b"\n{}\n");
+    reader.push(b"!\n{}\n");
+    let ends = [[b'x'; 2 * KEPT_END - 1].as_slice(), b"!"].concat();
+    let ends = ends.as_slice();
+    assert_eq!(reader.next_line(), Some(Line::TooLong { limit, ends }));
     assert_eq!(reader.next_line(), Some(Line::Json(b"{}")));
 }
 
@@ -235,7 +248,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         1 => Just(b"\xEF\xBB\xBF".to_vec()),
         4 => Just(b"{\"a\":1}".to_vec()),
         2 => Just(b"[".to_vec()),
-        2 => prop::collection::vec(any::<u8>(), 0..80),
+        2 => prop::collection::vec(any::<u8>(), 0..400),
     ];
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }

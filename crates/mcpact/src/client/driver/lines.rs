@@ -72,7 +72,7 @@ pub(super) async fn converse(
                     tracing::debug!(length = bytes.len(), "a line that is no message");
                     continue;
                 }
-                Line::TooLong { limit } => {
+                Line::TooLong { limit, .. } => {
                     tracing::warn!(limit, "a line was too long and is lost");
                     continue;
                 }
