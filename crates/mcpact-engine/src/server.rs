@@ -1,12 +1,12 @@
 //! The serving side of a connection, in both eras at once.
 
 mod handshake;
+mod in_flight;
 mod incoming;
 pub mod listen;
 mod outgoing;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -26,7 +26,8 @@ use crate::policy::Policy;
 use crate::refusal::{Dialect, WireError};
 use crate::time::Moment;
 use crate::trail::Trail;
-use listen::{ListenFilter, Subscriptions};
+use in_flight::Serving;
+use listen::Subscriptions;
 
 pub(crate) use incoming::{check_params, undeclared};
 pub(crate) use outgoing::{cancelled as cancelled_message, may_send, progress_token};
@@ -122,22 +123,13 @@ impl Phase {
     }
 }
 
-/// A request that the owner is serving.
-#[derive(Clone, Debug)]
-struct InFlight {
-    revision: Revision,
-    log_level: Option<LogLevel>,
-    listen: Option<ListenFilter>,
-    cancelled: bool,
-}
-
 /// One connection or session, from the server's side.
 #[derive(Clone, Debug)]
 pub struct Server {
     terms: Arc<ServerTerms>,
     endpoint: Endpoint,
     phase: Phase,
-    serving: BTreeMap<Id, InFlight>,
+    serving: Serving,
     asked: Outstanding,
     last_id: Option<i64>,
     log_threshold: Option<LogLevel>,
@@ -224,9 +216,9 @@ impl Server {
         Self {
             endpoint: Endpoint::of(&terms.policy.version, terms.sessions),
             asked: Outstanding::new(terms.in_flight_limit),
+            serving: Serving::new(terms.in_flight_limit),
             terms,
             phase: Phase::AwaitInit,
-            serving: BTreeMap::new(),
             last_id: None,
             log_threshold: None,
             subscriptions: Subscriptions::default(),
@@ -271,7 +263,7 @@ impl Server {
 
     /// How many requests the owner is serving.
     #[must_use]
-    pub fn in_flight(&self) -> usize {
+    pub const fn in_flight(&self) -> usize {
         self.serving.len()
     }
 

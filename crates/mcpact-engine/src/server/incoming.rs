@@ -1,6 +1,5 @@
 //! What comes from the client.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use mcpact_spec::{Feature, Kind, Method, Revision, Side};
@@ -10,9 +9,10 @@ use mcpact_wire::envelope::{Envelope, EnvelopeError, Notification, Request, Resp
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
+use super::in_flight::{Answers, InFlight};
 use super::listen::ListenFilter;
 use super::outgoing::level_of;
-use super::{Hint, InFlight, Listening, Phase, Server, is, name};
+use super::{Hint, Listening, Phase, Server, is, name};
 use crate::classify::{CarrierFacts, Route, Standing, admit, route};
 use crate::effect::{Call, DropCause, Effect, Effects, End, Note};
 use crate::gate::require_of_client;
@@ -58,7 +58,13 @@ impl Server {
             (
                 Route::Legacy(_) | Route::Unopened | Route::StrayResponse | Route::LegacyOpen,
                 Frame::Single(envelope),
-            ) => self.legacy(envelope, now, effects),
+            ) => {
+                let answers = match facts {
+                    CarrierFacts::Stream => Answers::Shared,
+                    CarrierFacts::Http(_) => Answers::Own,
+                };
+                self.legacy(envelope, answers, now, effects);
+            }
             (Route::LegacyControl | Route::NotAllowed, _)
             | (_, Frame::Batch(_) | Frame::Single(_)) => {
                 effects.drop("message", DropCause::OutOfPlace);
@@ -146,7 +152,7 @@ impl Server {
                 Ok(Envelope::Request(request)) if is(&request.method, Method::Initialize) => {
                     self.refuse_request(&request, &Misbehaviour::Batch.into(), effects);
                 }
-                Ok(envelope) => self.legacy(envelope, now, effects),
+                Ok(envelope) => self.legacy(envelope, Answers::Shared, now, effects),
                 Err(error) => self.refuse_unreadable(error, effects),
             }
         }
@@ -213,7 +219,7 @@ impl Server {
             .as_ref()
             .filter(|_| own)
             .map(|filter| super::outgoing::acknowledgement(request.id, filter));
-        if let Err(refusal) = self.take(request.id, entry) {
+        if let Err(refusal) = self.serving.take(request.id, entry, Answers::Shared) {
             return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
         }
         // The acknowledgement must be the first message of a subscription.
@@ -230,30 +236,26 @@ impl Server {
         }));
     }
 
-    /// Remembers a request in flight; a second one with its id would make answers ambiguous.
-    fn take(&mut self, id: IdRef<'_>, entry: InFlight) -> Result<(), Refusal> {
-        let limit = self.terms.in_flight_limit;
-        if self.serving.len() >= limit {
-            let what = "requests in flight";
-            return Err(Misbehaviour::TooMany { limit, what }.into());
-        }
-        let id = id.to_id();
-        if self.serving.contains_key(&id) {
-            return Err(Misbehaviour::DuplicateId(Box::from(id.raw())).into());
-        }
-        self.serving.insert(id, entry);
-        Ok(())
-    }
-
-    fn legacy<'a>(&mut self, envelope: Envelope<'a>, now: Moment, effects: &mut Effects<'a>) {
+    fn legacy<'a>(
+        &mut self,
+        envelope: Envelope<'a>,
+        answers: Answers,
+        now: Moment,
+        effects: &mut Effects<'a>,
+    ) {
         match envelope {
-            Envelope::Request(request) => self.legacy_request(request, effects),
+            Envelope::Request(request) => self.legacy_request(request, answers, effects),
             Envelope::Notification(note) => self.legacy_note(note, now, effects),
             Envelope::Response(response) => self.response(response, effects),
         }
     }
 
-    fn legacy_request<'a>(&mut self, request: Request<'a>, effects: &mut Effects<'a>) {
+    fn legacy_request<'a>(
+        &mut self,
+        request: Request<'a>,
+        answers: Answers,
+        effects: &mut Effects<'a>,
+    ) {
         if is(&request.method, Method::Ping) {
             effects.push(Effect::Reply {
                 text: codec::result(request.id, "{}"),
@@ -263,7 +265,7 @@ impl Server {
             });
             return;
         }
-        match self.admit_legacy(&request) {
+        match self.admit_legacy(&request, answers) {
             Ok((method, pact)) => {
                 effects.push(Effect::Serve(Call {
                     id: request.id.to_id(),
@@ -281,6 +283,7 @@ impl Server {
     fn admit_legacy(
         &mut self,
         request: &Request<'_>,
+        answers: Answers,
     ) -> Result<(Option<Method>, Arc<Pact>), Refusal> {
         let not_initialized = || Misbehaviour::NotInitialized {
             method: name(&request.method),
@@ -301,7 +304,7 @@ impl Server {
             cancelled: false,
         };
         self.note(method, request)?;
-        self.take(request.id, entry)?;
+        self.serving.take(request.id, entry, answers)?;
         Ok((method, pact))
     }
 
@@ -418,12 +421,10 @@ impl Server {
     fn cancelled<'a>(&mut self, note: Notification<'a>, effects: &mut Effects<'a>) {
         let object = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
         let id = object.get("requestId").and_then(IdRef::from_token);
-        match id.and_then(|id| self.serving.get_mut(&id.to_id())) {
-            Some(entry) => {
-                entry.cancelled = true;
-                self.observe(Some(Method::Cancelled), note, effects);
-            }
-            None => effects.drop(&note.method, DropCause::OutOfPlace),
+        if id.is_some_and(|id| self.serving.cancel(&id.to_id())) {
+            self.observe(Some(Method::Cancelled), note, effects);
+        } else {
+            effects.drop(&note.method, DropCause::OutOfPlace);
         }
     }
 

@@ -65,7 +65,7 @@ impl Server {
         outcome: Result<String, WireError>,
         effects: &mut Effects<'_>,
     ) {
-        let Some(entry) = self.serving.remove(id) else {
+        let Some(entry) = self.serving.release(id) else {
             return effects.drop(id.raw(), DropCause::UnknownAnswer);
         };
         if entry.cancelled && entry.listen.is_none() {

@@ -1,5 +1,6 @@
 //! REVISIONS 8.6 and requirements L11 to L22: who may say what.
 
+use mcpact_engine::classify::{CarrierFacts, HttpFacts, SessionFact};
 use mcpact_engine::client::{self, Input};
 use mcpact_engine::policy::{ClientRequirement, Enforcement, OnUndeclared, OnUnknown};
 use mcpact_engine::reason::Reason;
@@ -749,6 +750,37 @@ fn an_id_in_flight_is_not_taken_twice() {
         [Out::Serve("tools/list".into())],
         "free again"
     );
+}
+
+/// L25: where every request has an answer of its own, an id in flight may come again; cancelling it
+/// cancels all of them, and until those have ended it cannot be used.
+#[test]
+fn an_id_in_flight_may_come_again_on_http() {
+    let mut server = server_at("2025-11-25", json!({"tools": {}}), json!({}));
+    let facts = CarrierFacts::Http(HttpFacts {
+        session: SessionFact::Live(Revision::V2025_11_25),
+        ..HttpFacts::BARE_POST
+    });
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    for count in 1..=3 {
+        let served = [Out::Serve("tools/list".into())];
+        assert_eq!(server.bytes_with(&list, facts), served);
+        assert_eq!(server.machine().in_flight(), count);
+    }
+    let result = json!({"tools": []});
+    assert_eq!(server.answer(1, result.clone())[0].result(), &result);
+    server.notification("notifications/cancelled", json!({"requestId": 1}));
+    let refused = server.bytes_with(&list, facts);
+    assert_eq!(refused[0].error()["data"]["reason"], "duplicate_id");
+    for left in [1, 0] {
+        assert!(
+            !matches!(server.answer(1, result.clone())[..], [Out::Reply(..)]),
+            "it was cancelled"
+        );
+        assert_eq!(server.machine().in_flight(), left);
+    }
+    let again = server.bytes_with(&list, facts);
+    assert_eq!(again, [Out::Serve("tools/list".into())], "free again");
 }
 
 /// L24: a cancelled request is not answered any more.

@@ -69,7 +69,7 @@ async fn ids_come_back_as_they_were() {
     }
 }
 
-/// H19: a second request with the id of one in flight is refused, and the first gets its own answer;
+/// H19: on lines a second request with the id of one in flight is refused, and the first gets its own answer;
 /// the text "5" and the number 5 are two ids.
 #[tokio::test]
 async fn an_id_in_flight_is_not_taken_twice() {
@@ -88,6 +88,28 @@ async fn an_id_in_flight_is_not_taken_twice() {
     let first = peer.hear().await;
     assert_eq!(first["id"], 5);
     assert!(first["result"]["content"].is_array(), "{first}");
+}
+
+/// H19: on HTTP two requests of one session with the same id at the same time each get their own answer.
+#[tokio::test]
+async fn a_session_may_use_an_id_twice_at_a_time() {
+    let server = Running::everything(&Revision::ALL).await;
+    let id = server.session("2025-11-25").await;
+    let call = |name: &str, arguments: Value| {
+        let params = json!({"name": name, "arguments": arguments});
+        Raw::post(&request(1, "tools/call", &params)).with("mcp-session-id", &id)
+    };
+    let slow = call("slow_compute", json!({"seconds": 1}));
+    let (one, two) = (
+        call("echo", json!({"text": "one"})),
+        call("echo", json!({"text": "two"})),
+    );
+    let (slow, one, two) = tokio::join!(server.send(&slow), server.send(&one), server.send(&two));
+    assert_eq!(one.json()["result"]["content"][0]["text"], "one");
+    assert_eq!(two.json()["result"]["content"][0]["text"], "two");
+    let slow = slow.json();
+    let text = slow["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(!["one", "two"].contains(&text), "{slow}");
 }
 
 /// H19: two clients with the same ids at the same time each get their own answers.

@@ -1,6 +1,7 @@
 //! Subscriptions of a legacy client at a modern server.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -41,7 +42,9 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) struct Wishing {
     wishes: Mutex<Wishes>,
     streams: Mutex<HashMap<u64, AbortHandle>>,
+    /// By numbers of our own: a client may use an id twice.
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
+    last: AtomicI64,
     ear: FarEar,
     clock: Clock,
 }
@@ -72,6 +75,7 @@ impl Wishing {
             wishes: Mutex::new(wishes),
             streams: Mutex::default(),
             waiting: Mutex::default(),
+            last: AtomicI64::default(),
             ear: ear.downgrade(),
             clock,
         }
@@ -144,12 +148,13 @@ impl Wishing {
     pub(super) async fn wish(self: &Arc<Self>, crossing: &Crossing) -> Result<String, WireError> {
         let job = &crossing.waiter.job;
         let (answer, answered) = oneshot::channel();
-        lock(&self.waiting).insert(job.id.clone(), answer);
+        let id = Id::number(self.last.fetch_add(1, Ordering::Relaxed));
+        lock(&self.waiting).insert(id.clone(), answer);
         let params = Some(text(&job.params));
         let acts = if job.method == Some(Method::ResourcesSubscribe) {
-            lock(&self.wishes).subscribe(job.id.clone(), params)
+            lock(&self.wishes).subscribe(id, params)
         } else {
-            lock(&self.wishes).unsubscribe(job.id.clone(), params)
+            lock(&self.wishes).unsubscribe(id, params)
         };
         self.perform(&crossing.caller, acts);
         match answered.await {

@@ -46,12 +46,35 @@ struct HttpSession {
     session: Arc<Session>,
     log: Arc<EventLog>,
     revision: Revision,
-    running: Mutex<HashMap<Id, AbortHandle>>,
+    running: Mutex<Running>,
     used: Mutex<Instant>,
 }
 
+/// The calls of a session that can be cancelled. Several may have the same id.
+#[derive(Debug, Default)]
+struct Running {
+    calls: HashMap<u64, (Id, AbortHandle)>,
+    last: u64,
+}
+
+impl Running {
+    /// Notes a call; the number that it has here.
+    fn add(&mut self, id: Id, abort: AbortHandle) -> u64 {
+        self.last += 1;
+        self.calls.insert(self.last, (id, abort));
+        self.last
+    }
+
+    fn cancel(&mut self, id: &Id) {
+        let named = self.calls.extract_if(|_, (name, _)| name == id);
+        for (_, (_, abort)) in named {
+            abort.abort();
+        }
+    }
+}
+
 impl HttpSession {
-    fn running(&self) -> MutexGuard<'_, HashMap<Id, AbortHandle>> {
+    fn running(&self) -> MutexGuard<'_, Running> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -62,13 +85,13 @@ impl HttpSession {
     /// Whether its client has let nothing be heard of it for so long, and hears nothing either.
     fn is_idle_for(&self, idle: Duration) -> bool {
         let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.elapsed() >= idle && self.running().is_empty() && !self.log.is_heard()
+        used.elapsed() >= idle && self.running().calls.is_empty() && !self.log.is_heard()
     }
 
     /// Ends its calls and streams. Running calls keep the session, so that forgetting it is not
     /// enough.
     fn end(&self) {
-        for abort in self.running().values() {
+        for (_, abort) in self.running().calls.values() {
             abort.abort();
         }
         self.session.close();

@@ -309,14 +309,14 @@ fn finish(
     serve: impl Future<Output = Result<String, WireError>> + Send,
 ) -> impl Future<Output = Option<(String, u16)>> + Send {
     let (abort, registration) = AbortHandle::new_pair();
-    session.running().insert(id.clone(), abort.clone());
+    let number = session.running().add(id.clone(), abort.clone());
     // The client may have cancelled it just before it could be found.
     if !session.session.is_serving(&id) {
         abort.abort();
     }
     async move {
         let outcome = Abortable::new(serve, registration).await;
-        session.running().remove(&id);
+        session.running().calls.remove(&number);
         answered(&session, id, outcome.unwrap_or_else(|_| Err(cancelled())))
     }
 }
@@ -387,8 +387,8 @@ fn cancel(session: &HttpSession, params: Option<&str>) {
         .get("requestId")
         .and_then(IdRef::from_token)
         .map(IdRef::to_id);
-    if let Some(abort) = id.and_then(|id| session.running().remove(&id)) {
-        abort.abort();
+    if let Some(id) = id {
+        session.running().cancel(&id);
     }
 }
 

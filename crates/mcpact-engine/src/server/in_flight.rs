@@ -1,0 +1,127 @@
+//! The requests that the owner is serving.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
+
+use mcpact_spec::{LogLevel, Revision};
+use mcpact_wire::id::{Id, IdRef};
+
+use super::listen::ListenFilter;
+use crate::refusal::{Misbehaviour, Refusal};
+
+/// A request that the owner is serving.
+#[derive(Clone, Debug)]
+pub(super) struct InFlight {
+    pub(super) revision: Revision,
+    pub(super) log_level: Option<LogLevel>,
+    pub(super) listen: Option<ListenFilter>,
+    pub(super) cancelled: bool,
+}
+
+/// How the answer to a request gets to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answers {
+    /// Among others, so that only the id tells whose it is.
+    Shared,
+    /// Alone, in reply to the request.
+    Own,
+}
+
+/// Everything in flight, by id.
+#[derive(Clone, Debug)]
+pub(super) struct Serving {
+    requests: BTreeMap<Id, Alike>,
+    count: usize,
+    limit: usize,
+}
+
+/// Requests with the same id, of which only the first says more: the others are of the same session.
+#[derive(Clone, Debug)]
+struct Alike {
+    first: InFlight,
+    count: usize,
+}
+
+impl Serving {
+    pub(super) const fn new(limit: usize) -> Self {
+        Self {
+            requests: BTreeMap::new(),
+            count: 0,
+            limit,
+        }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn get(&self, id: &Id) -> Option<&InFlight> {
+        self.requests.get(id).map(|alike| &alike.first)
+    }
+
+    /// Remembers a request.
+    ///
+    /// `2025-11-25 basic#requests` forbids a client to use an id twice. One that does is refused where its
+    /// answers could not be told apart, and served where each has a way of its own. While requests with
+    /// this id are cancelled, another one could not be told from them.
+    pub(super) fn take(
+        &mut self,
+        id: IdRef<'_>,
+        request: InFlight,
+        answers: Answers,
+    ) -> Result<(), Refusal> {
+        let limit = self.limit;
+        if self.count >= limit {
+            let what = "requests in flight";
+            return Err(Misbehaviour::TooMany { limit, what }.into());
+        }
+        match self.requests.entry(id.to_id()) {
+            Entry::Vacant(free) => {
+                free.insert(Alike {
+                    first: request,
+                    count: 1,
+                });
+            }
+            Entry::Occupied(mut alike)
+                if answers == Answers::Own && !alike.get().first.cancelled =>
+            {
+                alike.get_mut().count += 1;
+            }
+            Entry::Occupied(_) => {
+                return Err(Misbehaviour::DuplicateId(Box::from(id.raw())).into());
+            }
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Forgets a request that is answered.
+    pub(super) fn release(&mut self, id: &Id) -> Option<InFlight> {
+        let Alike { first, count } = self.requests.remove(id)?;
+        self.count = self.count.saturating_sub(1);
+        if count > 1 {
+            let others = Alike {
+                first: first.clone(),
+                count: count - 1,
+            };
+            self.requests.insert(id.clone(), others);
+        }
+        Some(first)
+    }
+
+    /// Nobody waits for the answer any more; whether there is such a request. Of several with the same id
+    /// none is wanted: the client cannot have meant one of them.
+    pub(super) fn cancel(&mut self, id: &Id) -> bool {
+        let alike = self.requests.get_mut(id);
+        alike.is_some_and(|alike| {
+            alike.first.cancelled = true;
+            true
+        })
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.requests.clear();
+        self.count = 0;
+    }
+}
