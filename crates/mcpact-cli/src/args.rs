@@ -158,6 +158,9 @@ Examples:
   mcpact bridge --listen 127.0.0.1:6274 --sse -- my-server
       on HTTP, for clients of every revision, those of 2024-11-05 on /sse
 
+At TERM or INT the bridge takes no more requests, lets those that run finish, and ends; a second
+one ends it at once.
+
 Exit codes: 0 ok, 1 unexpected, 2 usage";
 
 /// The arguments of `mcpact bridge`.

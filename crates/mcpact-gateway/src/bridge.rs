@@ -258,6 +258,11 @@ impl Bridge {
         serve_link(self, link).await
     }
 
+    /// Takes no more requests, and lets those that run finish for so long. Whether all of them have.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        self.settings.turnstile.drain(limit).await
+    }
+
     /// Ends the connections to the server, and waits a while for the programs behind them to go.
     pub async fn close(self: Arc<Self>) {
         self.hosting.stop();

@@ -264,13 +264,7 @@ impl Gateway {
             self.doors(&state).for_each(Door::rest);
             state.catalog.gateway.drain
         };
-        tracing::info!(
-            event = "drain",
-            in_flight = self.turnstile.inside(),
-            "the gateway is about to stop"
-        );
-        let emptied = self.turnstile.emptied();
-        tokio::time::timeout(limit, emptied).await.is_ok()
+        self.turnstile.drain(limit).await
     }
 
     fn doors<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Door> {

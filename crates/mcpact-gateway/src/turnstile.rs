@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
@@ -61,8 +62,16 @@ impl Turnstile {
         self.0.inside.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
+    /// Lets nobody in any more, and those who are inside finish for so long. Whether all of them have.
+    pub(crate) async fn drain(&self, limit: Duration) -> bool {
+        self.close();
+        let in_flight = self.inside();
+        tracing::info!(event = "drain", in_flight, "the gateway is about to stop");
+        tokio::time::timeout(limit, self.emptied()).await.is_ok()
+    }
+
     /// Until nobody is inside, once it is closed.
-    pub(crate) async fn emptied(&self) {
+    async fn emptied(&self) {
         loop {
             let mut emptied = pin!(self.0.emptied.notified());
             emptied.as_mut().enable();

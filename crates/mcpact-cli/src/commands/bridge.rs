@@ -1,16 +1,17 @@
 //! `mcpact bridge`: one server for any client.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{Machine, fill};
+use mcpact_gateway::catalog::{Catalog, Machine, fill};
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::{ChildCommand, Guard};
 
-use super::front;
+use super::front::{self, Stops};
 use super::known::Known;
 use crate::args::BridgeArgs;
 use crate::error::CliError;
@@ -41,23 +42,30 @@ async fn serve(
     settings: BridgeSettings,
 ) -> Result<(), CliError> {
     let bridge = Bridge::new(target, settings).map_err(CliError::Serve)?;
-    let Some(address) = args.listen else {
-        let link = mcpact_transport::stdio::own().map_err(|e| CliError::Serve(e.into()))?;
-        let served = tokio::select! {
-            served = Arc::clone(&bridge).serve(link) => served.map_err(CliError::Serve),
-            () = front::stopped() => Ok(()),
+    // As long as a gateway waits that is not told otherwise.
+    let limit = Catalog::default().gateway.drain;
+    let stops = Stops::count();
+    let drained = stops.clone().drained(bridge.drain(limit));
+    let serving = async {
+        let served = match args.listen {
+            Some(address) => on_http(&bridge, address, drained).await,
+            None => front::on_own_pipes(|link| Arc::clone(&bridge).serve(link), drained).await,
         };
-        bridge.close().await;
-        return served;
+        Arc::clone(&bridge).close().await;
+        served
     };
-    let listening = Arc::clone(&bridge)
-        .listen(address)
-        .await
-        .map_err(|source| CliError::Listen { address, source })?;
+    stops.cut_off(serving).await
+}
+
+async fn on_http(
+    bridge: &Arc<Bridge>,
+    address: SocketAddr,
+    drained: impl Future<Output = ()> + Send,
+) -> Result<(), CliError> {
+    let listening = Arc::clone(bridge).listen(address).await;
+    let listening = listening.map_err(|source| CliError::Listen { address, source })?;
     report::print(&format!("{}\n", listening.url()))?;
-    let served = listening.run(front::stopped()).await;
-    bridge.close().await;
-    served.map_err(CliError::Serve)
+    listening.run(drained).await.map_err(CliError::Serve)
 }
 
 /// A URL, or a program with its arguments.

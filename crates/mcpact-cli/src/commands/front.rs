@@ -2,8 +2,11 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::pin::pin;
+use std::time::Duration;
 
 use mcpact::server::{Settings, TlsIdentity, Token};
+use mcpact_transport::link::Link;
 use tokio::sync::watch;
 
 use crate::args::Front;
@@ -86,6 +89,49 @@ impl Stops {
             std::future::pending::<()>().await;
         }
     }
+}
+
+impl Stops {
+    /// Until somebody wants the process to end; then `draining` lets the requests that run finish, and tells
+    /// whether they have.
+    pub(super) async fn drained(self, draining: impl Future<Output = bool>) {
+        self.reach(1).await;
+        if !draining.await {
+            tracing::warn!("some calls took longer than they may at the end, and are cut off");
+        }
+    }
+
+    /// Serves until the end, unless somebody does not want to wait for it.
+    pub(super) async fn cut_off(
+        self,
+        serving: impl Future<Output = Result<(), CliError>>,
+    ) -> Result<(), CliError> {
+        tokio::select! {
+            served = serving => served,
+            () = self.reach(2) => Err(CliError::CutOff),
+        }
+    }
+}
+
+/// Serves a client on standard input and output until it goes, or everything is drained.
+pub(super) async fn on_own_pipes<S>(
+    serve: impl FnOnce(Link) -> S,
+    drained: impl Future<Output = ()>,
+) -> Result<(), CliError>
+where
+    S: Future<Output = Result<(), mcpact::error::Error>>,
+{
+    /// How long the last answers may take to be written.
+    const LAST_WORDS: Duration = Duration::from_millis(500);
+    let link = mcpact_transport::stdio::own().map_err(|e| CliError::Serve(e.into()))?;
+    let mut serving = pin!(serve(link));
+    tokio::select! {
+        served = serving.as_mut() => return served.map_err(CliError::Serve),
+        () = drained => {}
+    }
+    // The client may go meanwhile; if it stays, it has been told everything by then.
+    let _ = tokio::time::timeout(LAST_WORDS, serving).await;
+    Ok(())
 }
 
 /// Until somebody wants the process to end.

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::{
@@ -101,34 +99,24 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
     answer_askers(&gateway, control.as_deref(), &mut beside).await?;
     keep_up(&gateway, &mut beside);
     let stops = Stops::count();
+    let drained = stops.clone().drained(gateway.drain());
     let serving = async {
         let served = if args.stdio {
-            on_own_pipes(&gateway, stops.clone()).await
+            front::on_own_pipes(|link| gateway.serve(link), drained).await
         } else {
-            on_http(&gateway, address, &origin, stops.clone()).await
+            on_http(&gateway, address, &origin, drained).await
         };
         gateway.close().await;
         served
     };
-    tokio::select! {
-        served = serving => served,
-        () = stops.clone().reach(2) => Err(CliError::CutOff),
-    }
-}
-
-/// Until somebody wants it to end; then requests that run may finish.
-async fn drained(gateway: &Gateway, stops: Stops) {
-    stops.reach(1).await;
-    if !gateway.drain().await {
-        tracing::warn!("some calls took longer than `drain_seconds`, and are cut off");
-    }
+    stops.cut_off(serving).await
 }
 
 async fn on_http(
     gateway: &Arc<Gateway>,
     address: SocketAddr,
     origin: &Origin,
-    stops: Stops,
+    drained: impl Future<Output = ()> + Send,
 ) -> Result<(), CliError> {
     let site = gateway.listen().await;
     let site = site.map_err(|source| CliError::Listen { address, source })?;
@@ -141,23 +129,9 @@ async fn on_http(
             report::aside(&report::servers::text(&url, &origin, &servers));
         })
     };
-    let served = site.run(drained(gateway, stops)).await;
+    let served = site.run(drained).await;
     meeting.abort();
     served.map_err(CliError::Serve)
-}
-
-async fn on_own_pipes(gateway: &Arc<Gateway>, stops: Stops) -> Result<(), CliError> {
-    /// How long the last answers may take to be written.
-    const LAST_WORDS: Duration = Duration::from_millis(500);
-    let link = mcpact_transport::stdio::own().map_err(|e| CliError::Serve(e.into()))?;
-    let mut serving = pin!(gateway.serve(link));
-    tokio::select! {
-        served = serving.as_mut() => return served.map_err(CliError::Serve),
-        () = drained(gateway, stops) => {}
-    }
-    // The client may go meanwhile; if it stays, it has been told everything by then.
-    let _ = tokio::time::timeout(LAST_WORDS, serving).await;
-    Ok(())
 }
 
 /// Opens the private socket, at which other programs of this user ask how the gateway is.

@@ -1,8 +1,10 @@
 //! The end of a gateway.
 
-use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
 
-use crate::house::{House, builtin, call, handshake, send, until};
+use serde_json::{Value, json};
+
+use crate::house::{House, builtin, call, handshake, request, send, signal, until};
 
 /// A gateway that is told to stop takes no more requests, says when to come back, lets calls that run finish, ends
 /// its programs, and is content.
@@ -78,4 +80,53 @@ fn a_second_signal_ends_it_at_once() {
         // Its connection was cut, or it was told.
         let _ = calling.join();
     });
+}
+
+/// A bridge that is told to stop does the same on HTTP.
+#[test]
+fn calls_across_a_bridge_may_finish() {
+    let house = House::new("");
+    let bridge = house.bridge();
+    let session = bridge.open("/mcp");
+    let origin = bridge.origin.clone();
+    let answered = std::thread::scope(|scope| {
+        let calling = scope.spawn(|| send(&origin, "/mcp", Some(&session), &call("wait")));
+        house.called();
+        bridge.signal("-INT");
+        until(|| bridge.post("/mcp", None, &handshake()).status == 503);
+        let mut list = request("tools/list", &json!({}));
+        list["id"] = json!(2);
+        let refused = bridge.post("/mcp", Some(&session), &list);
+        assert_eq!(refused.status, 503, "{refused:?}");
+        assert!(refused.body.contains("gateway_draining"), "{refused:?}");
+        assert!(!calling.is_finished());
+        house.open_the_gate();
+        calling.join().unwrap()
+    });
+    assert_eq!(answered.status, 200);
+    assert!(answered.body.contains("waited"), "{answered:?}");
+    assert_eq!(bridge.ended(), Some(0));
+}
+
+/// On pipes the client is told everything before the bridge ends.
+#[test]
+fn calls_across_a_bridge_on_pipes_may_finish() {
+    let house = House::new("");
+    let mut bridge = house.bridge_on_pipes();
+    let mut input = bridge.stdin.take().unwrap();
+    let mut lines = BufReader::new(bridge.stdout.take().unwrap()).lines();
+    let mut say = |message: &Value| writeln!(input, "{message}").unwrap();
+    let mut hear = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    say(&handshake());
+    assert_eq!(hear()["id"], 1);
+    say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    say(&call("wait"));
+    house.called();
+    signal(bridge.id(), "-TERM");
+    let mut log = BufReader::new(bridge.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("about to stop")));
+    house.open_the_gate();
+    let answer = hear();
+    assert_eq!(answer["result"]["content"][0]["text"], "waited", "{answer}");
+    assert_eq!(bridge.wait().unwrap().code(), Some(0));
 }

@@ -107,7 +107,24 @@ impl House {
 
     pub(crate) fn serve(&self) -> Running {
         let config = self.path("mcpact.toml");
-        let mut command = self.command(&["serve", "--config", config.to_str().unwrap()]);
+        self.start(&["serve", "--config", config.to_str().unwrap()])
+    }
+
+    /// A bridge to the server that waits at a gate, on HTTP or on its own pipes.
+    pub(crate) fn bridge(&self) -> Running {
+        self.gated();
+        self.start(&["bridge", "--listen", "127.0.0.1:0", "--", "./gated"])
+    }
+
+    pub(crate) fn bridge_on_pipes(&self) -> Child {
+        self.gated();
+        let mut command = self.command(&["-v", "bridge", "--", "./gated"]);
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        pipes.stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -169,6 +186,12 @@ pub(crate) struct Running {
     pub(crate) origin: String,
 }
 
+pub(crate) fn signal(process: u32, name: &str) {
+    let pid = process.to_string();
+    let sent = Command::new("kill").args([name, &pid]).status().unwrap();
+    assert!(sent.success());
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -182,9 +205,7 @@ impl Running {
     }
 
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.id().to_string();
-        let sent = Command::new("kill").args([name, &pid]).status().unwrap();
-        assert!(sent.success());
+        signal(self.id(), name);
     }
 
     /// How it ends.
