@@ -53,4 +53,6 @@ pub struct Catalog {
     pub gateway: GatewayConfig,
     /// The servers, by name; those that are switched off, too.
     pub servers: BTreeMap<ServerName, ServerConfig>,
+    /// The servers that are wrong, and how; only a lenient gateway goes without them.
+    pub wrong: BTreeMap<ServerName, String>,
 }

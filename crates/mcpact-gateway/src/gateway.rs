@@ -155,8 +155,9 @@ impl Gateway {
         changed
     }
 
-    fn apply(&self, catalog: Catalog) -> Result<Changes, GatewayError> {
+    fn apply(&self, mut catalog: Catalog) -> Result<Changes, GatewayError> {
         let mut state = self.state();
+        let mut unfit = Vec::new();
         let changes = state.catalog.changes_to(&catalog);
         let mut servers = BTreeMap::new();
         for (name, config) in catalog.served() {
@@ -169,7 +170,14 @@ impl Gateway {
                 Some(served) => served.clone(),
                 None => {
                     let before = state.servers.get(name);
-                    self.make(name, config, catalog.gateway.names, before, &changes)?
+                    match self.make(name, config, catalog.gateway.names, before, &changes) {
+                        Ok(served) => served,
+                        Err(error) if catalog.gateway.lenient => {
+                            unfit.push((name.clone(), error.to_string()));
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
             };
             servers.insert(name.clone(), served);
@@ -192,9 +200,15 @@ impl Gateway {
             .collect();
         self.chronicle.keep(&kept);
         drop(kept);
+        catalog.wrong.extend(unfit);
+        for (server, why) in &catalog.wrong {
+            tracing::warn!(event = "config_wrong", %server, why, "a server is left out");
+        }
         state.servers = servers;
         state.catalog = catalog;
         let separator = &state.catalog.gateway.separator;
+        self.hub
+            .tell_absent(state.catalog.wrong.keys().map(ServerName::as_str));
         self.hub.replace(state.members(), separator);
         for (tags, selection) in &state.selections {
             selection.hub.replace(state.tagged(tags), separator);
@@ -299,6 +313,11 @@ impl Served {
 }
 
 impl State {
+    /// Every server that is switched on, whether it is served or wrong.
+    fn names(&self) -> impl Iterator<Item = &ServerName> {
+        self.servers.keys().chain(self.catalog.wrong.keys())
+    }
+
     fn members(&self) -> Vec<Arc<Member>> {
         let servers = self.servers.values();
         servers.map(|served| Arc::clone(&served.member)).collect()

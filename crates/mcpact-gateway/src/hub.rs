@@ -82,6 +82,8 @@ impl Default for HubSettings {
 #[derive(Debug)]
 pub(crate) struct Roster {
     pub(crate) members: Vec<Arc<Member>>,
+    /// The names of servers that are left out.
+    absent: Arc<[Box<str>]>,
     style: Arc<NameStyle>,
     version: u64,
 }
@@ -93,6 +95,8 @@ pub struct Hub {
     /// The terms for whoever has not said anything yet.
     bare: Arc<ServerTerms>,
     roster: Mutex<Arc<Roster>>,
+    /// The names of servers that are left out.
+    absent: Mutex<Arc<[Box<str>]>>,
     versions: AtomicU64,
     terms: TermsBook,
     visitors: Mutex<Visitors>,
@@ -101,6 +105,9 @@ pub struct Hub {
     changes: Changes,
     sealer: Sealer,
 }
+
+/// What clients are told of a server that is left out.
+const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -121,9 +128,11 @@ impl Hub {
             bare: Arc::new(bare),
             roster: Mutex::new(Arc::new(Roster {
                 members: Vec::new(),
+                absent: Arc::default(),
                 style: Arc::default(),
                 version: 0,
             })),
+            absent: Mutex::default(),
             versions: AtomicU64::new(0),
             terms: TermsBook::default(),
             visitors: Mutex::default(),
@@ -151,6 +160,7 @@ impl Hub {
         });
         *lock(&self.roster) = Arc::new(Roster {
             members,
+            absent: lock(&self.absent).clone(),
             style,
             version,
         });
@@ -158,6 +168,11 @@ impl Hub {
         if version > 1 {
             self.announce_all();
         }
+    }
+
+    /// Clients are told that these servers are missing, from the next time on that servers are replaced.
+    pub(crate) fn tell_absent<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        *lock(&self.absent) = names.map(Box::from).collect();
     }
 
     /// Where servers stood has another meaning now.

@@ -204,7 +204,7 @@ fn is_up(instance: &InstanceLine) -> bool {
 fn tone(state: &str) -> Tone {
     match state {
         "ready" | "busy" => Tone::Good,
-        "failed" | "pausing" | "suspended" => Tone::Bad,
+        "failed" | "pausing" | "suspended" | "wrong" => Tone::Bad,
         _ => Tone::Plain,
     }
 }

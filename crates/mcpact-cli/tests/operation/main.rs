@@ -4,5 +4,6 @@
 
 mod drain;
 mod house;
+mod lenient;
 mod reload;
 mod status;

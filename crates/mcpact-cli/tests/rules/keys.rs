@@ -46,3 +46,69 @@ async fn negotiation_follows_the_config() {
     let why = refused.unwrap_err().to_string();
     assert!(why.contains("experimental.magic"), "{why}");
 }
+
+/// G22: a tool that needs something of its client is neither seen nor called by one that lacks it, at any
+/// address, and the refusal says what is missing; whoever stands in for the client counts as the client.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_are_hidden_from_clients_that_cannot_use_them() {
+    let place = Place::new();
+    let needs = "needs = { test_sampling = [\"sampling\"], \"test_elicit*\" = [\"elicitation\"] }";
+    place.configure(
+        "own.toml",
+        &format!(
+            "[servers.plain]\ncommand = \"SERVER\"\n{needs}\n\
+             [servers.helped]\ncommand = \"SERVER\"\n{needs}\nanswers = {{ sampling = \"no\" }}\n"
+        ),
+    );
+    let running = place.serve(&["--config", "own.toml"]);
+    let alone = running.url.replace("/mcp", "/servers/plain/mcp");
+    for revision in Revision::ALL {
+        let able = || client(revision).on_elicitation(|_| async { Ok(ElicitResult::decline()) });
+        for (url, prefix) in [(&running.url, "plain__"), (&alone, "")] {
+            let bare = client(revision).connect(url.clone()).await.unwrap();
+            let asked = able().connect(url.clone()).await.unwrap();
+            // What one client cannot use does not change what another sees.
+            let can_elicit = revision >= Revision::V2025_06_18;
+            for (who, elicits) in [(&bare, false), (&asked, can_elicit), (&bare, false)] {
+                let tools = who.list_tools().await.unwrap();
+                let has = |name: &str| {
+                    tools
+                        .iter()
+                        .any(|tool| tool.name == format!("{prefix}{name}"))
+                };
+                assert!(has("echo") && !has("test_sampling"), "{revision} {url}");
+                assert_eq!(has("test_elicitation"), elicits, "{revision} {url}");
+            }
+            let tool = format!("{prefix}test_elicitation");
+            let refused = bare.call_tool(&tool, json!({"message": "x"})).await;
+            let why = refused.unwrap_err().to_string();
+            assert!(why.contains("needs `elicitation`"), "{revision} {why}");
+            if can_elicit {
+                let called = asked.call_tool(&tool, json!({"message": "x"})).await;
+                assert!(called.unwrap().all_text().contains("action=decline"));
+            }
+        }
+        let bare = running.client(revision).await;
+        let tools = bare.list_tools().await.unwrap();
+        let has = |name: &str| tools.iter().any(|tool| tool.name == name);
+        assert!(has("helped__test_sampling") && !has("helped__test_elicitation"));
+    }
+}
+
+/// G22: what no client can have is no need.
+#[test]
+fn wrong_needs_are_told() {
+    let place = Place::new();
+    place.configure(
+        "own.toml",
+        "[servers.a]\ncommand = \"SERVER\"\nneeds = { x = [\"samplin\"], y = \"roots\" }\n",
+    );
+    let checked = place.run(&["check", "own.toml"]);
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned()
+        + &String::from_utf8_lossy(&checked.stderr);
+    assert!(told.contains("did you mean `sampling`?"), "{told}");
+    assert!(
+        told.contains("`needs.y` is a text, but should be a list of texts"),
+        "{told}"
+    );
+}

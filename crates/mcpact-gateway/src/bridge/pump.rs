@@ -55,9 +55,10 @@ impl Backend for Bridge {
         };
         let _pass = self.settings.turnstile.admit(job.method)?;
         let (method, client) = (job.method, job.pact.revision());
+        let declared = job.pact.effective();
         self.check_served(method, text(&job.params), client)?;
         let carried = self.carry(job, caller, Ear::new(session, outbox)).await;
-        carried.map(|raw| self.served_only(method, raw))
+        carried.map(|raw| self.served_only(method, declared, raw))
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
@@ -89,6 +90,7 @@ impl Bridge {
         caller: Arc<Caller>,
         ear: Ear,
     ) -> Result<String, WireError> {
+        self.check_able(&job)?;
         let journey = Journey::begin(&self.shared, &job);
         let served = self
             .bring(job, caller, ear)

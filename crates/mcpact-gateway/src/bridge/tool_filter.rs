@@ -2,14 +2,18 @@
 
 use std::sync::{Arc, PoisonError};
 
+use mcpact::server::backend::Job;
+use mcpact_bridge::input::refine_error;
+use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, elements};
 
 use super::{Bridge, wire_error};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::edit;
 use crate::catalog::ToolFilter;
+use crate::upstream::text;
 
 impl Bridge {
     /// From here on these tools are served, and no others.
@@ -33,6 +37,33 @@ impl Bridge {
         }
     }
 
+    /// What a client that declares this lacks for a tool, and nobody answers in its place.
+    pub(crate) fn lacking(&self, tool: &str, declared: CapabilityBits) -> Vec<Capability> {
+        let able = declared.or(self.settings.stand_in.capabilities());
+        self.tools().lacking(tool, able)
+    }
+
+    /// Refuses a call of a tool for which its client lacks something, and says what.
+    pub(super) fn check_able(&self, job: &Job) -> Result<(), WireError> {
+        if job.method != Some(Method::ToolsCall) || self.tools().needs.is_empty() {
+            return Ok(());
+        }
+        let params = Object::parse(text(&job.params)).unwrap_or_default();
+        let name = params.get_str("name").unwrap_or_default();
+        let missing = self.lacking(&name, job.pact.effective());
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<String> = missing.iter().map(|row| format!("`{row}`")).collect();
+        Err(WireError {
+            message: format!(
+                "Tool `{name}` needs {}, which this client did not declare",
+                paths.join(", ")
+            ),
+            ..refine_error(&missing, job.pact.revision())
+        })
+    }
+
     /// Refuses a call of a tool that is not served; to the client it is one that does not exist.
     pub(super) fn check_served(
         &self,
@@ -53,16 +84,25 @@ impl Bridge {
         Err(wire_error(code, why, None, client))
     }
 
-    /// A page of tools without those that are not served.
-    pub(super) fn served_only(&self, method: Option<Method>, page: String) -> String {
-        if method != Some(Method::ToolsList) || self.serves_everything() {
+    /// A page of tools without those that are not served to a client that declares this.
+    pub(super) fn served_only(
+        &self,
+        method: Option<Method>,
+        declared: CapabilityBits,
+        page: String,
+    ) -> String {
+        let needs_nothing = self.tools().needs.is_empty();
+        if method != Some(Method::ToolsList) || (self.serves_everything() && needs_nothing) {
             return page;
         }
+        let is_for = |name: &str| {
+            self.serves(ListKind::Tools, name) && self.lacking(name, declared).is_empty()
+        };
         let left = edit(&page, ListKind::Tools.member(), |raw| {
             let is_served = |tool: &&str| {
                 let tool = Object::parse(tool).unwrap_or_default();
                 let name = tool.get_str("name");
-                name.is_some_and(|name| self.serves(ListKind::Tools, &name))
+                name.is_some_and(|name| is_for(&name))
             };
             let served: Vec<&str> = elements(raw).ok()?.into_iter().filter(is_served).collect();
             Some(format!("[{}]", served.join(",")))

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpact_bridge::input::StandIn;
+use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::policy::{OnUndeclared, Profile};
-use mcpact_spec::Revision;
+use mcpact_spec::{Capability, Revision};
 
 use super::expand::OnMissing;
 use super::read;
@@ -49,6 +50,8 @@ pub struct GatewayConfig {
     pub profile: Profile,
     /// Whether wrongly typed capabilities refuse the negotiation.
     pub strict: bool,
+    /// Whether servers that are wrong are left out.
+    pub lenient: bool,
     /// What happens to notifications that were not negotiated.
     pub undeclared: OnUndeclared,
     /// Whether vendor extras are sent.
@@ -157,6 +160,8 @@ pub struct ToolFilter {
     pub only: Vec<String>,
     /// Those that are not.
     pub hidden: Vec<String>,
+    /// What clients must declare to see some of them.
+    pub needs: Vec<(String, Vec<Capability>)>,
 }
 
 /// What happens to a tool about which its server says something else than before.
@@ -265,6 +270,16 @@ impl ToolFilter {
         self.only.is_empty() && self.hidden.is_empty()
     }
 
+    /// What a client lacks for a tool that it could declare.
+    #[must_use]
+    pub fn lacking(&self, tool: &str, declared: CapabilityBits) -> Vec<Capability> {
+        let fitting = self.needs.iter();
+        let fitting = fitting.filter(|(pattern, _)| matches(pattern, tool));
+        let needed = fitting.flat_map(|(_, needed)| needed.iter().copied());
+        let lacking: CapabilityBits = needed.filter(|row| !declared.has(*row)).collect();
+        lacking.iter().collect()
+    }
+
     /// Whether a tool is served.
     #[must_use]
     pub fn admits(&self, tool: &str) -> bool {
@@ -360,6 +375,7 @@ mod tests {
         let filter = |only: &[&str], hidden: &[&str]| ToolFilter {
             only: only.iter().map(ToString::to_string).collect(),
             hidden: hidden.iter().map(ToString::to_string).collect(),
+            needs: Vec::new(),
         };
         assert!(filter(&[], &[]).admits("a"));
         assert!(!filter(&["b"], &[]).admits("a"));

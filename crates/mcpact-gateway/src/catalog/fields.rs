@@ -95,11 +95,15 @@ impl<'t, 'f> Fields<'t, 'f> {
 
     /// A list of texts.
     pub(super) fn texts(&mut self, name: &str) -> Vec<Text<'t>> {
-        let Some(member) = self.member(name) else {
-            return Vec::new();
-        };
-        let Value::List(items) = &member.node.value else {
-            self.mismatch(name, &member.node, "a list of texts");
+        match self.member(name) {
+            Some(member) => self.list(name, &member.node),
+            None => Vec::new(),
+        }
+    }
+
+    fn list(&mut self, name: &str, node: &'t Node) -> Vec<Text<'t>> {
+        let Value::List(items) = &node.value else {
+            self.mismatch(name, node, "a list of texts");
             return Vec::new();
         };
         let mut texts = Vec::new();
@@ -132,8 +136,28 @@ impl<'t, 'f> Fields<'t, 'f> {
     /// Paths of capabilities that a side may declare.
     pub(super) fn capabilities(&mut self, name: &str, owner: Side) -> Vec<String> {
         let texts = self.texts(name);
+        self.declarable(&texts, owner)
+    }
+
+    /// A table of lists of capabilities that clients declare.
+    pub(super) fn capability_table(&mut self, name: &str) -> Vec<(String, Vec<Capability>)> {
+        let Some(table) = self.table(name) else {
+            return Vec::new();
+        };
+        let mut rows = Vec::new();
+        for Member { key, node, .. } in &table.0 {
+            let texts = self.list(&format!("{name}.{key}"), node);
+            let paths = self.declarable(&texts, Side::Client);
+            let known = paths.iter();
+            let known = known.filter_map(|path| Capability::parse(Side::Client, path));
+            rows.push((key.clone(), known.collect()));
+        }
+        rows
+    }
+
+    fn declarable(&mut self, texts: &[Text<'t>], owner: Side) -> Vec<String> {
         let known: Vec<&str> = Capability::of(owner).map(Capability::path).collect();
-        for text in &texts {
+        for text in texts {
             let given = text.filled.value();
             let is_open = given.starts_with("experimental.") || given.starts_with("extensions.");
             if !is_open && !known.contains(&given) {

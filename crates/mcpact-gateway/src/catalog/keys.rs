@@ -68,6 +68,8 @@ pub enum Kind {
         /// The words.
         of: &'static [&'static str],
     },
+    /// A table of lists of texts, empty when the key is not there.
+    TextsTable,
     /// A table with keys of its own.
     Table {
         /// Its keys.
@@ -99,6 +101,11 @@ const fn texts(name: &'static str, about: &'static str) -> Key {
 
 const fn text_table(name: &'static str, about: &'static str) -> Key {
     let kind = Kind::TextTable;
+    Key { name, kind, about }
+}
+
+const fn texts_table(name: &'static str, about: &'static str) -> Key {
+    let kind = Kind::TextsTable;
     Key { name, kind, about }
 }
 

@@ -55,7 +55,11 @@ impl Problem {
 
 /// Problems as they are found.
 #[derive(Debug, Default)]
-pub(super) struct Findings(Vec<Problem>);
+pub(super) struct Findings {
+    found: Vec<Problem>,
+    /// Those that leave out a part of the config, not all of it.
+    forgiven: Vec<Problem>,
+}
 
 impl Findings {
     pub(super) fn error(&mut self, span: Span, message: impl Into<String>) -> &mut Problem {
@@ -71,24 +75,43 @@ impl Findings {
     }
 
     fn add(&mut self, severity: Severity, span: Span, message: String) -> &mut Problem {
-        let at = self.0.len();
-        self.0.push(Problem {
+        let at = self.found.len();
+        self.found.push(Problem {
             severity,
             span,
             message,
             remedy: None,
         });
-        &mut self.0[at]
+        &mut self.found[at]
     }
 
     pub(super) fn has_errors(&self) -> bool {
-        self.0.iter().any(|found| found.severity == Severity::Error)
+        let mut found = self.found.iter();
+        found.any(|found| found.severity == Severity::Error)
+    }
+
+    /// How many there are so far.
+    pub(super) const fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Forgives the errors that were found after so many, and tells them.
+    pub(super) fn forgive(&mut self, after: usize) -> &[Problem] {
+        let is_error = |found: &Problem| found.severity == Severity::Error;
+        let late = self.found.split_off(after);
+        let (errors, others): (Vec<_>, Vec<_>) = late.into_iter().partition(is_error);
+        self.found.extend(others);
+        let at = self.forgiven.len();
+        self.forgiven.extend(errors);
+        &self.forgiven[at..]
     }
 
     /// All of them, in the order of the text.
-    pub(super) fn finish(mut self) -> Vec<Problem> {
-        self.0.sort_by_key(|found| found.span.start);
-        self.0
+    pub(super) fn finish(self) -> Vec<Problem> {
+        let mut all = self.found;
+        all.extend(self.forgiven);
+        all.sort_by_key(|found| found.span.start);
+        all
     }
 }
 

@@ -5,8 +5,6 @@ mod environment;
 mod gateway;
 mod server;
 
-use std::collections::BTreeMap;
-
 use self::server::Ground;
 use super::Catalog;
 use super::adopt::{Adopted, adopt};
@@ -89,11 +87,14 @@ impl Desk<'_> {
             let table = self.expanded(table, Filling::Values(OnMissing::Refuse), findings);
             gateway::read(&table, findings)
         });
-        let servers = servers.map(|table| self.servers(table, &gateway, findings));
-        Catalog {
+        let mut catalog = Catalog {
             gateway,
-            servers: servers.unwrap_or_default(),
+            ..Catalog::default()
+        };
+        if let Some(servers) = servers {
+            self.servers(servers, &mut catalog, findings);
         }
+        catalog
     }
 
     fn expanded(&self, table: &Table, filling: Filling, findings: &mut Findings) -> Table {
@@ -109,26 +110,40 @@ impl Desk<'_> {
         table
     }
 
-    fn servers(
-        &self,
-        table: &Table,
-        gateway: &GatewayConfig,
-        findings: &mut Findings,
-    ) -> BTreeMap<ServerName, ServerConfig> {
-        let mut servers = BTreeMap::new();
+    fn servers(&self, table: &Table, catalog: &mut Catalog, findings: &mut Findings) {
         for member in &table.0 {
+            let before = findings.count();
             let name = name(member, findings);
-            let Some(table) = member.node.table() else {
-                let kind = member.node.kind();
-                let message = format!("server `{name}` is {kind}, but should be a table");
-                findings.error(member.node.span, message);
-                continue;
-            };
-            if let Some(server) = self.server(&name, member.key_span, table, gateway, findings) {
-                servers.insert(name, server);
+            let server = self.member(&name, member, &catalog.gateway, findings);
+            if catalog.gateway.lenient {
+                let errors = findings.forgive(before).iter();
+                let errors: Vec<String> =
+                    errors.map(|error| error.in_one_line(self.source)).collect();
+                if !errors.is_empty() {
+                    catalog.wrong.insert(name, errors.join("; "));
+                    continue;
+                }
+            }
+            if let Some(server) = server {
+                catalog.servers.insert(name, server);
             }
         }
-        servers
+    }
+
+    fn member(
+        &self,
+        name: &ServerName,
+        member: &Member,
+        gateway: &GatewayConfig,
+        findings: &mut Findings,
+    ) -> Option<ServerConfig> {
+        let Some(table) = member.node.table() else {
+            let kind = member.node.kind();
+            let message = format!("server `{name}` is {kind}, but should be a table");
+            findings.error(member.node.span, message);
+            return None;
+        };
+        self.server(name, member.key_span, table, gateway, findings)
     }
 
     fn server(

@@ -46,6 +46,10 @@ fn kind(kind: &Kind) -> Map<String, Value> {
         Kind::TextTable => {
             json!({"type": "object", "additionalProperties": {"type": "string"}, "default": {}})
         }
+        Kind::TextsTable => {
+            let texts = json!({"type": "array", "items": {"type": "string"}});
+            json!({"type": "object", "additionalProperties": texts, "default": {}})
+        }
         Kind::Flag { default } => json!({"type": "boolean", "default": default}),
         Kind::Count {
             least,

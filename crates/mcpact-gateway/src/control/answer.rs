@@ -90,6 +90,9 @@ pub struct ReloadReport {
     pub adjusted: Vec<String>,
     /// Servers that go on as before.
     pub unchanged: Vec<String>,
+    /// Servers that are wrong, and left out.
+    #[serde(default)]
+    pub wrong: Vec<String>,
     /// Keys of `[gateway]` that differ and are in effect.
     pub gateway: Vec<String>,
     /// Keys of `[gateway]` that differ and take effect when the gateway is started the next time.
@@ -148,6 +151,7 @@ impl ReloadReport {
             (self.restarted.len(), "restarted"),
             (self.adjusted.len(), "adjusted"),
             (self.unchanged.len(), "unchanged"),
+            (self.wrong.len(), "wrong"),
         ];
         let said = counts.iter().filter(|(count, _)| *count > 0);
         let said: Vec<String> = said

@@ -43,7 +43,8 @@ pub struct GatewayStatus {
 pub struct ServerLine {
     /// Its name in the config.
     pub name: String,
-    /// In a word: `asleep`, `starting`, `ready`, `busy`, `pausing`, `suspended` or `failed`.
+    /// In a word: `asleep`, `starting`, `ready`, `busy`, `pausing`, `suspended`, `failed`,
+    /// or `wrong` if the config is.
     pub state: String,
     /// For how long it is still left alone after failures.
     pub retry_seconds: Option<u64>,
@@ -85,6 +86,8 @@ pub enum Transport {
     Http,
     /// It is part of the gateway.
     Builtin,
+    /// What the config says about it is wrong.
+    Unknown,
 }
 
 impl Transport {
@@ -95,6 +98,7 @@ impl Transport {
             Self::Stdio => "stdio",
             Self::Http => "http",
             Self::Builtin => "builtin",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -56,6 +56,10 @@ impl Gateway {
                 &told(served, standing, &status, failure.as_deref()),
             );
         }
+        for name in state.catalog.wrong.keys() {
+            standings.push(Standing::Missing);
+            servers = servers.raw(name.as_str(), WRONG);
+        }
         let is_ready = is_ready(is_draining, &standings);
         let body = ObjectWriter::new()
             .raw("ready", truth(is_ready))
@@ -65,6 +69,10 @@ impl Gateway {
         Answer::json(if is_ready { 200 } else { 503 }, format!("{body}\n"))
     }
 }
+
+/// What is told of a server that is left out: what is wrong with it is told to its owner alone.
+const WRONG: &str =
+    r#"{"ready":false,"state":"wrong","why":"its config is wrong; `mcpact status` tells it"}"#;
 
 const fn truth(is: bool) -> &'static str {
     if is { "true" } else { "false" }

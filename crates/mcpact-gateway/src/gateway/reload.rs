@@ -138,6 +138,8 @@ impl Gateway {
             Ok(changes) => {
                 report.applied = true;
                 sort_out(&changes, &names, report);
+                let wrong = &self.state().catalog.wrong;
+                report.wrong = wrong.keys().map(ToString::to_string).collect();
                 report.gateway = differences(&before, &gateway, Effect::AtOnce);
                 report.at_next_start = differences(&self.first, &gateway, Effect::AtNextStart);
             }
@@ -192,7 +194,7 @@ fn differences(old: &GatewayConfig, new: &GatewayConfig, effect: Effect) -> Vec<
 
 /// Every key, when another value takes effect, and whether there is one. The file of the certificate stands
 /// for that of its key.
-fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, bool); 22] {
+fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, bool); 23] {
     use Effect::{AtNextStart, AtOnce};
     [
         ("listen", AtNextStart, old.listen != new.listen),
@@ -223,6 +225,7 @@ fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, boo
         ("revisions", AtNextStart, old.revisions != new.revisions),
         ("profile", AtNextStart, old.profile != new.profile),
         ("strict", AtNextStart, old.strict != new.strict),
+        ("lenient", AtOnce, old.lenient != new.lenient),
         ("undeclared", AtNextStart, old.undeclared != new.undeclared),
         (
             "announce_extras",

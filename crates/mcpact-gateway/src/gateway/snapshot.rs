@@ -7,7 +7,7 @@ use mcpact::server::site::Door;
 use super::{Gateway, Served, State};
 use crate::catalog::{Launch, ServerConfig, ServerName};
 use crate::control::{
-    Fault, GatewayStatus, InstanceLine, LastError, ServerLine, Status, Transport,
+    Fault, GatewayStatus, InstanceLine, LastError, Lists, ServerLine, Status, Transport,
 };
 use crate::supervisor::{InstanceState, InstanceStatus, ServerState};
 
@@ -28,7 +28,10 @@ impl Gateway {
                 let config = state.catalog.servers.get(name)?;
                 Some(line(name, served, config))
             })
-            .collect();
+            .collect::<Vec<_>>();
+        let wrong = state.catalog.wrong.iter();
+        let wrong = wrong.filter(|(name, _)| wanted(name));
+        let servers = servers.into_iter().chain(wrong.map(wrong_line)).collect();
         Ok(Status {
             gateway: self.own_status(&state),
             servers,
@@ -42,9 +45,9 @@ impl Gateway {
     pub(crate) fn known(&self, server: Option<&str>) -> Result<(), Fault> {
         let state = self.state();
         match server {
-            Some(name) if !state.servers.contains_key(name) => Err(Fault::NoServer {
+            Some(name) if !state.names().any(|of| of.as_str() == name) => Err(Fault::NoServer {
                 name: name.to_owned(),
-                servers: state.servers.keys().map(ToString::to_string).collect(),
+                servers: state.names().map(ToString::to_string).collect(),
             }),
             Some(_) | None => Ok(()),
         }
@@ -69,6 +72,28 @@ impl Gateway {
             in_flight: self.turnstile.inside(),
             last_reload: state.last_reload.clone(),
         }
+    }
+}
+
+/// A server that is left out.
+fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
+    ServerLine {
+        name: name.to_string(),
+        state: String::from("wrong"),
+        retry_seconds: None,
+        revision: None,
+        era: None,
+        calls_itself: None,
+        transport: Transport::Unknown,
+        instances: Vec::new(),
+        in_flight: 0,
+        queued: 0,
+        starts: 0,
+        failures: 0,
+        sessions: 0,
+        lists: Lists::default(),
+        missing: Some(why.clone()),
+        last_error: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpact::server::backend::{Job, Opening};
 use mcpact_bridge::lifecycle::Fingerprint;
-use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision, Side};
@@ -27,6 +27,7 @@ const KINDS: usize = 64;
 pub(super) struct Guest {
     pub(super) principal: Box<str>,
     pub(super) fingerprint: Fingerprint,
+    pub(super) declared: CapabilityBits,
     pub(super) opening: Kept,
     parts: Mutex<HashMap<u64, Arc<OnceCell<Arc<Caller>>>>>,
     /// A legacy client, which stays.
@@ -94,6 +95,7 @@ impl Guest {
         Self {
             principal: Box::from(principal),
             fingerprint: Fingerprint::of(&declared),
+            declared: declared.declared(),
             opening,
             parts: Mutex::default(),
             ear: OnceLock::new(),

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use mcpact_bridge::lifecycle::Fingerprint;
+use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::raw::Object;
 
 use super::guest::Guest;
+use super::member::Member;
 use super::{Hub, Roster, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{self, Merged, Part, Prefixes};
@@ -132,7 +134,8 @@ impl Hub {
         roster.leave_out(kind, &mut parts);
         let board = match kind {
             ListKind::Tools | ListKind::Prompts => {
-                self.merge_named(&roster, kind, listings, &parts)
+                let able = guest.declared.under(client);
+                self.merge_named(&roster, kind, listings, parts, able)
             }
             ListKind::Resources | ListKind::Templates => {
                 self.merge_addressed(&roster, guest, kind, listings, &parts, client)
@@ -153,10 +156,11 @@ impl Hub {
         roster: &Arc<Roster>,
         kind: ListKind,
         of: Vec<Option<Arc<Listing>>>,
-        parts: &[Part],
+        mut parts: Vec<Part>,
+        able: CapabilityBits,
     ) -> Board {
         let prefixes: Vec<Box<str>> = roster.members.iter().map(|m| m.prefix.clone()).collect();
-        let names = merge::names(parts, Prefixes(&prefixes), &roster.style);
+        let names = merge::names(&parts, Prefixes(&prefixes), &roster.style);
         for clash in names.clashes() {
             tracing::warn!(
                 server = roster.members.get(clash.server).map_or("", |member| &*member.name),
@@ -168,7 +172,9 @@ impl Hub {
         let known = self.boards.addressed();
         let none = Uris::default();
         let uris = known.as_ref().map_or(&none, |known| &known.uris);
-        let list = merge::merged(kind, parts, &names, uris);
+        // A name leads to its server for everybody, whoever is shown it.
+        roster.leave_out_unable(kind, &mut parts, able);
+        let list = merge::merged(kind, &parts, &names, uris);
         let named = Arc::new(Named {
             roster: Arc::clone(roster),
             names,
@@ -213,6 +219,19 @@ impl Hub {
 impl Roster {
     /// Takes out what is not served.
     fn leave_out(&self, kind: ListKind, parts: &mut [Part]) {
+        self.keep(parts, |member, name| member.serves(kind, name));
+    }
+
+    /// Takes out what a client that declares this cannot use.
+    fn leave_out_unable(&self, kind: ListKind, parts: &mut [Part], able: CapabilityBits) {
+        if kind == ListKind::Tools {
+            self.keep(parts, |member, name| {
+                member.bridge.lacking(name, able).is_empty()
+            });
+        }
+    }
+
+    fn keep(&self, parts: &mut [Part], is_kept: impl Fn(&Member, &str) -> bool) {
         for part in parts {
             let Some(member) = self.members.get(part.server) else {
                 continue;
@@ -220,7 +239,7 @@ impl Roster {
             part.items.retain(|item| {
                 let item = Object::parse(item).unwrap_or_default();
                 let name = item.get_str("name");
-                name.is_none_or(|name| member.serves(kind, &name))
+                name.is_none_or(|name| is_kept(member, &name))
             });
         }
     }

@@ -9,7 +9,7 @@ use mcpact_wire::raw::ObjectWriter;
 
 use super::guest::Guest;
 use super::member::Member;
-use super::{Hub, lock};
+use super::{ABSENT, Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
 use crate::bridge::wire_error;
@@ -224,6 +224,12 @@ impl Hub {
             .members
             .iter()
             .filter_map(|member| Some(format!("`{}` ({})", member.name, member.failure()?)))
+            .chain(
+                roster
+                    .absent
+                    .iter()
+                    .map(|name| format!("`{name}` ({ABSENT})")),
+            )
             .collect();
         match missing.as_slice() {
             [] => String::new(),

@@ -10,7 +10,7 @@ use mcpact_wire::model::initialize::InitializeParams;
 
 use super::guest::Guest;
 use super::member::Member;
-use super::{Hub, Roster, identity, lock};
+use super::{ABSENT, Hub, Roster, identity, lock};
 use crate::aggregate::{capabilities, instructions};
 
 /// The terms for clients of each revision, as long as nothing changes.
@@ -112,7 +112,7 @@ impl Hub {
         let has_unknown = met.iter().any(|(_, met)| met.is_none());
         let declared = capabilities::union(&shown, has_unknown);
         let failures: Vec<_> = met.iter().map(|(member, _)| member.failure()).collect();
-        let parts: Vec<_> = met
+        let parts = met
             .iter()
             .zip(&failures)
             .map(|((member, met), failure)| instructions::Part {
@@ -122,8 +122,14 @@ impl Hub {
                     .as_ref()
                     .and_then(|met| met.introduction.instructions.as_deref()),
                 failure: failure.as_deref(),
-            })
-            .collect();
+            });
+        let absent = roster.absent.iter().map(|name| instructions::Part {
+            server: name,
+            prefix: "",
+            instructions: None,
+            failure: Some(ABSENT),
+        });
+        let parts: Vec<_> = parts.chain(absent).collect();
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(identity(), declared, policy);
         terms.listening = Listening::Asked;

@@ -86,6 +86,11 @@ pub const GATEWAY: &[Key] = &[
         false,
         "Forgive nothing: a wrongly typed capability refuses the negotiation.",
     ),
+    flag(
+        "lenient",
+        false,
+        "Leave out the servers that are wrong in this config and serve the others; without it the config is refused as a whole.",
+    ),
     choice(
         "undeclared",
         &["drop", "warn", "error", "disconnect"],

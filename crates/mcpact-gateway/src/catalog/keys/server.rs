@@ -1,6 +1,9 @@
 //! One server.
 
-use super::{ANSWERS, Key, choice, count, flag, seconds, table, text, text_or, text_table, texts};
+use super::{
+    ANSWERS, Key, choice, count, flag, seconds, table, text, text_or, text_table, texts,
+    texts_table,
+};
 
 const DAY: f64 = 86_400.0;
 
@@ -62,6 +65,10 @@ pub const SERVER: &[Key] = &[
     texts(
         "hidden_tools",
         "Tools that are not served, at no address; `*` stands for anything.",
+    ),
+    texts_table(
+        "needs",
+        "Client capabilities that tools need, such as `{ \"ask_*\" = [\"elicitation\"] }`; whoever lacks one neither sees nor can call the tool.",
     ),
     choice(
         "changed_tools",

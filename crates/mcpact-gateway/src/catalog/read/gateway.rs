@@ -52,6 +52,7 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
         revisions: revisions(&mut fields),
         profile: Profile::parse(fields.choice("profile")).unwrap_or(Profile::Spec),
         strict: fields.flag("strict"),
+        lenient: fields.flag("lenient"),
         undeclared: match fields.choice("undeclared") {
             "warn" => OnUndeclared::Warn,
             "error" => OnUndeclared::Error,

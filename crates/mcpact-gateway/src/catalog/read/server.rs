@@ -60,6 +60,7 @@ pub(super) fn read(
         tools: ToolFilter {
             only: fields.words("tools"),
             hidden: fields.words("hidden_tools"),
+            needs: fields.capability_table("needs"),
         },
         changed_tools: match fields.choice("changed_tools") {
             "hide" => ChangedTools::Hide,
