@@ -1,10 +1,11 @@
 //! How other programs of the same user talk to a gateway that runs: `mcpact status`, `logs` and `reload`.
 //!
 //! One request is one line of JSON on a private Unix socket, and so is each line of the answer: one for
-//! [`Request::Status`] and [`Request::Reload`], one for each entry of [`Request::Logs`]. The gateway hangs
+//! [`Request::Status`], [`Request::Reload`] and [`Request::Bundle`], one for each entry of [`Request::Logs`]. The gateway hangs
 //! up after the last one. The types are what both sides read and write; `run` moves them.
 
 mod answer;
+mod bundle;
 mod place;
 mod request;
 #[cfg(unix)]
@@ -12,6 +13,7 @@ mod run;
 mod status;
 
 pub use self::answer::{Answer, Fault, LogLine, Notice, ReloadReport};
+pub use self::bundle::{Attempt, Bundle, Step};
 pub use self::place::{folder, own_socket};
 pub use self::request::{MOST_LINES, Request};
 #[cfg(unix)]

@@ -5,6 +5,7 @@
 //! that it takes to get there.
 
 mod build;
+mod bundle;
 mod metrics;
 mod paths;
 mod readiness;

@@ -138,7 +138,7 @@ impl Listener {
         loop {
             let (stream, _) = self.socket.accept().await?;
             let client = stream.peer_cred()?.uid();
-            if client == 0 || client == rustix::process::geteuid().as_raw() {
+            if may_connect(client, rustix::process::geteuid().as_raw()) {
                 return Ok(link(stream));
             }
             tracing::warn!(client, path = %self.path.display(), "a client of another user was turned away");
@@ -160,6 +160,11 @@ impl Drop for Listener {
             tracing::debug!(%error, path = %self.path.display(), "the socket cannot be removed");
         }
     }
+}
+
+/// Whether a process of this user may talk to ours: root may do everything anyway.
+const fn may_connect(client: u32, own: u32) -> bool {
+    client == 0 || client == own
 }
 
 fn link(stream: UnixStream) -> Link {
@@ -211,5 +216,24 @@ async fn remove_stale(path: &Path) -> Result<(), DoorError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error.into()),
         Ok(_) | Err(_) => Err(bad(path, "somebody listens there already")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_connect;
+
+    /// K9: whatever the mode of the socket says, a process of another user is turned away.
+    #[test]
+    fn only_our_own_user_and_root_are_heard() {
+        for (client, own, expected) in [
+            (0, 0, true),
+            (0, 1000, true),
+            (1000, 1000, true),
+            (1001, 1000, false),
+            (1000, 0, false),
+        ] {
+            assert_eq!(may_connect(client, own), expected, "{client} {own}");
+        }
     }
 }

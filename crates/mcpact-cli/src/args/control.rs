@@ -59,6 +59,10 @@ pub(crate) struct Status {
     #[arg(value_name = "NAME")]
     pub(crate) server: Option<String>,
 
+    /// Write everything that helps to find out what is wrong to this file, without secrets; `-` prints it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "json"])]
+    pub(crate) bundle: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) which: Which,
 }

@@ -55,7 +55,7 @@ pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
         }
         Answer::Fault(Fault::Unread { why }) => Err(CliError::Unread(why)),
         Answer::Fault(Fault::Busy) => Err(CliError::Busy),
-        Answer::Status(_) | Answer::Line(_) | Answer::Reload(_) => Ok(answer),
+        Answer::Status(_) | Answer::Line(_) | Answer::Reload(_) | Answer::Bundle(_) => Ok(answer),
     }
 }
 

@@ -1,5 +1,7 @@
 //! `mcpact status`: how a gateway that runs and its servers are.
 
+use std::path::Path;
+
 use mcpact_gateway::control::{Answer, Request};
 
 use super::{control, front};
@@ -9,6 +11,9 @@ use crate::exit::Exit;
 use crate::report::{self, status};
 
 pub(super) fn run(args: &Status) -> Result<Exit, CliError> {
+    if let Some(file) = &args.bundle {
+        return bundle(args, file);
+    }
     let request = Request::Status {
         server: args.server.clone(),
     };
@@ -21,5 +26,27 @@ pub(super) fn run(args: &Status) -> Result<Exit, CliError> {
         (false, None) => status::text(&found),
         (false, Some(_)) => status::one(&found),
     })?;
+    Ok(Exit::Ok)
+}
+
+/// Everything that helps to find out what is wrong, in a file that may be shown to others.
+fn bundle(args: &Status, file: &Path) -> Result<Exit, CliError> {
+    let answer = front::block_on(control::answer(&args.which, &Request::Bundle {}))?;
+    let Answer::Bundle(found) = answer else {
+        return Err(CliError::Answer);
+    };
+    let text = status::bundle(&found);
+    if file == Path::new("-") {
+        report::print(&text)?;
+        return Ok(Exit::Ok);
+    }
+    std::fs::write(file, text).map_err(|source| CliError::Write {
+        path: file.to_owned(),
+        source,
+    })?;
+    report::hint(&format!(
+        "look through `{}` before you show it to others: the secrets of the config are covered, what servers told of their own is not",
+        file.display()
+    ));
     Ok(Exit::Ok)
 }

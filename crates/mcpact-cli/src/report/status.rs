@@ -1,6 +1,8 @@
 //! How a gateway and its servers are, for people and machines.
 
-use mcpact_gateway::control::{GatewayStatus, InstanceLine, ReloadReport, ServerLine, Status};
+use mcpact_gateway::control::{
+    Bundle, GatewayStatus, InstanceLine, ReloadReport, ServerLine, Status,
+};
 
 use super::page::{Cell, Page, length, printable, widest, width};
 use super::style::{Colour, Tone};
@@ -12,6 +14,14 @@ const GAP: usize = 2;
 pub(crate) fn json(status: &Status) -> String {
     // Text and numbers: nothing here can fail.
     let mut text = serde_json::to_string_pretty(status).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Everything that helps to find out what is wrong, as JSON that people read, too.
+pub(crate) fn bundle(bundle: &Bundle) -> String {
+    // Text and numbers: nothing here can fail.
+    let mut text = serde_json::to_string_pretty(bundle).unwrap_or_default();
     text.push('\n');
     text
 }

@@ -54,6 +54,34 @@ impl Filled {
         &self.value
     }
 
+    /// What stands in the place of its variables.
+    #[must_use]
+    pub fn fillings(&self) -> Vec<&str> {
+        let mut found = Vec::new();
+        let mut value = self.value.as_str();
+        let mut pieces = self.written.split("${");
+        value = value
+            .strip_prefix(pieces.next().unwrap_or_default())
+            .unwrap_or(value);
+        let mut pieces = pieces.peekable();
+        while let Some(piece) = pieces.next() {
+            let literal = piece.split_once('}').map_or("", |(_, literal)| literal);
+            // The last literal ends the text; one between two variables is where it comes first.
+            let at = match (literal, pieces.peek()) {
+                (literal, None) if value.ends_with(literal) => Some(value.len() - literal.len()),
+                ("", _) => None,
+                (literal, _) => value.find(literal),
+            };
+            let Some(at) = at else {
+                found.push(value);
+                break;
+            };
+            found.push(&value[..at]);
+            value = &value[at + literal.len()..];
+        }
+        found
+    }
+
     /// The text as it was written, which may be shown.
     #[must_use]
     pub fn written(&self) -> &str {
@@ -76,5 +104,27 @@ impl fmt::Debug for Filled {
 impl fmt::Display for Filled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_variables_stand_for_is_found() {
+        for (value, written, expected) in [
+            ("plain", "plain", &[][..]),
+            ("secret", "${A}", &["secret"]),
+            ("--key=secret!", "--key=${A}!", &["secret"]),
+            ("one/two", "${A}/${B}", &["one", "two"]),
+            ("onetwo", "${A}${B}", &["onetwo"]),
+        ] {
+            assert_eq!(
+                Filled::new(value, written).fillings(),
+                expected,
+                "{written}"
+            );
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bundle::Bundle;
 use super::status::Status;
 use crate::chronicle::{Entry, EntryKind};
 
@@ -15,6 +16,8 @@ pub enum Answer {
     Line(LogLine),
     /// What became of the config.
     Reload(ReloadReport),
+    /// Everything that helps to find out what is wrong.
+    Bundle(Box<Bundle>),
     /// The request cannot be answered.
     Fault(Fault),
 }

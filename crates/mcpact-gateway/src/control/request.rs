@@ -27,6 +27,8 @@ pub enum Request {
     },
     /// Reads its config anew.
     Reload {},
+    /// Everything that helps to find out what is wrong.
+    Bundle {},
 }
 
 impl Request {
@@ -64,6 +66,7 @@ mod tests {
                 follow: true,
             },
             Request::Reload {},
+            Request::Bundle {},
         ] {
             let line = request.encode();
             assert!(!line.contains('\n'));

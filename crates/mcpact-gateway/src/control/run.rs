@@ -160,6 +160,7 @@ async fn converse(gateway: &Arc<Gateway>, link: Link) {
             Ok(status) => Answer::Status(Box::new(status)),
             Err(fault) => Answer::Fault(fault),
         },
+        Ok(Request::Bundle {}) => Answer::Bundle(Box::new(gateway.bundle())),
         Ok(Request::Reload {}) => Answer::Reload(gateway.reload(ReloadCause::Command).await),
         Ok(Request::Logs {
             server,

@@ -18,6 +18,15 @@ impl Gateway {
     /// There is no such server.
     pub fn status(&self, server: Option<&str>) -> Result<Status, Fault> {
         self.known(server)?;
+        Ok(self.snapshot(server))
+    }
+
+    /// How everything is.
+    pub(super) fn everything(&self) -> Status {
+        self.snapshot(None)
+    }
+
+    fn snapshot(&self, server: Option<&str>) -> Status {
         let state = self.state();
         let wanted = |name: &ServerName| server.is_none_or(|server| server == name.as_str());
         let servers = state
@@ -32,10 +41,10 @@ impl Gateway {
         let wrong = state.catalog.wrong.iter();
         let wrong = wrong.filter(|(name, _)| wanted(name));
         let servers = servers.into_iter().chain(wrong.map(wrong_line)).collect();
-        Ok(Status {
+        Status {
             gateway: self.own_status(&state),
             servers,
-        })
+        }
     }
 
     /// Whether there is such a server; everybody is known.

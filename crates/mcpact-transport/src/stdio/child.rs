@@ -23,5 +23,6 @@ pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED};
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;
+pub use masks::Masks;
 pub use process::{Child, Departure, Process};
 pub use tail::Scribe;

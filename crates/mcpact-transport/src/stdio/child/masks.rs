@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// Shorter values are words that a log may use by chance, and no secrets worth the name.
 const SHORTEST: usize = 8;
 
-/// The values of the variables that were set for one child.
+/// Values that are covered wherever they stand, such as those of the variables that were set for a child.
 #[derive(Clone, Default)]
-pub(super) struct Masks(Arc<[String]>);
+pub struct Masks(Arc<[String]>);
 
 impl std::fmt::Debug for Masks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -19,9 +19,16 @@ impl std::fmt::Debug for Masks {
 
 impl Masks {
     pub(super) fn of(env: &BTreeMap<OsString, OsString>) -> Self {
-        let mut values: Vec<String> = env
-            .values()
-            .map(|value| value.to_string_lossy().into_owned())
+        let values = env.values();
+        Self::new(values.map(|value| value.to_string_lossy().into_owned()))
+    }
+
+    /// Covers these values; those of fewer than eight bytes are words that a text may use by chance, and
+    /// no secrets worth the name.
+    #[must_use]
+    pub fn new(values: impl IntoIterator<Item = String>) -> Self {
+        let mut values: Vec<String> = values
+            .into_iter()
             .filter(|value| value.len() >= SHORTEST)
             .collect();
         // A value that contains another one goes first, or its rest would stay.
@@ -30,7 +37,8 @@ impl Masks {
     }
 
     /// The text with every such value covered.
-    pub(super) fn cover(&self, text: String) -> String {
+    #[must_use]
+    pub fn cover(&self, text: String) -> String {
         self.0
             .iter()
             .fold(text, |text, value| match text.contains(value.as_str()) {

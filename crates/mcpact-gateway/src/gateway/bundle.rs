@@ -1,0 +1,264 @@
+//! Everything that helps to find out what is wrong, without secrets.
+
+use std::collections::BTreeMap;
+
+use mcpact::server::backend::date;
+use mcpact_transport::stdio::child::Masks;
+use serde_json::{Value, json};
+
+use super::Gateway;
+use crate::catalog::{Catalog, CommandLaunch, Filled, Launch, Secret, ServerConfig};
+use crate::chronicle::{Entry, EntryKind};
+use crate::control::{Attempt, Bundle, LogLine, Status, Step};
+
+/// How many lines of all logs are shown.
+const LINES: usize = 300;
+
+/// How many starts are shown.
+const ATTEMPTS: usize = 100;
+
+/// Words in the names of options whose values nobody shall see.
+const SECRET_WORDS: [&str; 7] = [
+    "token",
+    "key",
+    "secret",
+    "passw",
+    "auth",
+    "credential",
+    "cookie",
+];
+
+/// What stands in their place.
+const COVERED: &str = "***";
+
+impl Gateway {
+    /// How everything is and was, in one document that may be shown to others.
+    #[must_use]
+    pub fn bundle(&self) -> Bundle {
+        let catalog = self.state().catalog.clone();
+        let masks = Masks::new(secrets(&catalog));
+        let (status, entries) = (self.everything(), self.chronicle.since(None, 0));
+        let attempts = attempts(&entries, &status);
+        let first = entries.len().saturating_sub(LINES);
+        let log = entries.into_iter().skip(first).map(LogLine::from);
+        let bundle = Bundle {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            time: date(),
+            config: config(&catalog),
+            attempts,
+            log: log.collect(),
+            status,
+        };
+        covered(&bundle, &masks).unwrap_or(bundle)
+    }
+}
+
+/// The same with every secret covered, wherever it stands.
+fn covered(bundle: &Bundle, masks: &Masks) -> Option<Bundle> {
+    let mut value = serde_json::to_value(bundle).ok()?;
+    cover(&mut value, masks);
+    serde_json::from_value(value).ok()
+}
+
+fn cover(value: &mut Value, masks: &Masks) {
+    match value {
+        Value::String(text) => *text = masks.cover(std::mem::take(text)),
+        Value::Array(items) => items.iter_mut().for_each(|item| cover(item, masks)),
+        Value::Object(members) => members.values_mut().for_each(|item| cover(item, masks)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Every value that the config keeps secret, or got from a variable.
+fn secrets(catalog: &Catalog) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    found.extend(catalog.gateway.token.as_ref().map(reveal));
+    for server in catalog.servers.values() {
+        match &server.launch {
+            Launch::Command(command) => {
+                found.extend(command.env.values().map(reveal));
+                let texts = command.args.iter().chain([&command.program]);
+                found.extend(texts.flat_map(filled));
+                found.extend(secret_args(command));
+            }
+            Launch::Url(url) => {
+                found.extend(url.headers.values().map(reveal));
+                found.extend(filled(&url.url));
+                let query = url.url.value().split_once('?');
+                found.extend(query.map(|(_, query)| query.to_owned()));
+            }
+            Launch::Builtin(_) => {}
+        }
+    }
+    // Of `Bearer abc` the second word is what counts.
+    let words = found
+        .iter()
+        .flat_map(|text| text.split_whitespace().map(str::to_owned));
+    let words: Vec<String> = words.collect();
+    found.extend(words);
+    found
+}
+
+fn reveal(secret: &Secret) -> String {
+    secret.reveal().to_owned()
+}
+
+fn filled(text: &Filled) -> Vec<String> {
+    let fillings = text.fillings().into_iter();
+    fillings.map(str::to_owned).collect()
+}
+
+/// Arguments that are values of options such as `--api-key`.
+fn secret_args(command: &CommandLaunch) -> Vec<String> {
+    let args = command.args.iter().map(Filled::value);
+    let mut is_next = false;
+    let mut found = Vec::new();
+    for arg in args {
+        let (option, value) = match arg.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (arg, None),
+        };
+        let names_secret = is_secret(option);
+        match value {
+            Some(value) if names_secret => found.push(value.to_owned()),
+            _ if is_next => found.push(arg.to_owned()),
+            _ => {}
+        }
+        is_next = names_secret && value.is_none() && option.starts_with('-');
+    }
+    found
+}
+
+fn is_secret(option: &str) -> bool {
+    let option = option.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| option.contains(word))
+}
+
+/// What is configured: what was written, and of secrets only that they are there.
+fn config(catalog: &Catalog) -> Value {
+    let gateway = &catalog.gateway;
+    let servers: BTreeMap<&str, Value> = catalog
+        .servers
+        .iter()
+        .map(|(name, config)| (name.as_str(), server(config)))
+        .collect();
+    let revisions = gateway.revisions.iter();
+    let revisions: Vec<&str> = revisions.map(|revision| revision.as_str()).collect();
+    json!({
+        "gateway": {
+            "listen": gateway.listen.to_string(),
+            "token": gateway.token.as_ref().map(|_| COVERED),
+            "tls": gateway.tls.is_some(),
+            "allow_remote": gateway.allow_remote,
+            "allow_hosts": gateway.allow_hosts,
+            "allow_origins": gateway.allow_origins,
+            "sse": gateway.sse,
+            "websocket": gateway.websocket,
+            "revisions": revisions,
+            "profile": gateway.profile.as_str(),
+            "strict": gateway.strict,
+            "lenient": gateway.lenient,
+            "require": gateway.require,
+        },
+        "servers": servers,
+    })
+}
+
+fn server(config: &ServerConfig) -> Value {
+    let run = &config.run;
+    let mut shown = json!({
+        "enabled": config.enabled,
+        "era": format!("{:?}", config.era),
+        "strategy": format!("{:?}", run.strategy),
+        "require": config.require,
+        "idle_seconds": run.idle.as_secs_f64(),
+        "max_concurrent": run.max_concurrent,
+        "max_instances": run.max_instances,
+        "min_ready": run.min_ready,
+        "queue": run.queue,
+        "start_seconds": run.start_timeout.as_secs_f64(),
+        "call_seconds": run.call_timeout.as_secs_f64(),
+    });
+    let names = |of: &BTreeMap<String, Secret>| {
+        let covered = of.keys().map(|name| (name.clone(), json!(COVERED)));
+        Value::Object(covered.collect())
+    };
+    match &config.launch {
+        Launch::Command(command) => {
+            shown["command"] = json!(command.program.written());
+            let args = command.args.iter().map(Filled::written);
+            shown["args"] = json!(args.collect::<Vec<_>>());
+            shown["env"] = names(&command.env);
+        }
+        Launch::Url(url) => {
+            shown["url"] = json!(url.url.written());
+            shown["headers"] = names(&url.headers);
+        }
+        Launch::Builtin(builtin) => shown["builtin"] = json!(builtin),
+    }
+    shown
+}
+
+/// The starts of all servers, each with its steps; of too many the last ones.
+fn attempts(entries: &[Entry], status: &Status) -> Vec<Attempt> {
+    let mut found: Vec<Attempt> = Vec::new();
+    for entry in entries {
+        let (Some(server), Some(instance)) = (&entry.server, entry.instance) else {
+            continue;
+        };
+        let EntryKind::Event(event) = entry.kind else {
+            continue;
+        };
+        let is_it = |attempt: &Attempt| attempt.server == **server && attempt.instance == instance;
+        let at = found.iter().rposition(is_it).unwrap_or_else(|| {
+            found.push(begun(server, instance, status));
+            found.len() - 1
+        });
+        if let Some(attempt) = found.get_mut(at) {
+            attempt.steps.push(Step {
+                time: entry.time.clone(),
+                event: event.to_owned(),
+                text: entry.text.clone(),
+            });
+        }
+    }
+    found.drain(..found.len().saturating_sub(ATTEMPTS));
+    found
+}
+
+fn begun(server: &str, instance: u64, status: &Status) -> Attempt {
+    let line = status.servers.iter().find(|line| line.name == server);
+    let known = line.and_then(|line| line.instances.iter().find(|one| one.id == instance));
+    Attempt {
+        server: server.to_owned(),
+        instance,
+        state: known.map(|one| one.state.clone()),
+        state_seconds: known.map(|one| one.state_seconds),
+        steps: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// O7: values of options whose name says so are secrets, however they are written.
+    #[test]
+    fn options_tell_which_arguments_are_secret() {
+        let command = |args: &[&str]| CommandLaunch {
+            program: Filled::from("p"),
+            args: args.iter().map(|arg| Filled::from(*arg)).collect(),
+            env: BTreeMap::new(),
+            cwd: None,
+        };
+        for (args, expected) in [
+            (&["--api-key", "abc", "x"][..], &["abc"][..]),
+            (&["--api-key=abc", "x"], &["abc"]),
+            (&["PASSWORD=abc"], &["abc"]),
+            (&["-y", "server", "/key/folder", "x"], &[]),
+        ] {
+            assert_eq!(secret_args(&command(args)), expected, "{args:?}");
+        }
+    }
+}
