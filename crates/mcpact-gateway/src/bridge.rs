@@ -17,6 +17,7 @@ mod port;
 mod pump;
 mod questions;
 mod rounds;
+mod scope;
 mod tasks;
 mod tool_filter;
 mod watch;
@@ -95,6 +96,8 @@ pub struct BridgeSettings {
     pub approval: Option<Approval>,
     /// How the server's tools are remembered.
     pub pins: PinSettings,
+    /// Whether caches may keep for everybody what the server calls public.
+    pub public_results: bool,
 }
 
 impl Default for BridgeSettings {
@@ -119,6 +122,7 @@ impl Default for BridgeSettings {
                 changed: ChangedTools::Serve,
                 file: None,
             },
+            public_results: false,
         }
     }
 }

@@ -91,13 +91,14 @@ impl Bridge {
         ear: Ear,
     ) -> Result<String, WireError> {
         self.check_able(&job)?;
+        let (method, client) = (job.method, job.pact.revision());
         let journey = Journey::begin(&self.shared, &job);
         let served = self
             .bring(job, caller, ear)
             .instrument(journey.span())
             .await;
         journey.end(&served);
-        served
+        served.map(|raw| self.in_private(method, client, raw))
     }
 
     async fn bring(

@@ -75,6 +75,7 @@ fn change(old: &ServerConfig, new: &ServerConfig) -> Option<Change> {
         && old.require == new.require
         && old.declare == new.declare
         && old.answers == new.answers
+        && old.public_results == new.public_results
         && old.run.strategy == new.run.strategy;
     if !is_started_alike {
         return Some(Change::Relaunch);

@@ -116,6 +116,8 @@ pub struct ServerConfig {
     pub declare: Vec<String>,
     /// What it is answered in the place of clients.
     pub answers: StandIn,
+    /// Whether caches may keep for everybody what it calls public.
+    pub public_results: bool,
     /// How its instances are kept.
     pub run: RunSettings,
 }
@@ -342,6 +344,7 @@ impl ServerConfig {
             require: Vec::new(),
             declare: Vec::new(),
             answers: StandIn::default(),
+            public_results: false,
             run: RunSettings::default(),
         }
     }

@@ -146,6 +146,7 @@ pub(super) fn bridge(
         require: config.require.clone(),
         declare: declared(&config.declare),
         stand_in: config.answers.clone(),
+        public_results: config.public_results,
         approval: approval(&launch, surroundings),
         pins: PinSettings {
             changed: config.changed_tools,

@@ -181,7 +181,7 @@ async fn a_call_that_may_have_run_is_not_run_again() {
     }
 }
 
-/// A server that dies while nobody calls is started again for those who listen.
+/// P5: a server that dies while nobody calls is started again for those who listen.
 #[tokio::test]
 async fn a_server_that_died_is_started_again_for_those_who_listen() {
     let (runs, starts) = (Arc::default(), Arc::default());

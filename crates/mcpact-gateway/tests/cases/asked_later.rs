@@ -67,7 +67,7 @@ fn code(answer: &Value) -> i64 {
     code.unwrap_or_else(|| panic!("{answer}"))
 }
 
-/// BB-04, BB-05, BB-06: a question of the server ends the request and keeps the call: the answer comes
+/// BB-04, BB-05, BB-06, H13: a question of the server ends the request and keeps the call: the answer comes
 /// with the next request and goes to the server, the second question gets a state of its own, the first
 /// state is worth nothing from then on, and the result comes under the last id. The tool runs once.
 #[tokio::test(start_paused = true)]

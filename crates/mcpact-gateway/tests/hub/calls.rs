@@ -6,8 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::house::{broken, by_http, client, everything, hub, on_lines};
 
-const SERVERS: [(&str, Revision); 3] = [
+const SERVERS: [(&str, Revision); 5] = [
     ("old", Revision::V2024_11_05),
+    ("second", Revision::V2025_03_26),
+    ("third", Revision::V2025_06_18),
     ("later", Revision::V2025_11_25),
     ("new", Revision::V2026_07_28),
 ];
@@ -24,7 +26,7 @@ async fn walk(connected: &Client, revision: Revision) {
             .await
             .unwrap();
         assert_eq!(echoed.all_text(), server, "{what}");
-        // All three have it, so each has an address of its own.
+        // All of them have it, so each has an address of its own.
         let uri = format!("mcpact://{server}/test://static-text");
         assert!(
             resources.iter().any(|resource| resource.uri == uri),
@@ -69,7 +71,7 @@ async fn questions(connected: &Client, client: Revision, server: &str, speaks: R
     assert!(sampled.all_text().contains("Paris"), "{what}: {sampled:?}");
 }
 
-/// G1, G4, G7, G8, G14: a client of any revision uses servers of all eras through one connection, and a
+/// G1, G4, G7, G8, G14: a client of any revision uses servers of every revision through one connection, and a
 /// server that cannot be started is named where it is missed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_client_uses_all_servers() {

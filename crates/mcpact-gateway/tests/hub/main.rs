@@ -7,6 +7,7 @@ mod calls;
 mod house;
 mod lists;
 mod news;
+mod principals;
 mod scripted;
 mod states;
 mod streams;

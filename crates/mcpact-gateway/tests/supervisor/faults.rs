@@ -22,7 +22,7 @@ fn quick() -> RunSettings {
     }
 }
 
-/// F01 of the fault table, G3: whoever has a call on a server that is killed is told, nobody else notices,
+/// F01 of the fault table, G3, P5: whoever has a call on a server that is killed is told, nobody else notices,
 /// and the next call has another server.
 #[tokio::test]
 async fn a_killed_server_is_replaced() {
@@ -46,7 +46,7 @@ async fn a_killed_server_is_replaced() {
     assert_eq!((status.starts, status.failures), (2, 1));
 }
 
-/// G13, F08 of the fault table: a server that does not start is tried a few times, then left alone; whoever
+/// G13, P5, F08 of the fault table: a server that does not start is tried a few times, then left alone; whoever
 /// calls meanwhile is told at once why, and for how long. A person may have it tried again.
 #[tokio::test]
 async fn a_crash_loop_suspends_the_server() {

@@ -95,6 +95,11 @@ pub const SERVER: &[Key] = &[
         ANSWERS,
         "What this server is answered in the place of clients that did not declare that they can be asked, instead of everything in `[gateway.answers]`.",
     ),
+    flag(
+        "public_results",
+        false,
+        "Let caches keep for everybody what the server calls `public`, at its own address; without it, it is `private`.",
+    ),
     choice(
         "strategy",
         STRATEGIES,

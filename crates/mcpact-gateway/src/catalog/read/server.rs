@@ -71,6 +71,7 @@ pub(super) fn read(
         require: fields.capabilities("require", Side::Server),
         declare,
         answers,
+        public_results: fields.flag("public_results"),
         run: run_settings(&mut fields),
         launch: launch?,
     };

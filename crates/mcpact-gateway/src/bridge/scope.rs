@@ -1,0 +1,37 @@
+//! For whom caches on the way to a client may keep a result.
+
+use mcpact_spec::{Era, Method, Revision};
+
+use super::Bridge;
+use crate::aggregate::kind::ListKind;
+use crate::aggregate::rewrite::edit;
+
+const SCOPE: &str = "cacheScope";
+
+impl Bridge {
+    /// A result that nobody keeps for others. A server cannot know what the gateway hides from whom, and a
+    /// bad one could have everybody served what it has said to one.
+    pub(super) fn in_private(
+        &self,
+        method: Option<Method>,
+        client: Revision,
+        raw: String,
+    ) -> String {
+        if self.settings.public_results
+            || client.era() == Era::Legacy
+            || !method.is_some_and(is_kept)
+            || !raw.contains(SCOPE)
+        {
+            return raw;
+        }
+        let private = edit(&raw, SCOPE, |scope| {
+            (scope == r#""public""#).then(|| String::from(r#""private""#))
+        });
+        private.unwrap_or(raw)
+    }
+}
+
+/// Whether results of a method may be kept at all.
+fn is_kept(method: Method) -> bool {
+    ListKind::of(method).is_some() || method == Method::ResourcesRead
+}
