@@ -57,6 +57,7 @@ use crate::approvals::Approval;
 use crate::catalog::{ChangedTools, Health, Probe, Restarts, RunSettings, Strategy, ToolFilter};
 use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
+use crate::filters::Filters;
 use crate::pins::{PinSettings, Pins};
 use crate::supervisor::{ServerState, ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
@@ -98,6 +99,8 @@ pub struct BridgeSettings {
     pub pins: PinSettings,
     /// Whether caches may keep for everybody what the server calls public.
     pub public_results: bool,
+    /// What looks at its requests and results.
+    pub filters: Filters,
 }
 
 impl Default for BridgeSettings {
@@ -123,6 +126,7 @@ impl Default for BridgeSettings {
                 file: None,
             },
             public_results: false,
+            filters: Filters::default(),
         }
     }
 }

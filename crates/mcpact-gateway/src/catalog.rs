@@ -10,6 +10,7 @@ mod changes;
 mod config;
 mod expand;
 mod fields;
+mod filter;
 pub mod import;
 pub mod keys;
 mod launch;
@@ -35,6 +36,7 @@ pub use config::{
     Restarts, RunSettings, ServerConfig, ShellRule, Strategy, ToolFilter, UrlLaunch,
 };
 pub use expand::{OnMissing, fill};
+pub use filter::{FilterConfig, Stage};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
 pub use machine::Machine;
 pub(crate) use machine::is_writable_by_all;
@@ -53,6 +55,8 @@ pub struct Catalog {
     pub gateway: GatewayConfig,
     /// The servers, by name; those that are switched off, too.
     pub servers: BTreeMap<ServerName, ServerConfig>,
+    /// The programs that look at requests and results, in the order in which they are asked.
+    pub filters: Vec<FilterConfig>,
     /// The servers that are wrong, and how; only a lenient gateway goes without them.
     pub wrong: BTreeMap<ServerName, String>,
 }

@@ -35,6 +35,7 @@ use crate::catalog::{Catalog, Change, Changes, GatewayConfig, NameStyle, ServerN
 use crate::chronicle::Chronicle;
 use crate::control::ReloadReport;
 use crate::figures::Figures;
+use crate::filters::Filters;
 use crate::hub::{Hub, Member};
 use crate::target::Local;
 use crate::turnstile::Turnstile;
@@ -71,6 +72,8 @@ pub struct Gateway {
     first: GatewayConfig,
     chronicle: Chronicle,
     turnstile: Turnstile,
+    /// What looks at requests and results, from the start on.
+    filters: Filters,
     /// Where clients come to, up to the path.
     origin: OnceLock<String>,
     file: OnceLock<ConfigFile>,
@@ -112,7 +115,15 @@ impl Gateway {
         let figures = Arc::<Figures>::default();
         let settings = build::settings(&catalog.gateway, &figures)?;
         let turnstile = Turnstile::default();
-        let hub_settings = build::hub_settings(&catalog.gateway, &settings, &figures, &turnstile);
+        let chronicle = Chronicle::default();
+        let filters = Filters::new(
+            &catalog.filters,
+            surroundings.guard.as_ref(),
+            surroundings.approvals.as_ref(),
+            &chronicle,
+        );
+        let hub_settings =
+            build::hub_settings(&catalog.gateway, &settings, &figures, &turnstile, &filters);
         let hub = Hub::new(Vec::new(), hub_settings);
         let hub = hub.map_err(GatewayError::Bridge)?;
         let gateway = Arc::new(Self {
@@ -124,8 +135,9 @@ impl Gateway {
             figures,
             started: Instant::now(),
             first: catalog.gateway.clone(),
-            chronicle: Chronicle::default(),
+            chronicle,
             turnstile,
+            filters,
             origin: OnceLock::new(),
             file: OnceLock::new(),
             reloading: tokio::sync::Mutex::default(),
@@ -352,6 +364,7 @@ impl Gateway {
             &self.settings,
             &self.figures,
             &self.turnstile,
+            &self.filters,
         );
         let hub = Hub::new(members, settings).ok()?;
         let door = Door::to(Arc::clone(&hub));

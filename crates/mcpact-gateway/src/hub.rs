@@ -38,6 +38,7 @@ use self::welcome::TermsBook;
 use crate::aggregate::names::NameStyle;
 use crate::aggregate::uris::Seen;
 use crate::figures::Figures;
+use crate::filters::Filters;
 use crate::turnstile::Turnstile;
 
 /// What can be set about a hub.
@@ -60,6 +61,8 @@ pub struct HubSettings {
     pub figures: Arc<Figures>,
     /// Where its requests are counted.
     pub turnstile: Turnstile,
+    /// What looks at its requests and results.
+    pub filters: Filters,
 }
 
 impl Default for HubSettings {
@@ -74,6 +77,7 @@ impl Default for HubSettings {
             list_age: Duration::from_secs(60),
             figures: Arc::default(),
             turnstile: Turnstile::default(),
+            filters: Filters::default(),
         }
     }
 }

@@ -103,10 +103,11 @@ impl StandIn {
     /// Of tasks the client would have to answer itself what it was never told to be able to.
     #[must_use]
     pub fn introduce(&self, client: &CapabilitySet) -> Option<CapabilitySet> {
-        let follows_tasks = client
-            .extensions()
-            .any(|(id, _)| id == Extension::Tasks.id());
-        if self.is_nobody() || follows_tasks {
+        if self.is_nobody() {
+            return None;
+        }
+        let mut extensions = client.extensions();
+        if extensions.any(|(id, _)| id == Extension::Tasks.id()) {
             return None;
         }
         let joined = self.joined(client);

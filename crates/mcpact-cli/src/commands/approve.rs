@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use mcpact_gateway::catalog::{Catalog, Launch, ServerConfig, ServerName, load, nearest_config};
+use mcpact_gateway::catalog::{Catalog, CommandLaunch, Launch, ServerName, load, nearest_config};
 use mcpact_gateway::{Approvals, Deed};
 
 use crate::args::Approve;
@@ -107,17 +107,22 @@ impl Asking<'_> {
     ) -> Result<usize, CliError> {
         let mut left = 0;
         for (name, server) in catalog.served() {
-            if is_meant(name) && !self.is_approved(name, server)? {
+            if let Launch::Command(command) = &server.launch
+                && is_meant(name)
+                && !self.is_approved(name, command)?
+            {
+                left += 1;
+            }
+        }
+        for filter in &catalog.filters {
+            if is_meant(&filter.name) && !self.is_approved(&filter.name, &filter.command)? {
                 left += 1;
             }
         }
         Ok(left)
     }
 
-    fn is_approved(&self, name: &ServerName, server: &ServerConfig) -> Result<bool, CliError> {
-        let Launch::Command(command) = &server.launch else {
-            return Ok(true);
-        };
+    fn is_approved(&self, name: &ServerName, command: &CommandLaunch) -> Result<bool, CliError> {
         let failed = |source| CliError::Approve {
             server: name.to_string(),
             source,

@@ -6,5 +6,6 @@ mod answers;
 mod approval;
 mod commands;
 mod environment;
+mod filters;
 mod keys;
 mod place;

@@ -54,11 +54,15 @@ impl Backend for Bridge {
             return Err(wire_error(error, why, None, job.pact.revision()));
         };
         let _pass = self.settings.turnstile.admit(job.method)?;
+        let looked_at = self.settings.filters.looked_at(&job);
+        let job = self.settings.filters.admit(job).await?;
         let (method, client) = (job.method, job.pact.revision());
         let declared = job.pact.effective();
         self.check_served(method, text(&job.params), client)?;
         let carried = self.carry(job, caller, Ear::new(session, outbox)).await;
-        carried.map(|raw| self.served_only(method, declared, raw))
+        let raw = self.served_only(method, declared, carried?);
+        let filters = &self.settings.filters;
+        filters.release(looked_at.as_deref(), client, raw).await
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {

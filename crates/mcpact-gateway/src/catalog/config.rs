@@ -291,7 +291,7 @@ impl ToolFilter {
 }
 
 /// Whether a name has the shape of a pattern, in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else {
         return pattern == name;
     };

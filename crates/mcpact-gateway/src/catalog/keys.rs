@@ -3,10 +3,12 @@
 //! The reader takes limits and defaults from here, the JSON Schema and the manual are made from it.
 
 mod answers;
+mod filter;
 mod gateway;
 mod server;
 
 pub use answers::ANSWERS;
+pub use filter::FILTER;
 pub use gateway::{COMMANDS, GATEWAY};
 pub use server::SERVER;
 
@@ -73,6 +75,11 @@ pub enum Kind {
     /// A table with keys of its own.
     Table {
         /// Its keys.
+        keys: &'static [Key],
+    },
+    /// A table of tables, whose names are chosen by whoever writes it, of which each has a `command`.
+    Commands {
+        /// The keys of each.
         keys: &'static [Key],
     },
     /// A table of tables, whose names are chosen by whoever writes it.
@@ -166,6 +173,11 @@ pub const ROOT: &[Key] = &[
         kind: Kind::Named { keys: SERVER },
         about: "The servers behind it, each in a table of its own, such as `[servers.files]`.",
     },
+    Key {
+        name: "filters",
+        kind: Kind::Commands { keys: FILTER },
+        about: "Programs that look at requests and results, each in a table of its own, such as `[filters.audit]`.",
+    },
 ];
 
 /// The key with this name.
@@ -204,7 +216,7 @@ mod tests {
     /// K10: every key says what it does, and its default is within its limits.
     #[test]
     fn every_key_is_described_and_its_default_is_possible() {
-        let inner = COMMANDS.iter().chain(ANSWERS);
+        let inner = COMMANDS.iter().chain(ANSWERS).chain(FILTER);
         for key in ROOT.iter().chain(GATEWAY).chain(inner).chain(SERVER) {
             assert!(key.about.ends_with('.'), "{}", key.name);
             match key.kind {

@@ -42,7 +42,8 @@ impl CommandLaunch {
         }
     }
 
-    fn child(&self, name: &ServerName) -> ChildCommand {
+    /// The program, as it is started.
+    pub(crate) fn child(&self, name: &ServerName) -> ChildCommand {
         let args = self.args.iter().map(|arg| OsString::from(arg.value()));
         let mut child = ChildCommand::new(self.program.value()).with_args(args);
         child.name = name.to_string();

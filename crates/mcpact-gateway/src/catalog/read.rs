@@ -2,6 +2,7 @@
 
 mod answers;
 mod environment;
+mod filter;
 mod gateway;
 mod server;
 
@@ -11,6 +12,7 @@ use super::adopt::{Adopted, adopt};
 use super::config::{GatewayConfig, RunSettings, ServerConfig};
 use super::expand::{Expansion, Filling, OnMissing, Spelling};
 use super::fields::Fields;
+use super::filter::FilterConfig;
 use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
@@ -83,6 +85,7 @@ impl Desk<'_> {
         let mut fields = Fields::new(table, keys::ROOT, "the config", findings);
         let gateway = fields.table("gateway");
         let servers = fields.table("servers");
+        let filters = fields.table("filters");
         let gateway = gateway.map_or_else(GatewayConfig::default, |table| {
             let table = self.expanded(table, Filling::Values(OnMissing::Refuse), findings);
             gateway::read(&table, findings)
@@ -93,6 +96,9 @@ impl Desk<'_> {
         };
         if let Some(servers) = servers {
             self.servers(servers, &mut catalog, findings);
+        }
+        if let Some(filters) = filters {
+            catalog.filters = self.filters(filters, &catalog.gateway, findings);
         }
         catalog
     }
@@ -128,6 +134,40 @@ impl Desk<'_> {
                 catalog.servers.insert(name, server);
             }
         }
+    }
+
+    /// In the order in which they are asked.
+    fn filters(
+        &self,
+        table: &Table,
+        gateway: &GatewayConfig,
+        findings: &mut Findings,
+    ) -> Vec<FilterConfig> {
+        let ground = Ground {
+            machine: Some(self.surroundings),
+            gateway,
+        };
+        let mut filters = Vec::new();
+        for member in &table.0 {
+            let name = name(member, findings);
+            let Some(table) = member.node.table() else {
+                let kind = member.node.kind();
+                let message = format!("filter `{name}` is {kind}, but should be a table");
+                findings.error(member.node.span, message);
+                continue;
+            };
+            let filling = Filling::Values(gateway.missing_variables);
+            let table = self.expanded(table, filling, findings);
+            filters.extend(filter::read(
+                &name,
+                member.key_span,
+                &table,
+                &ground,
+                findings,
+            ));
+        }
+        filters.sort_by(|one, other| (one.order, &one.name).cmp(&(other.order, &other.name)));
+        filters
     }
 
     fn member(

@@ -64,6 +64,7 @@ fn kind(kind: &Kind) -> Map<String, Value> {
         Kind::Choice { of, default } => json!({"enum": of, "default": default}),
         Kind::Choices { of } => json!({"type": "array", "items": {"enum": of}, "default": []}),
         Kind::Table { keys } => Value::Object(table(keys)),
+        Kind::Commands { keys } => commands(keys),
         Kind::Named { keys } => named(keys),
     };
     match value {
@@ -76,9 +77,19 @@ fn named(keys: &[Key]) -> Value {
     let mut server = table(keys);
     let launches = ["command", "url", "builtin"].map(|key| json!({"required": [key]}));
     server.insert("oneOf".into(), json!(launches));
+    tables(server)
+}
+
+fn commands(keys: &[Key]) -> Value {
+    let mut one = table(keys);
+    one.insert("required".into(), json!(["command"]));
+    tables(one)
+}
+
+fn tables(each: Map<String, Value>) -> Value {
     json!({
         "type": "object",
         "propertyNames": {"pattern": "^[A-Za-z0-9_-]{1,40}$"},
-        "additionalProperties": server,
+        "additionalProperties": each,
     })
 }

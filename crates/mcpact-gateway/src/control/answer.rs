@@ -98,7 +98,8 @@ pub struct ReloadReport {
     pub wrong: Vec<String>,
     /// Keys of `[gateway]` that differ and are in effect.
     pub gateway: Vec<String>,
-    /// Keys of `[gateway]` that differ and take effect when the gateway is started the next time.
+    /// Keys of `[gateway]`, and `filters`, that differ and take effect when the gateway is started the next
+    /// time.
     pub at_next_start: Vec<String>,
     /// What is wrong with the file, or should be known about it.
     pub problems: Vec<Notice>,

@@ -12,6 +12,7 @@ use crate::approvals::Approval;
 use crate::bridge::{Bridge, BridgeSettings};
 use crate::catalog::{GatewayConfig, Launch, ServerConfig, ServerName};
 use crate::figures::Figures;
+use crate::filters::Filters;
 use crate::hub::HubSettings;
 use crate::pins::PinSettings;
 use crate::target::Target;
@@ -87,8 +88,10 @@ pub(super) fn hub_settings(
     front: &Settings,
     figures: &Arc<Figures>,
     turnstile: &Turnstile,
+    filters: &Filters,
 ) -> HubSettings {
     HubSettings {
+        filters: filters.clone(),
         figures: Arc::clone(figures),
         front: front.clone(),
         separator: config.separator.clone(),
@@ -147,6 +150,7 @@ pub(super) fn bridge(
         declare: declared(&config.declare),
         stand_in: config.answers.clone(),
         public_results: config.public_results,
+        filters: gateway.filters.clone(),
         approval: approval(&launch, surroundings),
         pins: PinSettings {
             changed: config.changed_tools,

@@ -76,12 +76,7 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
     found.extend(catalog.gateway.token.as_ref().map(reveal));
     for server in catalog.servers.values() {
         match &server.launch {
-            Launch::Command(command) => {
-                found.extend(command.env.values().map(reveal));
-                let texts = command.args.iter().chain([&command.program]);
-                found.extend(texts.flat_map(filled));
-                found.extend(secret_args(command));
-            }
+            Launch::Command(command) => found.extend(of_command(command)),
             Launch::Url(url) => {
                 found.extend(url.headers.values().map(reveal));
                 found.extend(filled(&url.url));
@@ -91,12 +86,22 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
             Launch::Builtin(_) => {}
         }
     }
+    let filters = catalog.filters.iter();
+    found.extend(filters.flat_map(|filter| of_command(&filter.command)));
     // Of `Bearer abc` the second word is what counts.
     let words = found
         .iter()
         .flat_map(|text| text.split_whitespace().map(str::to_owned));
     let words: Vec<String> = words.collect();
     found.extend(words);
+    found
+}
+
+fn of_command(command: &CommandLaunch) -> Vec<String> {
+    let mut found: Vec<String> = command.env.values().map(reveal).collect();
+    let texts = command.args.iter().chain([&command.program]);
+    found.extend(texts.flat_map(filled));
+    found.extend(secret_args(command));
     found
 }
 

@@ -132,6 +132,7 @@ impl Gateway {
         report.problems = warnings.map(|problem| notice(problem, &source)).collect();
         let before = self.state().catalog.gateway.clone();
         let gateway = catalog.gateway.clone();
+        let has_other_filters = !self.filters.configs().eq(&catalog.filters);
         let names: Vec<ServerName> = catalog.served().into_keys().cloned().collect();
         match self.change(catalog) {
             Err(error) => report.problems.push(whole(&chain(&error), None)),
@@ -142,6 +143,9 @@ impl Gateway {
                 report.wrong = wrong.keys().map(ToString::to_string).collect();
                 report.gateway = differences(&before, &gateway, Effect::AtOnce);
                 report.at_next_start = differences(&self.first, &gateway, Effect::AtNextStart);
+                if has_other_filters {
+                    report.at_next_start.push(String::from("filters"));
+                }
             }
         }
     }

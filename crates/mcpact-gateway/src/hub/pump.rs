@@ -59,19 +59,12 @@ impl Backend for Hub {
             ));
         };
         let _pass = self.settings.turnstile.admit(job.method)?;
-        // What all servers have in common is answered here.
-        if let Some(kind) = ListKind::of(method) {
-            return self.page(&guest, kind, text(&job.params), client).await;
-        }
+        let looked_at = self.settings.filters.looked_at(&job);
+        let job = self.settings.filters.admit(job).await?;
         let ear = Ear::new(session, outbox);
-        match method {
-            Method::Ping => Ok(String::from("{}")),
-            Method::LoggingSetLevel => self.set_level(&job, &guest, &ear).await,
-            Method::SubscriptionsListen => self.listen(job, &guest, ear).await,
-            Method::TasksList => self.list_tasks(&job, &guest, &ear).await,
-            // Everything else is about something that one server has.
-            _ => self.forward(job, method, &guest, ear).await,
-        }
+        let raw = self.answer(job, method, &guest, ear).await?;
+        let filters = &self.settings.filters;
+        filters.release(looked_at.as_deref(), client, raw).await
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
@@ -119,6 +112,28 @@ impl Hub {
         address: SocketAddr,
     ) -> Result<HttpFront<Self>, mcpact::error::Error> {
         HttpFront::bind(self, address).await
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        job: Job,
+        method: Method,
+        guest: &Arc<Guest>,
+        ear: Ear,
+    ) -> Result<String, WireError> {
+        // What all servers have in common is answered here.
+        if let Some(kind) = ListKind::of(method) {
+            let client = job.pact.revision();
+            return self.page(guest, kind, text(&job.params), client).await;
+        }
+        match method {
+            Method::Ping => Ok(String::from("{}")),
+            Method::LoggingSetLevel => self.set_level(&job, guest, &ear).await,
+            Method::SubscriptionsListen => self.listen(job, guest, ear).await,
+            Method::TasksList => self.list_tasks(&job, guest, &ear).await,
+            // Everything else is about something that one server has.
+            _ => self.forward(job, method, guest, ear).await,
+        }
     }
 
     /// A request that one server answers.

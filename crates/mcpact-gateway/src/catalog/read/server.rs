@@ -125,7 +125,7 @@ fn launch(
     }
 }
 
-fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<CommandLaunch> {
+pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<CommandLaunch> {
     let args = fields.texts("args");
     let env = environment::read(ground.machine, fields);
     let cwd = cwd(ground, fields);

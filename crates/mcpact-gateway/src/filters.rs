@@ -1,0 +1,134 @@
+//! Programs that look at every request and every result, and may change or refuse it.
+//!
+//! A filter is one process that is asked by one line of JSON and answers with one. It is started when it is
+//! first needed and again when it has died, and is asked one thing at a time.
+
+mod line;
+mod run;
+
+use std::sync::Arc;
+
+use mcpact::server::backend::Job;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Revision};
+use mcpact_transport::stdio::child::Guard;
+use mcpact_wire::raw::ObjectWriter;
+
+use self::line::Verdict;
+use self::run::Filter;
+use crate::approvals::{Approval, Approvals};
+use crate::bridge::wire_error;
+use crate::catalog::{FilterConfig, Stage};
+use crate::chronicle::Chronicle;
+use crate::upstream::text;
+
+/// All filters, in the order in which they are asked.
+#[derive(Clone, Debug, Default)]
+pub struct Filters(Arc<[Filter]>);
+
+impl Filters {
+    /// These filters; nothing is started yet.
+    pub(crate) fn new(
+        configs: &[FilterConfig],
+        guard: Option<&Guard>,
+        approvals: Option<&Approvals>,
+        chronicle: &Chronicle,
+    ) -> Self {
+        let filters = configs.iter().map(|config| {
+            let mut command = config.command.clone();
+            let approval = approvals.map(|approvals| {
+                command = command.found();
+                Approval {
+                    command: command.clone(),
+                    approvals: approvals.clone(),
+                }
+            });
+            let mut child = command.child(&config.name);
+            child.guard = guard.cloned();
+            child.scribe = Some(run::scribe(&config.name, chronicle));
+            Filter::new(config.clone(), child, approval)
+        });
+        Self(filters.collect())
+    }
+
+    /// What they were made of.
+    pub(crate) fn configs(&self) -> impl Iterator<Item = &FilterConfig> {
+        self.0.iter().map(Filter::config)
+    }
+
+    /// What the method of a request is called, if its result is to be looked at.
+    pub(crate) fn looked_at(&self, job: &Job) -> Option<String> {
+        let mut configs = self.configs();
+        let is_wanted = configs.any(|config| config.wants(Stage::Response, &job.name));
+        is_wanted.then(|| job.name.to_string())
+    }
+
+    /// A request as the filters let it pass.
+    pub(crate) async fn admit(&self, mut job: Job) -> Result<Job, WireError> {
+        if self.0.is_empty() {
+            return Ok(job);
+        }
+        let client = job.pact.revision();
+        let params = text(&job.params);
+        let passed = self.pass(Stage::Request, &job.name, params, client).await?;
+        if let Some(params) = passed {
+            job.params = params.into();
+        }
+        Ok(job)
+    }
+
+    /// A result as the filters let it pass, if it is to be looked at.
+    pub(crate) async fn release(
+        &self,
+        method: Option<&str>,
+        client: Revision,
+        result: String,
+    ) -> Result<String, WireError> {
+        let Some(method) = method else {
+            return Ok(result);
+        };
+        let passed = self.pass(Stage::Response, method, &result, client).await?;
+        Ok(passed.unwrap_or(result))
+    }
+
+    /// What has become of it; none if it is as it was.
+    async fn pass(
+        &self,
+        stage: Stage,
+        method: &str,
+        body: &str,
+        client: Revision,
+    ) -> Result<Option<String>, WireError> {
+        let mut changed: Option<String> = None;
+        for filter in self.0.iter() {
+            let config = filter.config();
+            if !config.wants(stage, method) {
+                continue;
+            }
+            let shown = changed.as_deref().unwrap_or(body);
+            match filter.ask(stage, method, shown).await {
+                Ok(Verdict::Pass) => {}
+                Ok(Verdict::Replace(body)) => changed = Some(body),
+                Ok(Verdict::Deny(why)) => {
+                    let why = format!("filter `{}` refused this: {why}", config.name);
+                    return Err(refused("filter_denied", why, client));
+                }
+                Err(why) => {
+                    let (filter, stage) = (config.name.as_str(), stage.as_str());
+                    tracing::warn!(event = "filter_failure", filter, stage, method, why);
+                    if config.required {
+                        let why = format!("filter `{filter}` cannot be asked: {why}");
+                        return Err(refused("filter_failed", why, client));
+                    }
+                }
+            }
+        }
+        Ok(changed)
+    }
+}
+
+fn refused(reason: &str, why: String, client: Revision) -> WireError {
+    let data = ObjectWriter::new().text("reason", reason).finish();
+    let code = ErrorCode::InvalidRequest.code();
+    wire_error(code, why, Some(data), client)
+}
