@@ -103,6 +103,18 @@ pub(crate) struct GuardArgs {
     /// The process that started the guard
     pub(crate) owner: u32,
 
+    /// The program gets no rights that it does not have
+    #[arg(long)]
+    pub(crate) no_new_privileges: bool,
+
+    /// How many files each process may have open
+    #[arg(long, value_name = "N")]
+    pub(crate) open_files: Option<u64>,
+
+    /// How many bytes of address space each process may have
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) memory: Option<u64>,
+
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub(crate) command: Vec<std::ffi::OsString>,

@@ -223,6 +223,8 @@ impl Approval {
 
 #[cfg(test)]
 mod tests {
+    use mcpact_transport::stdio::child::Confinement;
+
     use super::*;
     use crate::catalog::{Filled, Secret};
 
@@ -233,6 +235,7 @@ mod tests {
             args: vec![Filled::new("a b", "a b")],
             env: [(String::from("TOKEN"), Secret::new("hunter2"))].into(),
             cwd: None,
+            confinement: Confinement::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `mcpact guard`: what ends a server when the gateway is killed.
 
-use mcpact_transport::stdio::child::stand_guard;
+use mcpact_transport::stdio::child::{Confinement, stand_guard};
 
 use crate::args::GuardArgs;
 use crate::error::CliError;
@@ -10,7 +10,12 @@ pub(super) fn run(args: &GuardArgs) -> Result<Exit, CliError> {
     let Some((program, rest)) = args.command.split_first() else {
         return Ok(Exit::Usage);
     };
-    match stand_guard(args.owner, program, rest) {
+    let confinement = Confinement {
+        no_new_privileges: args.no_new_privileges,
+        open_files: args.open_files,
+        memory: args.memory,
+    };
+    match stand_guard(args.owner, confinement, program, rest) {
         Ok(status) => Ok(Exit::Child(status)),
         Err(source) => Err(CliError::Guard {
             program: program.to_string_lossy().into_owned(),

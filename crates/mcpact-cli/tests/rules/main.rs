@@ -5,6 +5,7 @@
 mod answers;
 mod approval;
 mod commands;
+mod confinement;
 mod environment;
 mod filters;
 mod keys;

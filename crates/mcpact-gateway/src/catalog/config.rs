@@ -10,6 +10,7 @@ use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::{Capability, Revision};
+use mcpact_transport::stdio::child::Confinement;
 
 use super::expand::OnMissing;
 use super::read;
@@ -144,6 +145,8 @@ pub struct CommandLaunch {
     pub env: BTreeMap<String, Secret>,
     /// Where it runs.
     pub cwd: Option<Filled>,
+    /// What it may not have.
+    pub confinement: Confinement,
 }
 
 /// An address and what goes with every request.

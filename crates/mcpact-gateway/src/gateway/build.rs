@@ -6,11 +6,12 @@ use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token, Watch};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::DoorError;
+use mcpact_transport::stdio::child::{Confinement, Guard};
 
 use super::{Gateway, Surroundings};
 use crate::approvals::Approval;
 use crate::bridge::{Bridge, BridgeSettings};
-use crate::catalog::{GatewayConfig, Launch, ServerConfig, ServerName};
+use crate::catalog::{CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName};
 use crate::figures::Figures;
 use crate::filters::Filters;
 use crate::hub::HubSettings;
@@ -39,6 +40,12 @@ pub enum GatewayError {
         /// Why.
         #[source]
         source: DoorError,
+    },
+    /// A server shall be confined, and there is nobody to do it.
+    #[error("server `{server}` cannot be confined: this gateway has no guard")]
+    Unguarded {
+        /// Which server.
+        server: String,
     },
     /// The certificate cannot be used.
     #[error("the certificate cannot be used")]
@@ -118,8 +125,8 @@ pub(super) fn bridge(
         source,
     })?;
     let target = match (target, &launch) {
-        (Some(Target::Command(mut command)), _) => {
-            command.guard = surroundings.guard.clone();
+        (Some(Target::Command(mut command)), Launch::Command(launch)) => {
+            command.guard = guard(launch, surroundings, name)?;
             Target::Command(command)
         }
         (Some(target), _) => target,
@@ -162,6 +169,22 @@ pub(super) fn bridge(
         ..BridgeSettings::default()
     };
     Bridge::new(target, settings).map_err(GatewayError::Bridge)
+}
+
+/// Who ends the program should the gateway be killed, and confines it.
+fn guard(
+    launch: &CommandLaunch,
+    surroundings: &Surroundings,
+    name: &ServerName,
+) -> Result<Option<Guard>, GatewayError> {
+    let confinement = launch.confinement;
+    match &surroundings.guard {
+        Some(guard) => Ok(Some(guard.clone().confining(confinement))),
+        None if confinement == Confinement::default() => Ok(None),
+        None => Err(GatewayError::Unguarded {
+            server: name.to_string(),
+        }),
+    }
 }
 
 /// Whose approval it takes to start this.

@@ -246,6 +246,8 @@ fn begun(server: &str, instance: u64, status: &Status) -> Attempt {
 
 #[cfg(test)]
 mod tests {
+    use mcpact_transport::stdio::child::Confinement;
+
     use super::*;
 
     /// O7: values of options whose name says so are secrets, however they are written.
@@ -256,6 +258,7 @@ mod tests {
             args: args.iter().map(|arg| Filled::from(*arg)).collect(),
             env: BTreeMap::new(),
             cwd: None,
+            confinement: Confinement::default(),
         };
         for (args, expected) in [
             (&["--api-key", "abc", "x"][..], &["abc"][..]),

@@ -10,6 +10,7 @@
 //! at the end of its input.
 
 mod command;
+mod confinement;
 mod family;
 mod group;
 mod guard;
@@ -20,6 +21,7 @@ mod process;
 mod tail;
 
 pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED};
+pub use confinement::Confinement;
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;

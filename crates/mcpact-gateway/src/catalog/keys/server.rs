@@ -43,6 +43,23 @@ pub const SERVER: &[Key] = &[
         "cwd",
         "Where it runs; a relative path starts at the folder of the config.",
     ),
+    flag(
+        "no_new_privileges",
+        false,
+        "Whether it, and whatever it starts, can get no rights that it does not have, by setuid programs for example; on Linux.",
+    ),
+    count(
+        "max_open_files",
+        [0, 1_000_000],
+        0,
+        "How many files each of its processes may have open, on Linux; 0 means as many as the gateway's.",
+    ),
+    count(
+        "max_memory_mb",
+        [0, 1_000_000],
+        0,
+        "How many MiB of address space each of its processes may have, on Linux; 0 means any number. Some runtimes reserve much more than they use.",
+    ),
     text("url", "The address of a server that is reached by HTTP."),
     text_table("headers", "Headers that go with every request."),
     text(

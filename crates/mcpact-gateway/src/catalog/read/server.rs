@@ -7,6 +7,7 @@ use http::Uri;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Revision, Side};
 use mcpact_transport::http::client::StaticHeaders;
+use mcpact_transport::stdio::child::Confinement;
 
 use super::{answers, environment};
 use crate::catalog::config::{
@@ -25,7 +26,19 @@ use crate::catalog::tree::Table;
 
 /// The keys that say what a server is, and the keys that only one of them understands.
 const LAUNCHES: [(&str, &[&str]); 3] = [
-    ("command", &["args", "env", "env_file", "inherit", "cwd"]),
+    (
+        "command",
+        &[
+            "args",
+            "env",
+            "env_file",
+            "inherit",
+            "cwd",
+            "no_new_privileges",
+            "max_open_files",
+            "max_memory_mb",
+        ],
+    ),
     ("url", &["headers"]),
     ("builtin", &[]),
 ];
@@ -116,7 +129,14 @@ fn launch(
         }
     }
     match key {
-        "command" => command(ground, fields).map(Launch::Command),
+        "command" => {
+            let confinement = confinement(fields);
+            let command = command(ground, fields)?;
+            Some(Launch::Command(CommandLaunch {
+                confinement,
+                ..command
+            }))
+        }
         "url" => url(fields).map(Launch::Url),
         _ => {
             let text = fields.text("builtin")?;
@@ -153,7 +173,43 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
         args: args.into_iter().map(|text| text.filled.clone()).collect(),
         env,
         cwd,
+        confinement: Confinement::default(),
     })
+}
+
+/// What the processes of the server may not have.
+fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
+    /// Less is not enough for whoever starts it.
+    const LEAST_MIB: u64 = 64;
+    let limit = |count: u32| (count > 0).then_some(u64::from(count));
+    let files = limit(fields.count("max_open_files"));
+    let memory = limit(fields.count("max_memory_mb"));
+    for (name, given, least) in [
+        ("max_open_files", files, 32),
+        ("max_memory_mb", memory, LEAST_MIB),
+    ] {
+        if let Some(member) = fields.member(name)
+            && given.is_some_and(|given| given < least)
+        {
+            let message = format!("nothing starts with so little: `{name}` is at least {least}");
+            let problem = fields.findings.error(member.node.span, message);
+            problem.remedy("raise it, or leave it out");
+        }
+    }
+    let confinement = Confinement {
+        no_new_privileges: fields.flag("no_new_privileges"),
+        open_files: files,
+        memory: memory.map(|mib| mib << 20),
+    };
+    if confinement != Confinement::default()
+        && !cfg!(target_os = "linux")
+        && let Some(member) = fields.member("command")
+    {
+        let message = "servers are confined on Linux only";
+        let problem = fields.findings.error(member.key_span, message);
+        problem.remedy("leave out `no_new_privileges`, `max_open_files` and `max_memory_mb`");
+    }
+    confinement
 }
 
 /// A relative path starts at the folder of the config, wherever the gateway was started.

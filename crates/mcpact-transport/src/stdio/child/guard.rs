@@ -9,6 +9,8 @@ use std::ffi::{OsStr, OsString};
 
 use tokio::process::Command;
 
+use super::confinement::Confinement;
+
 /// The program that stands guard, which is one that calls `stand_guard`.
 ///
 /// It is called with these arguments, the number of the owner, `--`, and the child's own command. Where the
@@ -29,6 +31,13 @@ impl Guard {
             program: OsString::from("/proc/self/exe"),
             args: args.into_iter().map(Into::into).collect(),
         }
+    }
+
+    /// The same guard, which confines its child.
+    #[must_use]
+    pub fn confining(mut self, confinement: Confinement) -> Self {
+        self.args.extend(confinement.args());
+        self
     }
 
     /// The guard's command, to which only the child's arguments are missing.
@@ -68,6 +77,7 @@ mod linux {
     use tokio::sync::oneshot;
     use tokio::time::{Instant, timeout};
 
+    use crate::stdio::child::confinement::Confinement;
     use crate::stdio::child::family::{Family, Found, Kinship};
     use crate::stdio::child::group::SEARCHES;
 
@@ -77,21 +87,31 @@ mod linux {
     /// What a shell says about a program that a signal has ended.
     const BY_SIGNAL: i32 = 128;
 
-    /// Starts a program on our own standard streams and stands guard over it until it, or the owner with
+    /// Starts a program on our own standard streams, confined like this, and stands guard over it until it, or the owner with
     /// this number, is gone; by then nothing that it started is left. Gives its exit status, as a shell
     /// would tell it.
     ///
     /// # Errors
     /// The program cannot be started, or the system does not let anybody stand guard. A program that was
     /// started is gone then.
-    pub fn stand_guard(owner: u32, program: &OsStr, args: &[OsString]) -> io::Result<u8> {
+    pub fn stand_guard(
+        owner: u32,
+        confinement: Confinement,
+        program: &OsStr,
+        args: &[OsString],
+    ) -> io::Result<u8> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(stand(owner, program, args))
+        runtime.block_on(stand(owner, confinement, program, args))
     }
 
-    async fn stand(owner: u32, program: &OsStr, args: &[OsString]) -> io::Result<u8> {
+    async fn stand(
+        owner: u32,
+        confinement: Confinement,
+        program: &OsStr,
+        args: &[OsString],
+    ) -> io::Result<u8> {
         let mut owner_gone = watch(owner)?;
         set_child_subreaper(Some(getpid()))?;
         // These are for the child, which is in the same group.
@@ -102,6 +122,7 @@ mod linux {
         ]
         .map(signal);
         let mut changes = signal(SignalKind::child())?;
+        confinement.apply()?;
         let child = std::process::Command::new(program).args(args).spawn()?;
         let child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let mut family = Family::default();
