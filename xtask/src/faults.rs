@@ -75,6 +75,10 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
     }
     let status = child.wait().map_err(Failure::file(&driver))?;
     let page = checkout.path(TABLE);
+    // What is built may be built elsewhere.
+    if let Some(folder) = page.parent() {
+        fs::create_dir_all(folder).map_err(Failure::file(folder))?;
+    }
     fs::write(&page, table::page(&rows, options.quick)).map_err(Failure::file(&page))?;
     let mut findings: Vec<String> = rows
         .iter()

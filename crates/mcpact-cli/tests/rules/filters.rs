@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
 
 use mcpact::client::Client;
 use mcpact_spec::Revision;
 use serde_json::json;
 
 use crate::place::{Place, client};
+
+/// Nothing here takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Puts its own mark behind every `mark` of a request, refuses what is `forbidden`, and covers what is
 /// `confidential` in a result.
@@ -133,9 +137,12 @@ async fn a_filter_that_fails_lets_nothing_pass() {
     }
     assert!(!connected.list_tools().await.unwrap().is_empty());
     let starts = || fs::read_to_string(format!("{once}.starts")).unwrap_or_default();
-    while starts().lines().count() < 2 {
-        assert_eq!(echoed(&connected, "a__echo", "hello").await, "hello");
-    }
+    let again = async {
+        while starts().lines().count() < 2 {
+            assert_eq!(echoed(&connected, "a__echo", "hello").await, "hello");
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.unwrap();
 }
 
 /// G20: a filter of a config that was merely found is not started without a yes, and nothing passes it.
