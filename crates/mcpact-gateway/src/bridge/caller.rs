@@ -2,16 +2,19 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use mcpact::server::backend::Job;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, LogLevel, Method};
 
 use super::audience::Audience;
+use super::ear::Ear;
 use super::lane::Lane;
 use super::pool::Pool;
 use super::port::{Boarded, Port};
 use super::wishes::Wishing;
 use crate::catalog::Strategy;
 use crate::error::{Trouble, UpstreamError};
+use crate::upstream::text;
 
 /// What is remembered about a client in its session.
 #[derive(Debug)]
@@ -154,6 +157,14 @@ impl Caller {
     /// Which log messages a legacy client wants of a modern server.
     pub(super) fn level(&self) -> Option<LogLevel> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same while the server sleeps: a legacy one is told when it wakes.
+    pub(super) fn wants_logs(&self, level: LogLevel, ear: &Ear, job: &Job) {
+        self.set_level(level);
+        let params = text(&job.params);
+        self.audience()
+            .granted(ear, Method::LoggingSetLevel, params);
     }
 
     pub(super) fn set_level(&self, level: LogLevel) {

@@ -20,6 +20,7 @@ use super::caller::Caller;
 use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
 use super::journey::Journey;
+use super::latecomer::Latecomer;
 use super::wishes::Wishing;
 use crate::turnstile::closed;
 use crate::upstream::{Reply, text};
@@ -37,7 +38,11 @@ impl Backend for Bridge {
         if self.settings.turnstile.is_closed() {
             return Err(closed());
         }
-        self.admit(opening, principal).await
+        // A server that is known sleeps until it is needed.
+        match self.welcome_asleep(&opening, principal) {
+            Some(welcome) => Ok(welcome),
+            None => self.admit(opening, principal).await,
+        }
     }
 
     /// Everything that was admitted passes here.
@@ -47,18 +52,30 @@ impl Backend for Bridge {
         session: Arc<Session>,
         outbox: Outbox,
     ) -> Result<String, WireError> {
-        // Who asks: the front has put it into the session when it was welcomed.
-        let Some(caller) = session.state::<Caller>() else {
-            let error = ErrorCode::InternalError.code();
-            let why = String::from("this conversation has no server");
-            return Err(wire_error(error, why, None, job.pact.revision()));
-        };
         let _pass = self.settings.turnstile.admit(job.method)?;
         let looked_at = self.settings.filters.looked_at(&job);
         let job = self.settings.filters.admit(job).await?;
         let (method, client) = (job.method, job.pact.revision());
         let declared = job.pact.effective();
         self.check_served(method, text(&job.params), client)?;
+        // Who asks: the front has put it into the session when it was welcomed.
+        let caller = match (session.state::<Caller>(), session.state::<Latecomer>()) {
+            (Some(caller), _) => caller,
+            (None, Some(latecomer)) => {
+                if method == Some(Method::LoggingSetLevel) {
+                    level_of(&job)?;
+                    if latecomer.wants_logs(&job) {
+                        return Ok(String::from("{}"));
+                    }
+                }
+                latecomer.caller(&self).await?
+            }
+            (None, None) => {
+                let error = ErrorCode::InternalError.code();
+                let why = String::from("this conversation has no server");
+                return Err(wire_error(error, why, None, client));
+            }
+        };
         let carried = self.carry(job, caller, Ear::new(session, outbox)).await;
         let raw = self.served_only(method, declared, carried?);
         let filters = &self.settings.filters;
@@ -66,14 +83,19 @@ impl Backend for Bridge {
     }
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
+        let ear = Ear::new(Arc::clone(session), outbox);
         if let Some(caller) = session.state::<Caller>() {
-            self.settle(&caller, &Ear::new(Arc::clone(session), outbox));
+            self.settle(&caller, &ear);
+        } else if let Some(latecomer) = session.state::<Latecomer>() {
+            latecomer.settle(&ear);
         }
     }
 
     fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
         if let Some(caller) = session.state::<Caller>() {
             caller.observe(method, params);
+        } else if let Some(latecomer) = session.state::<Latecomer>() {
+            latecomer.observe(method, params);
         }
     }
 
@@ -111,6 +133,11 @@ impl Bridge {
         caller: Arc<Caller>,
         ear: Ear,
     ) -> Result<String, WireError> {
+        if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
+            let level = level_of(&job)?;
+            caller.wants_logs(level, &ear, &job);
+            return Ok(String::from("{}"));
+        }
         // Which connection: one that lives, or a new one.
         let lane = caller.lane().await.map_err(|error| error.on_wire())?;
         let crossing = Crossing {
@@ -221,20 +248,8 @@ impl Bridge {
         let job = &crossing.waiter.job;
         match machine {
             Machine::SetLevel => {
-                let params = Object::parse(text(&job.params)).unwrap_or_default();
-                let level = params.get_str("level").unwrap_or_default();
-                match LogLevel::parse(&level) {
-                    Some(level) => {
-                        crossing.caller.set_level(level);
-                        Ok(String::from("{}"))
-                    }
-                    None => Err(wire_error(
-                        ErrorCode::InvalidParams.code(),
-                        format!("`{level}` is not a log level"),
-                        None,
-                        crossing.downstream(),
-                    )),
-                }
+                crossing.caller.set_level(level_of(job)?);
+                Ok(String::from("{}"))
             }
             Machine::Ping => Ok(String::from("{}")),
             Machine::Listen => self.stream_changes(crossing).await,
@@ -250,6 +265,17 @@ impl Bridge {
             _ => Err(refused(&crossing)),
         }
     }
+}
+
+/// Which log messages a legacy client wants.
+pub(crate) fn level_of(job: &Job) -> Result<LogLevel, WireError> {
+    let params = Object::parse(text(&job.params)).unwrap_or_default();
+    let level = params.get_str("level").unwrap_or_default();
+    LogLevel::parse(&level).ok_or_else(|| {
+        let why = format!("`{level}` is not a log level");
+        let code = ErrorCode::InvalidParams.code();
+        wire_error(code, why, None, job.pact.revision())
+    })
 }
 
 /// No call is without an end, whatever the server does.

@@ -29,7 +29,7 @@ use super::pool::Pool;
 use super::port::Port;
 use crate::error::UpstreamError;
 use crate::supervisor::{Sharing, StartCause, Starter, Tenant, most, sharing};
-use crate::upstream::Wish;
+use crate::upstream::{Upstream, Wish};
 
 /// How many kinds of modern clients are known at a time; the oldest make room.
 const KINDS: usize = 64;
@@ -97,6 +97,40 @@ impl Guests {
     }
 }
 
+/// A legacy client, as its handshake shows it.
+#[derive(Debug)]
+pub(super) struct Newcomer {
+    declared: CapabilitySet,
+    /// What it asks for, or the newest that has a handshake.
+    pub(super) revision: Revision,
+    info: Implementation,
+}
+
+impl Newcomer {
+    /// None if it does not introduce itself in a way that can be read.
+    pub(super) fn parse(params: &Params<'_>) -> Option<Self> {
+        let opening = InitializeParams::parse(params.raw).ok()?;
+        let declared = CapabilitySet::parse(Side::Client, opening.capabilities, Reading::Lenient)
+            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
+        let asked = opening
+            .protocol_version
+            .as_deref()
+            .and_then(Revision::parse);
+        Some(Self {
+            declared,
+            revision: asked
+                .filter(|revision| revision.era() == Era::Legacy)
+                .unwrap_or(Revision::LATEST_LEGACY),
+            info: opening.client_info,
+        })
+    }
+
+    /// What it declares, in the words of a legacy server.
+    fn mapped(&self) -> CapabilitySet {
+        client_capabilities(&self.declared, self.revision, Revision::LATEST_LEGACY)
+    }
+}
+
 impl Starter for Bridge {
     /// For clients that declare nothing; a modern server serves everybody by it.
     fn start(self: Arc<Self>) -> BoxFuture<'static, ()> {
@@ -154,26 +188,38 @@ impl Bridge {
         Ok((port, lane))
     }
 
+    /// Whether a client would be served by a connection that is there.
+    pub(super) fn is_awake_for(&self, opening: &Opening<'_>, principal: &str) -> bool {
+        if self.modern.get().is_some_and(|port| port.live().is_some()) {
+            return true;
+        }
+        let pool = match opening {
+            Opening::Request(params) => {
+                let declared = params.meta.client_capabilities.unwrap_or("{}");
+                self.known_pool(declared, principal)
+            }
+            Opening::Handshake(_) if sharing(self.shared.run().strategy) == Sharing::Nobody => None,
+            Opening::Handshake(params) => Newcomer::parse(params)
+                .and_then(|newcomer| self.known_pool(newcomer.mapped().raw(), principal)),
+        };
+        pool.is_some_and(|pool| pool.open_lane().is_some())
+    }
+
     async fn welcome_legacy(
         &self,
         params: &Params<'_>,
         principal: &str,
     ) -> Result<Welcome, UpstreamError> {
-        let Ok(opening) = InitializeParams::parse(params.raw) else {
+        let Some(newcomer) = Newcomer::parse(params) else {
             // The engine refuses it in the right words.
             return Ok(self.bare());
         };
-        let declared = CapabilitySet::parse(Side::Client, opening.capabilities, Reading::Lenient)
-            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
-        let revision = opening
-            .protocol_version
-            .as_deref()
-            .and_then(Revision::parse)
-            .filter(|revision| revision.era() == Era::Legacy)
-            .unwrap_or(Revision::LATEST_LEGACY);
-        let mapped = client_capabilities(&declared, revision, Revision::LATEST_LEGACY);
-        let info = opening.client_info.clone();
-        let wish = self.wish(mapped, info.clone());
+        let wish = self.wish(newcomer.mapped(), newcomer.info.clone());
+        let Newcomer {
+            declared,
+            revision,
+            info,
+        } = newcomer;
         let (port, pool) = self.place(principal, wish);
         let (port, lane) = self.reach(port, pool.as_deref()).await?;
         let upstream = lane.upstream.revision();
@@ -192,7 +238,7 @@ impl Bridge {
             }
         });
         Ok(Welcome {
-            terms: Arc::new(self.terms_of(&lane, revision, principal)),
+            terms: Arc::new(self.terms_on(&lane, revision, principal)),
             state: Some(Arc::new(Caller::staying(port, pool, stamp))),
         })
     }
@@ -260,7 +306,7 @@ impl Bridge {
             let is_legacy = lane.revision().era() == Era::Legacy;
             let pool = is_legacy.then(|| Arc::clone(&kind.pool));
             *served = Some(Served {
-                terms: Arc::new(self.terms_of(&lane, Revision::LATEST, &kind.principal)),
+                terms: Arc::new(self.terms_on(&lane, Revision::LATEST, &kind.principal)),
                 caller: Arc::new(Caller::passing(port, pool)),
                 lane: Arc::downgrade(&lane),
             });
@@ -325,19 +371,26 @@ impl Bridge {
     }
 
     /// What a client of this revision is told about the server.
-    fn terms_of(&self, lane: &Lane, downstream: Revision, principal: &str) -> ServerTerms {
+    fn terms_on(&self, lane: &Lane, downstream: Revision, principal: &str) -> ServerTerms {
+        let Upstream { introduction, .. } = &lane.upstream;
+        self.terms_of(introduction, lane.revision(), downstream, principal)
+    }
+
+    /// The same, by what the server has said of itself in this revision.
+    pub(super) fn terms_of(
+        &self,
+        introduction: &Introduction,
+        upstream: Revision,
+        downstream: Revision,
+        principal: &str,
+    ) -> ServerTerms {
         let Introduction {
             server_info,
             instructions,
             capabilities,
-        } = &lane.upstream.introduction;
+        } = introduction;
         let emulation = self.emulation(!principal.is_empty());
-        let shown = server_capabilities(
-            capabilities,
-            lane.upstream.revision(),
-            downstream,
-            emulation,
-        );
+        let shown = server_capabilities(capabilities, upstream, downstream, emulation);
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(server_info.clone(), shown, policy);
         terms.listening = Listening::Asked;

@@ -4,20 +4,20 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use mcpact::server::backend::{Job, Opening};
+use mcpact::server::backend::Job;
 use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Method, Revision, Side};
-use mcpact_wire::envelope::{Meta, Params};
+use mcpact_spec::{Method, Side};
+use mcpact_wire::envelope::Meta;
 use mcpact_wire::model::initialize::InitializeParams;
 use tokio::sync::OnceCell;
 
 use super::member::Member;
 use super::view::PartView;
 use super::{Hub, lock};
-use crate::bridge::{Caller, FarEar};
+use crate::bridge::{Caller, FarEar, Kept, again};
 
 /// How many kinds of modern clients are known at a time; the oldest make room.
 const KINDS: usize = 64;
@@ -35,18 +35,6 @@ pub(super) struct Guest {
     is_ready: AtomicBool,
     /// Which log messages a legacy client wants, as it said it.
     level: Mutex<Option<Job>>,
-}
-
-/// How it began, for servers that it meets later.
-#[derive(Debug)]
-pub(super) enum Kept {
-    Handshake {
-        params: Box<str>,
-    },
-    Request {
-        capabilities: Box<str>,
-        info: Option<Box<str>>,
-    },
 }
 
 /// The modern clients, by what they declare.
@@ -150,30 +138,7 @@ impl Guest {
 
     /// Who stands for it at a server, as it began here.
     async fn receive(&self, member: &Member) -> Result<Arc<Caller>, WireError> {
-        let (raw, meta) = match &self.opening {
-            Kept::Handshake { params } => (&**params, Meta::default()),
-            Kept::Request { capabilities, info } => {
-                let meta = Meta {
-                    protocol_version: Some(Revision::LATEST.as_str()),
-                    client_capabilities: Some(capabilities),
-                    client_info: info.as_deref(),
-                    ..Meta::default()
-                };
-                ("{}", meta)
-            }
-        };
-        let params = Params {
-            raw: Some(raw),
-            meta,
-            name: None,
-            uri: None,
-            task_id: None,
-        };
-        let opening = match &self.opening {
-            Kept::Handshake { .. } => Opening::Handshake(&params),
-            Kept::Request { .. } => Opening::Request(&params),
-        };
-        member.bridge.receive(opening, &self.principal).await
+        self.opening.receive(&member.bridge, &self.principal).await
     }
 
     /// A legacy client makes a handshake with a server when it first needs it.
@@ -233,20 +198,5 @@ impl Guest {
     /// Which log messages it wants, for servers that it meets later.
     pub(super) fn want_logs(&self, request: Job) {
         *lock(&self.level) = Some(request);
-    }
-}
-
-/// The same request once more.
-pub(super) fn again(job: &Job) -> Job {
-    Job {
-        id: job.id.clone(),
-        method: job.method,
-        name: job.name.clone(),
-        params: job.params.clone(),
-        progress_token: None,
-        log_level: job.log_level,
-        reach: job.reach,
-        trace: job.trace.clone(),
-        pact: Arc::clone(&job.pact),
     }
 }

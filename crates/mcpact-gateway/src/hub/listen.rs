@@ -16,11 +16,11 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 
 use super::Hub;
-use super::guest::{Guest, again};
+use super::guest::Guest;
 use super::member::Member;
 use super::view::PartView;
 use crate::aggregate::rewrite::edit;
-use crate::bridge::{Ear, View, farewell};
+use crate::bridge::{Ear, View, again, farewell};
 use crate::upstream::text;
 
 /// How long servers may take to agree to be listened to.

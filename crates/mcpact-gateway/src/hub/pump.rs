@@ -11,16 +11,15 @@ use mcpact::server::backend::{
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::{ErrorCode, LogLevel, Method};
+use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::link::Link;
-use mcpact_wire::raw::Object;
 
 use super::Hub;
-use super::guest::{Guest, again};
+use super::guest::Guest;
 use super::view::PartView;
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
-use crate::bridge::{Ear, wire_error};
+use crate::bridge::{Ear, again, level_of, wire_error};
 use crate::turnstile::closed;
 use crate::upstream::text;
 
@@ -194,13 +193,7 @@ impl Hub {
         guest: &Arc<Guest>,
         ear: &Ear,
     ) -> Result<String, WireError> {
-        let params = Object::parse(text(&job.params)).unwrap_or_default();
-        let level = params.get_str("level").unwrap_or_default();
-        if LogLevel::parse(&level).is_none() {
-            let why = format!("`{level}` is not a log level");
-            let code = ErrorCode::InvalidParams.code();
-            return Err(wire_error(code, why, None, job.pact.revision()));
-        }
+        level_of(job)?;
         guest.want_logs(again(job));
         let met = guest.met();
         for member in &self.roster().members {

@@ -8,12 +8,12 @@ use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Hub;
-use super::guest::{Guest, again};
+use super::guest::Guest;
 use super::member::Member;
 use super::view::PartView;
 use crate::aggregate::rewrite::{edit, quoted};
 use crate::aggregate::tasks::{place_of, placed};
-use crate::bridge::{Ear, wire_error};
+use crate::bridge::{Ear, again, wire_error};
 use crate::upstream::text;
 
 impl Hub {

@@ -1,14 +1,16 @@
 //! Lists of servers that do not run.
 
 use std::fs;
+use std::sync::Arc;
 
-use mcpact::client::{Client, Watch};
+use mcpact::client::{Client, ClientBuilder, Watch};
 use mcpact::model::ToolResult;
 use mcpact::server::{NoArgs, Server};
 use mcpact_gateway::catalog::{RunSettings, ToolFilter};
 use mcpact_gateway::{Bridge, BridgeSettings, Cache, HubSettings, Member, Target};
-use mcpact_spec::{Capability, Revision};
-use serde_json::json;
+use mcpact_spec::{Capability, LogLevel, Revision};
+use mcpact_transport::memory;
+use serde_json::{Value, json};
 
 use crate::house::{by_http, client, hub, on_lines};
 use crate::scripted::{PATIENCE, Script, Speaks, files, impatient, until, until_asleep};
@@ -62,6 +64,56 @@ async fn lists_do_not_wake_anybody() {
         let called = known[0].call_tool("s__one", json!({})).await.unwrap();
         assert_eq!(called.all_text(), "done");
         assert_eq!(script.starts(), starts + 1, "{era:?}");
+    }
+}
+
+/// Connects a client to one server alone.
+async fn alone(member: &Member, builder: ClientBuilder) -> Client {
+    let (ours, theirs) = memory::pair();
+    let bridge = Arc::clone(member.bridge());
+    tokio::spawn(async move { bridge.serve(theirs).await });
+    builder.connect(ours).await.unwrap()
+}
+
+/// G10: at its own address a server that is known is started neither for new clients nor for the log levels that they
+/// set; it is told of those when it is needed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_alone_sleeps_until_it_is_needed() {
+    for era in ERAS {
+        let script = Script::new(era, &json!({"tools": {}, "logging": {}}));
+        script.answers("logging-setLevel", &json!({"resultType": "complete"}));
+        let member = script.member("s");
+        let [legacy, modern] = CLIENTS;
+        let old = alone(&member, client(legacy)).await;
+        assert_eq!(tools(&old).await, ["one"], "{era:?}");
+        until_asleep(&member).await;
+        let starts = script.starts();
+        let new = alone(&member, client(legacy)).await;
+        let passing = alone(&member, client(modern)).await;
+        for (connected, level) in [
+            (&old, LogLevel::Error),
+            (&new, LogLevel::Warning),
+            (&passing, LogLevel::Info),
+        ] {
+            assert!(connected.pact().declares(Capability::Tools), "{era:?}");
+            connected.set_log_level(level).await.unwrap();
+        }
+        assert_eq!(script.starts(), starts, "{era:?}");
+        for (connected, level) in [(&new, "warning"), (&old, "error"), (&passing, "info")] {
+            let called = connected.call_tool("one", json!({})).await.unwrap();
+            assert_eq!(called.all_text(), "done", "{era:?}");
+            let told = match era {
+                Speaks::Handshake => script.heard("logging/setLevel"),
+                Speaks::Discover => script.heard("tools/call"),
+            };
+            let told = told.iter().map(|message| &message["params"]);
+            let is_told = |params: &Value| {
+                let tag = "io.modelcontextprotocol/logLevel";
+                params["level"] == level || params["_meta"][tag] == level
+            };
+            assert!(told.clone().any(is_told), "{era:?} {level}");
+        }
+        assert!(script.starts() > starts, "{era:?}");
     }
 }
 

@@ -1,0 +1,182 @@
+//! A client that was told what the server said of itself earlier, and meets it when it first needs it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use mcpact::server::backend::{Job, Opening, Welcome};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Method, Revision};
+use mcpact_wire::envelope::{Meta, Params};
+use tokio::sync::OnceCell;
+
+use super::Bridge;
+use super::caller::Caller;
+use super::ear::{Ear, FarEar};
+use super::welcome::Newcomer;
+
+/// How a client began, for servers that it meets later.
+#[derive(Debug)]
+pub(crate) enum Kept {
+    Handshake {
+        params: Box<str>,
+    },
+    Request {
+        capabilities: Box<str>,
+        info: Option<Box<str>>,
+    },
+}
+
+impl Kept {
+    fn of(opening: &Opening<'_>) -> Self {
+        match opening {
+            Opening::Handshake(params) => Self::Handshake {
+                params: Box::from(params.raw.unwrap_or("{}")),
+            },
+            Opening::Request(params) => Self::Request {
+                capabilities: Box::from(params.meta.client_capabilities.unwrap_or("{}")),
+                info: params.meta.client_info.map(Box::from),
+            },
+        }
+    }
+
+    /// Who stands for the client at a server, which is reached.
+    pub(crate) async fn receive(
+        &self,
+        bridge: &Bridge,
+        principal: &str,
+    ) -> Result<Arc<Caller>, WireError> {
+        let (raw, meta) = match self {
+            Self::Handshake { params } => (&**params, Meta::default()),
+            Self::Request { capabilities, info } => {
+                let meta = Meta {
+                    protocol_version: Some(Revision::LATEST.as_str()),
+                    client_capabilities: Some(capabilities),
+                    client_info: info.as_deref(),
+                    ..Meta::default()
+                };
+                ("{}", meta)
+            }
+        };
+        let params = Params {
+            raw: Some(raw),
+            meta,
+            name: None,
+            uri: None,
+            task_id: None,
+        };
+        let opening = match self {
+            Self::Handshake { .. } => Opening::Handshake(&params),
+            Self::Request { .. } => Opening::Request(&params),
+        };
+        bridge.receive(opening, principal).await
+    }
+}
+
+/// A client whose server sleeps.
+#[derive(Debug)]
+pub(super) struct Latecomer {
+    opening: Kept,
+    principal: Box<str>,
+    caller: OnceCell<Arc<Caller>>,
+    /// A legacy client, which stays.
+    ear: OnceLock<FarEar>,
+    is_ready: AtomicBool,
+    /// Which log messages a legacy client wants, as it said it.
+    level: Mutex<Option<Job>>,
+}
+
+impl Latecomer {
+    fn new(opening: &Opening<'_>, principal: &str) -> Self {
+        Self {
+            opening: Kept::of(opening),
+            principal: Box::from(principal),
+            caller: OnceCell::new(),
+            ear: OnceLock::new(),
+            is_ready: AtomicBool::new(false),
+            level: Mutex::default(),
+        }
+    }
+
+    /// It is there to stay.
+    pub(super) fn settle(&self, ear: &Ear) {
+        // A session opens once.
+        let _ = self.ear.set(ear.downgrade());
+    }
+
+    pub(super) fn observe(&self, method: Method, params: Option<&str>) {
+        if method == Method::Initialized {
+            self.is_ready.store(true, Ordering::Release);
+        }
+        if let Some(caller) = self.caller.get() {
+            caller.observe(method, params);
+        }
+    }
+
+    /// Remembers which log messages it wants; whether that is enough, because it has not met the server.
+    pub(super) fn wants_logs(&self, job: &Job) -> bool {
+        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        *level = Some(again(job));
+        !self.caller.initialized()
+    }
+
+    /// Who stands for it at the server, which is woken if it sleeps.
+    pub(super) async fn caller(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
+        let met = self.caller.get_or_try_init(|| self.meet(bridge));
+        met.await.cloned()
+    }
+
+    async fn meet(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
+        let caller = self.opening.receive(bridge, &self.principal).await?;
+        let ear = self.ear.get().and_then(FarEar::near);
+        if let Some(ear) = &ear {
+            bridge.settle(&caller, ear);
+        }
+        if self.is_ready.load(Ordering::Acquire) {
+            caller.observe(Method::Initialized, None);
+        }
+        let level = {
+            let level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+            level.as_ref().map(again)
+        };
+        if let (Some(level), Some(ear)) = (level, ear) {
+            // A server that keeps no log any more has nothing to leave out.
+            let _ = bridge.carry(level, Arc::clone(&caller), ear).await;
+        }
+        Ok(caller)
+    }
+}
+
+/// The same request once more.
+pub(crate) fn again(job: &Job) -> Job {
+    Job {
+        id: job.id.clone(),
+        method: job.method,
+        name: job.name.clone(),
+        params: job.params.clone(),
+        progress_token: None,
+        log_level: job.log_level,
+        reach: job.reach,
+        trace: job.trace.clone(),
+        pact: Arc::clone(&job.pact),
+    }
+}
+
+impl Bridge {
+    /// On which terms a client is served while the server sleeps, if it is known well enough. Only whoever
+    /// keeps many servers lets them sleep.
+    pub(super) fn welcome_asleep(&self, opening: &Opening<'_>, principal: &str) -> Option<Welcome> {
+        if !self.shared.acquaintance.has_herald() || self.is_awake_for(opening, principal) {
+            return None;
+        }
+        let met = self.met()?;
+        let revision = match opening {
+            Opening::Handshake(params) => Newcomer::parse(params)?.revision,
+            Opening::Request(_) => Revision::LATEST,
+        };
+        let terms = self.terms_of(&met.introduction, met.revision, revision, principal);
+        Some(Welcome {
+            terms: Arc::new(terms),
+            state: Some(Arc::new(Latecomer::new(opening, principal))),
+        })
+    }
+}
