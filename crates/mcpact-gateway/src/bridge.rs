@@ -17,6 +17,7 @@ mod pool;
 mod port;
 mod pump;
 mod questions;
+mod regulars;
 mod rounds;
 mod scope;
 mod tasks;
@@ -54,6 +55,7 @@ pub(crate) use self::listing::Listing;
 use self::parking::ParkingLot;
 use self::port::{Port, Shared};
 pub(crate) use self::pump::level_of;
+use self::regulars::Regulars;
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use self::welcome::Guests;
 use crate::approvals::Approval;
@@ -176,6 +178,8 @@ pub struct Bridge {
     clock: Clock,
     /// Which tools of the server are served.
     tools: Mutex<Arc<ToolFilter>>,
+    /// Who is told if those become others.
+    regulars: Regulars,
 }
 
 /// The bridge's own time.
@@ -251,6 +255,7 @@ impl Bridge {
             settings,
             clock,
             tools: Mutex::default(),
+            regulars: Regulars::default(),
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
         bridge.shared.supervisor.keep_ready(starter);

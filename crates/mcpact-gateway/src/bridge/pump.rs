@@ -10,7 +10,7 @@ use mcpact_bridge::plan::{Machine, Plan, plan, with_capabilities};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
-use mcpact_engine::server::ServerTerms;
+use mcpact_engine::server::{Scope, ServerTerms};
 use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Revision, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 use tracing::Instrument;
@@ -76,7 +76,11 @@ impl Backend for Bridge {
                 return Err(wire_error(error, why, None, client));
             }
         };
-        let carried = self.carry(job, caller, Ear::new(session, outbox)).await;
+        let ear = Ear::new(session, outbox);
+        if method == Some(Method::SubscriptionsListen) {
+            self.regulars.add(&ear, Scope::Request(job.id.clone()));
+        }
+        let carried = self.carry(job, caller, ear).await;
         let raw = self.served_only(method, declared, carried?);
         let filters = &self.settings.filters;
         filters.release(looked_at.as_deref(), client, raw).await
@@ -84,6 +88,7 @@ impl Backend for Bridge {
 
     fn opened(&self, session: &Arc<Session>, outbox: Outbox) {
         let ear = Ear::new(Arc::clone(session), outbox);
+        self.regulars.add(&ear, Scope::Connection);
         if let Some(caller) = session.state::<Caller>() {
             self.settle(&caller, &ear);
         } else if let Some(latecomer) = session.state::<Latecomer>() {

@@ -16,9 +16,15 @@ use crate::catalog::ToolFilter;
 use crate::upstream::text;
 
 impl Bridge {
-    /// From here on these tools are served, and no others.
+    /// From here on these tools are served, and no others; clients at the server's own address are told.
     pub fn serve_tools(&self, tools: ToolFilter) {
-        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(tools);
+        let mut served = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_other = **served != tools;
+        *served = Arc::new(tools);
+        drop(served);
+        if is_other {
+            self.regulars.tell(Method::ToolsListChanged);
+        }
     }
 
     fn tools(&self) -> Arc<ToolFilter> {

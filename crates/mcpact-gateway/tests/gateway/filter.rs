@@ -1,9 +1,15 @@
 //! Only some of the tools of a server, and under names of their own.
 
+use std::time::Duration;
+
+use mcpact::client::Watch;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{call, client, gateway, tools};
+use crate::place::{call, catalog, client, gateway, tools};
+
+/// How long anything may take before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// G14: tools that are not served are neither listed nor called, whether the list was asked for or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,6 +64,37 @@ async fn hidden_tools_are_hidden_at_every_address() {
             let called = connected.call_tool(hidden, json!({"text": "x"})).await;
             let why = called.unwrap_err().to_string();
             assert!(why.contains("Unknown tool"), "{what}: {why}");
+            connected.close().await;
+        }
+    }
+}
+
+/// G14: whoever is at the address of a server is told when other tools of it are served.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_tools_are_announced_at_the_address_of_a_server() {
+    let text = |hidden: &str, era: &str| {
+        format!(
+            "[servers.b]\nbuiltin = \"everything\"\nera = \"{era}\"\nhidden_tools = [\"{hidden}\"]\n"
+        )
+    };
+    for era in ["2025-11-25", "2026-07-28"] {
+        let (gateway, origin) = gateway(&text("echo", era)).await;
+        for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+            let what = format!("{revision} at {era}");
+            gateway.change(catalog(&text("echo", era))).unwrap();
+            let url = format!("{origin}/servers/b/mcp");
+            let connected = client(revision).connect(url).await.unwrap();
+            assert!(
+                !tools(&connected).await.contains(&"echo".to_owned()),
+                "{what}"
+            );
+            let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+            gateway.change(catalog(&text("greet", era))).unwrap();
+            let told = tokio::time::timeout(PATIENCE, changes.next()).await;
+            assert!(told.unwrap().is_some(), "{what}");
+            let all = tools(&connected).await;
+            assert!(all.contains(&"echo".to_owned()), "{what}");
+            assert!(!all.contains(&"greet".to_owned()), "{what}");
             connected.close().await;
         }
     }

@@ -1,0 +1,34 @@
+//! Who comes to the server's own address, and hears of what changes here rather than at the server.
+
+use std::sync::{Mutex, PoisonError};
+
+use mcpact_engine::server::Scope;
+use mcpact_spec::Method;
+
+use super::ear::{Ear, FarEar};
+
+/// Legacy clients, and streams of modern ones.
+#[derive(Debug, Default)]
+pub(super) struct Regulars(Mutex<Vec<(FarEar, Scope)>>);
+
+impl Regulars {
+    /// Somebody who hears what belongs to this.
+    pub(super) fn add(&self, ear: &Ear, scope: Scope) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Those who have gone make room before more is needed.
+        if all.len() == all.capacity() {
+            all.retain(|(ear, _)| ear.near().is_some());
+        }
+        all.push((ear.downgrade(), scope));
+    }
+
+    /// Tells everybody who wants to hear of it.
+    pub(super) fn tell(&self, method: Method) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ear, scope) in all.iter() {
+            if let Some(ear) = ear.near() {
+                ear.hint(scope.clone(), method, "{}");
+            }
+        }
+    }
+}
