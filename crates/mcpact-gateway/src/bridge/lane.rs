@@ -61,8 +61,8 @@ pub(super) struct Lane {
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
     strategy: Strategy,
-    /// How many streams of changes of a modern server are open.
-    streams: AtomicUsize,
+    /// How many streams of changes and followed tasks of a modern server there are.
+    holders: AtomicUsize,
     /// What a legacy client is being asked, by the server's ids.
     asking: Mutex<HashMap<Id, future::AbortHandle>>,
     /// Whoever listens for changed lists.
@@ -89,13 +89,13 @@ impl Drop for Lane {
     }
 }
 
-/// A stream of changes, for as long as this is held.
+/// Somebody who needs the server between calls, for as long as this is held.
 #[derive(Debug)]
-pub(super) struct Listening(Arc<Lane>);
+pub(super) struct Hold(Arc<Lane>);
 
-impl Drop for Listening {
+impl Drop for Hold {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.holders.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -123,7 +123,7 @@ impl Connection for Lane {
             self.kept.are_any() || mapping.is_some_and(|mapping| mapping.are_any_in(self.session));
         is_heard
             || has_tasks
-            || self.streams.load(Ordering::Relaxed) > 0
+            || self.holders.load(Ordering::Relaxed) > 0
             || self.upstream.costs_nothing()
     }
 
@@ -170,7 +170,7 @@ impl Lane {
         Self {
             running,
             strategy: shared.run().strategy,
-            streams: AtomicUsize::new(0),
+            holders: AtomicUsize::new(0),
             session,
             name: format!("{session:x}").into(),
             upstream: met.upstream,
@@ -197,9 +197,9 @@ impl Lane {
     }
 
     /// A stream of changes is opened, for which the server shall stay awake.
-    pub(super) fn listening(self: &Arc<Self>) -> Listening {
-        self.streams.fetch_add(1, Ordering::Relaxed);
-        Listening(Arc::clone(self))
+    pub(super) fn hold(self: &Arc<Self>) -> Hold {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+        Hold(Arc::clone(self))
     }
 
     pub(super) fn revision(&self) -> Revision {

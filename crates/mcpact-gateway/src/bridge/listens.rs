@@ -156,7 +156,7 @@ impl Bridge {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
         // A stream is no call that others would have to wait for.
-        let _listening = crossing.lane.listening();
+        let _listening = crossing.lane.hold();
         crossing.in_use = None;
         let waiter = &crossing.waiter;
         loop {

@@ -180,7 +180,7 @@ async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filt
     let Some(lane) = lane else {
         return;
     };
-    let _listening = is_wanted.then(|| lane.listening());
+    let _listening = is_wanted.then(|| lane.hold());
     let params = ObjectWriter::new()
         .raw("notifications", &filter.encode())
         .finish();

@@ -18,6 +18,7 @@ mod peculiar;
 mod raw;
 mod resuming;
 mod scripted;
+mod shared_tasks;
 mod staged;
 mod tasks;
 mod too_long;

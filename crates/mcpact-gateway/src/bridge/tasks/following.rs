@@ -30,6 +30,7 @@ impl Bridge {
             return Err(wire_error(code, why, None, crossing.downstream()));
         };
         let mut started = Started::new(&crossing, task.id())?;
+        let _awake = crossing.lane.hold();
         let params = of_task(task.id());
         let mut pause = task.pause();
         loop {

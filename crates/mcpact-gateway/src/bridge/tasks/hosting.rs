@@ -243,6 +243,8 @@ impl Bridge {
                 hosting.at(|hosted, now| hosted.finished(task, Outcome::Error(error.encode()), now))
             }
         };
+        // Between two looks nobody calls the server, and its task goes on.
+        let _awake = crossing.lane.hold();
         while let Some(Look { upstream, after }) = hosting.perform(acts, Some(runner)) {
             acts = match self.look(&crossing, &upstream, after).await {
                 Ok(detailed) => hosting

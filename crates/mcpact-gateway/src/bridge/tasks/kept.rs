@@ -31,9 +31,12 @@ pub(in crate::bridge) struct Kept {
 #[derive(Debug)]
 struct Task {
     /// Who hears of it.
-    owner: FarEar,
+    ear: FarEar,
+    /// Whose it is; to everybody else it does not exist.
+    owner: Box<str>,
     /// When the server forgets it.
     until: Instant,
+    is_over: bool,
 }
 
 impl Kept {
@@ -46,38 +49,59 @@ impl Kept {
 
     /// Whether any may still run.
     pub(in crate::bridge) fn are_any(&self) -> bool {
-        !self.tasks().is_empty()
+        self.tasks().values().any(|task| !task.is_over)
     }
 
     /// Takes note of where a task stands.
-    fn note(&self, task: &Object<'_>, owner: &Ear) {
+    fn note(&self, task: &Object<'_>, ear: &Ear) {
         let Some(id) = task.get_str("taskId") else {
             return;
         };
         let status = task.get_str("status");
         let status = status.and_then(|word| Status::parse(&word));
+        let is_over = status.is_some_and(Status::is_terminal);
         let mut tasks = self.tasks();
-        if status.is_some_and(Status::is_terminal) {
-            tasks.remove(&*id);
-        } else if tasks.len() < TASKS && !tasks.contains_key(&*id) {
+        if let Some(known) = tasks.get_mut(&*id) {
+            known.is_over |= is_over;
+            return;
+        }
+        if tasks.len() >= TASKS {
+            // What is over makes room for what is not.
+            let over = tasks.iter().find(|(_, task)| task.is_over);
+            let over = over.map(|(id, _)| id.clone());
+            over.map(|id| tasks.remove(&id));
+        }
+        if tasks.len() < TASKS {
             let lasts = ["ttl", "ttlMs"].into_iter().find_map(|key| task.get(key));
             let lasts = lasts.and_then(|raw| raw.parse().ok());
             let lasts = lasts.map_or(LONGEST, Duration::from_millis).min(LONGEST);
             let task = Task {
-                owner: owner.downgrade(),
+                ear: ear.downgrade(),
+                owner: Box::from(ear.owner()),
                 until: Instant::now() + lasts,
+                is_over,
             };
             tasks.insert(Box::from(&*id), task);
         }
     }
 
-    fn forget(&self, id: &str) {
-        self.tasks().remove(id);
+    fn over(&self, id: &str) {
+        if let Some(task) = self.tasks().get_mut(id) {
+            task.is_over = true;
+        }
     }
 
-    /// Whose a task is, as long as it may run.
-    fn owner(&self, id: &str) -> Option<Ear> {
-        self.tasks().get(id)?.owner.near()
+    /// Who hears of a task, as long as it may run.
+    fn ear(&self, id: &str) -> Option<Ear> {
+        let tasks = self.tasks();
+        let task = tasks.get(id).filter(|task| !task.is_over);
+        task?.ear.near()
+    }
+
+    /// Whether there is such a task of this one.
+    fn is_of(&self, id: &str, owner: &str) -> bool {
+        let tasks = self.tasks();
+        tasks.get(id).is_some_and(|task| *task.owner == *owner)
     }
 }
 
@@ -92,7 +116,7 @@ impl Lane {
         let params = text(&note.params);
         let task = Object::parse(params).unwrap_or_default();
         let id = task.get_str("taskId").unwrap_or_default();
-        let Some(owner) = self.kept.owner(&id) else {
+        let Some(owner) = self.kept.ear(&id) else {
             return;
         };
         self.kept.note(&task, &owner);
@@ -104,7 +128,7 @@ impl Lane {
     /// Whom a question for a task is for, and the question as that client knows it.
     pub(in crate::bridge) fn asked_for_task(&self, ask: &Ask) -> Option<(Ear, Ask)> {
         let params = text(&ask.params);
-        let owner = self.kept.owner(&related_task(params)?)?;
+        let owner = self.kept.ear(&related_task(params)?)?;
         let shown = self.named_tasks().params(ask.method?, params)?;
         let ask = Ask {
             params: shown.into(),
@@ -136,7 +160,8 @@ impl Crossing {
         let task = meant(self)?;
         let found = place_of(&task).and_then(|(session, inner)| {
             let lane = self.caller.pool()?.lane_named(session)?;
-            Some((lane, inner))
+            let is_own = lane.kept.is_of(inner, self.waiter.ear.owner());
+            is_own.then_some((lane, inner))
         });
         let unknown = || {
             let why = format!("Unknown task: `{task}`; it is over, or its server was stopped");
@@ -184,7 +209,7 @@ impl Crossing {
             }
             Method::TasksResult => {
                 if let Some(id) = related_task(raw) {
-                    kept.forget(&id);
+                    kept.over(&id);
                 }
             }
             _ => {}
