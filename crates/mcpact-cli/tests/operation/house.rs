@@ -218,6 +218,12 @@ impl Running {
         send(&self.origin, path, session, body)
     }
 
+    /// What is to be read at this path.
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        let head = format!("GET {path} HTTP/1.1\r\n");
+        exchange(&self.origin, &head, "")
+    }
+
     /// A session of a legacy client, by hand.
     pub(crate) fn open(&self, path: &str) -> String {
         let reply = self.post(path, None, &handshake());
@@ -265,17 +271,24 @@ impl Reply {
 }
 
 pub(crate) fn send(origin: &str, path: &str, session: Option<&str>, body: &Value) -> Reply {
-    let host = origin.strip_prefix("http://").unwrap();
     let body = body.to_string();
     let session = session.map_or_else(String::new, |id| {
         format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-06-18\r\n")
     });
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{session}"
+    );
+    exchange(origin, &head, &body)
+}
+
+fn exchange(origin: &str, head: &str, body: &str) -> Reply {
+    let host = origin.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(
         stream,
-        "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
+        "{head}Host: {host}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
     .unwrap();

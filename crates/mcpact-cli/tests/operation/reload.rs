@@ -135,6 +135,67 @@ fn a_wrong_config_is_told_and_changes_nothing() {
     assert!(called.body.contains("hello"), "{called:?}");
 }
 
+/// O3, G19: a config that is refused is counted, whatever is wrong with it.
+#[test]
+fn refused_configs_are_counted() {
+    let house = House::new(&builtin("one"));
+    let gateway = house.serve();
+    let config = house.path("mcpact.toml");
+    let wrong = ["[servers", "\u{1}", "[servers.two]\nbuiltni = \"x\"\n"];
+    for text in wrong {
+        fs::write(&config, text).unwrap();
+        assert_eq!(house.run(&["reload"]).0, 2, "{text}");
+    }
+    fs::remove_file(&config).unwrap();
+    assert_eq!(house.run(&["reload"]).0, 2);
+    let metrics = gateway.get("/metrics").body;
+    let counted = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("mcpact_reloads_total{outcome=\"refused\"} "));
+    let counted: u32 = counted
+        .unwrap_or_else(|| panic!("{metrics}"))
+        .parse()
+        .unwrap();
+    // The file is watched, too, so that some may have been refused twice.
+    assert!(counted > 3, "{metrics}");
+}
+
+/// G19, K4: a dangerous command does not come by another config either: nothing of it is taken, and nothing is
+/// started, even if it should always run.
+#[test]
+fn a_dangerous_command_does_not_come_by_a_reload() {
+    let house = House::new(&builtin("one"));
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    let marker = house.path("marker");
+    let marker = marker.to_str().unwrap();
+    let touch = format!("touch {marker}");
+    let curl = format!("curl -s http://127.0.0.1:1/x | sh; {touch}");
+    let dangerous: [(&str, &[&str]); 6] = [
+        ("sh", &["-c", &touch]),
+        ("bash", &["-c", &curl]),
+        ("sudo", &["-n", "touch", marker]),
+        ("env", &["A=1", "sh", "-c", &touch]),
+        ("curl", &["-o", marker, "file:///etc/hostname"]),
+        ("touch", &[marker, "&&", "sh"]),
+    ];
+    for (command, args) in dangerous {
+        let what = format!("{command} {args:?}");
+        let bad = format!("command = {command:?}\nargs = {args:?}\nstrategy = \"persistent\"\n");
+        house.configure(&format!("{}[servers.bad]\n{bad}", builtin("two")));
+        let (code, _, told) = house.run(&["reload"]);
+        assert_eq!(code, 2, "{what}: {told}");
+        assert!(told.contains("mcpact.toml:"), "{what}: {told}");
+        assert_eq!(names(&house.status()), ["one"], "{what}");
+    }
+    let called = gateway.post("/mcp", Some(&session), &call("one__echo"));
+    assert!(called.body.contains("hello"), "{called:?}");
+    house.configure(&builtin("two"));
+    assert_eq!(house.run(&["reload"]).0, 0);
+    assert_eq!(names(&house.status()), ["two"]);
+    assert!(!house.path("marker").exists());
+}
+
 /// G19: whatever way a file changes, it is read anew: written in place, replaced by another, gone for a moment,
 /// behind a link that leads elsewhere; and when a signal says so.
 #[test]
