@@ -91,11 +91,22 @@ impl HttpSession {
     /// Ends its calls and streams. Running calls keep the session, so that forgetting it is not
     /// enough.
     fn end(&self) {
+        self.cut_off();
+        self.session.close();
+        self.log.close();
+    }
+
+    /// Ends its calls, which are told so, and the stream that belongs to none; an answer that is on its way
+    /// is let through.
+    fn stop(&self) {
+        self.cut_off();
+        self.log.end(STANDALONE);
+    }
+
+    fn cut_off(&self) {
         for (_, abort) in self.running().calls.values() {
             abort.abort();
         }
-        self.session.close();
-        self.log.close();
     }
 }
 
@@ -156,7 +167,7 @@ impl<B: Backend> HttpEndpoint<B> {
         self.backend.stop();
         let ended = std::mem::take(&mut *self.sessions());
         for session in ended.values() {
-            session.end();
+            session.stop();
         }
         self.sockets.stop();
     }

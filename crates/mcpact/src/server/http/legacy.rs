@@ -372,10 +372,13 @@ fn answered(
     })
 }
 
+/// What a call is told that is cut off. One that its client cancelled is told nothing.
 fn cancelled() -> WireError {
     WireError {
         code: -32603,
-        message: String::from("cancelled"),
+        message: String::from(
+            "the server stops, and this was not finished; it may have had its effect",
+        ),
         data: None,
         http_status: 200,
     }
