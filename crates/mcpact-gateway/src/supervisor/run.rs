@@ -270,6 +270,10 @@ impl Supervisor {
 
     pub(super) fn connect(&self, id: InstanceId, connection: Weak<dyn Connection>) {
         lock(&self.connections).insert(id, connection);
+        // It may have been told to go while it was started, when there was nothing to close yet.
+        if !self.fleet().is_open(id) {
+            self.close_one(id);
+        }
     }
 
     fn connection(&self, id: InstanceId) -> Option<Arc<dyn Connection>> {

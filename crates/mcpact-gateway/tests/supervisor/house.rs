@@ -19,8 +19,8 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Notes every start and every handshake. Its tools say who answered: `who` at once, `slow` when there is a
-/// file `go`, `die` never. It hears no `ping` while there is a file `deaf`, and does not start while there
-/// is a file `broken`.
+/// file `go`, `die` never. It hears no `ping` while there is a file `deaf`, does not start while there is a
+/// file `broken`, and agrees to nothing while there is a file `late`.
 const SERVER: &str = r#"
 echo $$ >> "$NOTES/starts"
 [ -e "$NOTES/broken" ] && { echo "it is broken" >&2; exit 3; }
@@ -33,6 +33,7 @@ while IFS= read -r line; do
     *'"initialize"'*)
       printf '%s\n' "$line" >> "$NOTES/handshakes"
       id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
+      while [ -e "$NOTES/late" ]; do sleep 0.02; done
       answer "$id" '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
     *'"ping"'*) [ -e "$NOTES/deaf" ] || answer "$id" '{}' ;;
     *'"slow"'*) (while [ ! -e "$NOTES/go" ]; do sleep 0.02; done; said "$id") & ;;

@@ -1,5 +1,6 @@
 //! From the first call to the idle stop, and again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_engine::client::EraMode;
@@ -56,6 +57,38 @@ async fn a_long_call_is_not_interrupted() {
     house.put("go");
     slow.await.unwrap().unwrap();
     assert_eq!(house.started().len(), 1);
+}
+
+/// G10: a server that shall end while it is started ends as soon as it is there, and nobody waits for calls that
+/// it never had.
+#[tokio::test]
+async fn who_shall_go_while_it_starts_goes() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let run = RunSettings {
+        drain: HOUR,
+        start_timeout: HOUR,
+        ..RunSettings::default()
+    };
+    let house = House::with(run, EraMode::Legacy, &["late"]);
+    let builder = house.builder(Revision::V2025_11_25);
+    let connecting = house.try_connect(builder);
+    let ending = async {
+        house
+            .until("it is asked", |house| house.handshakes().len() == 1)
+            .await;
+        let closing = Arc::clone(&house.bridge).close();
+        let agreeing = async {
+            house
+                .until("it shall go", |house| house.state().contains("draining"))
+                .await;
+            house.remove("late");
+        };
+        let closed = async { tokio::join!(closing, agreeing) };
+        let closed = tokio::time::timeout(Duration::from_secs(60), closed).await;
+        assert!(closed.is_ok(), "{}", house.state());
+    };
+    let (_refused, ()) = tokio::join!(connecting, ending);
+    assert_eq!(house.alive().len(), 0);
 }
 
 /// G12: a persistent server is there before anybody asks, is never stopped, and comes back by itself when
