@@ -290,7 +290,7 @@ impl CliError {
                 "correct the config; `mcpact check FILE` shows what else is wrong",
             )],
             Self::NoConfig => vec![
-                String::from("name one, such as `mcpact check ~/.cursor/mcp.json`, or"),
+                String::from("name one: `mcpact check FILE`, `mcpact approve --config FILE`; or"),
                 String::from("make one from what other clients have configured: `mcpact import`"),
             ],
             Self::UnknownServer { given, all } => {

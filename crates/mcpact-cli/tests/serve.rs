@@ -215,3 +215,14 @@ async fn lists_are_there_after_a_restart() {
         assert!(!is_told("canary") && !is_told("noting"), "{text}");
     }
 }
+
+/// Whoever begins with an empty config is told how to go on.
+#[test]
+fn a_config_without_servers_is_told_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("empty.toml"), "").unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--config", "empty.toml"];
+    let mut running = start(folder.path(), &args);
+    let mut said = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("none yet: add one to the file")));
+}

@@ -25,6 +25,27 @@ pub(crate) fn text(url: &str, origin: &Origin, servers: &[ServerReport]) -> Stri
             let _ = writeln!(out, "the servers of `{}`\n", path.display());
         }
     }
+    if servers.is_empty() {
+        out.push_str(
+            "  none yet: add one to the file, and it is served at once; `mcpact import` shows what other\n  \
+             clients have configured\n",
+        );
+    } else {
+        table(&mut out, servers);
+    }
+    let base = url.strip_suffix("/mcp").unwrap_or(url);
+    let _ = write!(
+        out,
+        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp\n\n\
+         for the config of a client that speaks HTTP\n\n  \
+         {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": \"{url}\" }} }} }}\n\n\
+         and of one that starts programs\n\n  \
+         {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": \"mcpact\", \"args\": [\"bridge\", \"{url}\"] }} }} }}\n\n"
+    );
+    out
+}
+
+fn table(out: &mut String, servers: &[ServerReport]) {
     let width = servers
         .iter()
         .map(|s| s.name.len())
@@ -52,14 +73,4 @@ pub(crate) fn text(url: &str, origin: &Origin, servers: &[ServerReport]) -> Stri
             server.name
         );
     }
-    let base = url.strip_suffix("/mcp").unwrap_or(url);
-    let _ = write!(
-        out,
-        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp\n\n\
-         for the config of a client that speaks HTTP\n\n  \
-         {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": \"{url}\" }} }} }}\n\n\
-         and of one that starts programs\n\n  \
-         {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": \"mcpact\", \"args\": [\"bridge\", \"{url}\"] }} }} }}\n\n"
-    );
-    out
 }
