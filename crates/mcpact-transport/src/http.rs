@@ -1,4 +1,5 @@
 //! HTTP, in both directions.
 
+mod bell;
 pub mod client;
 pub mod server;

@@ -19,6 +19,7 @@ use hyper::client::conn::http1::{Connection, SendRequest, handshake};
 
 use super::connector::Connector;
 use super::pipe::Pipe;
+use crate::http::bell::Porter;
 
 /// How many idle connections are kept: fewer than calls in flight would mean to connect anew all the time.
 const MAX_IDLE: usize = 256;
@@ -50,6 +51,7 @@ struct Rested {
 struct Open {
     sender: SendRequest<Full<Bytes>>,
     connection: Connection<Pipe, Full<Bytes>>,
+    porter: Porter,
     is_over: bool,
 }
 
@@ -62,18 +64,35 @@ impl fmt::Debug for Open {
 }
 
 impl Open {
-    /// Lets the connection do what it can.
-    fn drive(&mut self, context: &mut Context<'_>) {
-        if !self.is_over {
-            // What went wrong is told to whoever waits for the answer.
-            self.is_over = Pin::new(&mut self.connection).poll(context).is_ready();
-        }
+    /// The next part of an answer.
+    fn read(
+        &mut self,
+        body: &mut Incoming,
+        context: &Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Self {
+            connection,
+            porter,
+            is_over,
+            ..
+        } = self;
+        porter.attend(context, |context| {
+            let frame = Pin::new(&mut *body).poll_frame(context);
+            if frame.is_ready() || *is_over {
+                return frame;
+            }
+            *is_over = Pin::new(&mut *connection).poll(context).is_ready();
+            Pin::new(&mut *body).poll_frame(context)
+        })
     }
 
     /// Whether a request can be sent, as far as anybody knows.
     fn is_ready(&mut self) -> bool {
-        // Nobody has looked at it since it was put away; the server may have closed it.
-        self.drive(&mut Context::from_waker(Waker::noop()));
+        if !self.is_over {
+            // Nobody has looked at it since it was put away; the server may have closed it.
+            let mut context = Context::from_waker(Waker::noop());
+            self.is_over = Pin::new(&mut self.connection).poll(&mut context).is_ready();
+        }
         !self.is_over && self.sender.is_ready()
     }
 }
@@ -118,6 +137,7 @@ impl Pool {
         let open = Box::new(Open {
             sender,
             connection,
+            porter: Porter::default(),
             is_over: false,
         });
         Ok(self.lend(open, false))
@@ -172,18 +192,22 @@ impl Loan {
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, Unanswered> {
         let Open {
-            sender, connection, ..
+            sender,
+            connection,
+            porter,
+            ..
         } = &mut *self.open;
         let mut answer = pin!(sender.try_send_request(request));
         let mut is_over = false;
-        let answer = poll_fn(|context| {
+        let mut exchange = |context: &mut Context<'_>| {
             is_over = is_over || Pin::new(&mut *connection).poll(context).is_ready();
             match answer.as_mut().poll(context) {
                 Poll::Ready(answer) => Poll::Ready(Some(answer)),
                 Poll::Pending if is_over => Poll::Ready(None),
                 Poll::Pending => Poll::Pending,
             }
-        });
+        };
+        let answer = poll_fn(|context| porter.attend(context, &mut exchange));
         let answer = answer.await;
         self.open.is_over = is_over;
         match answer {
@@ -198,6 +222,7 @@ impl Loan {
 
     fn give_back(self) {
         if !self.open.is_over {
+            self.open.porter.leave();
             self.pool.keep(self.open);
         }
     }
@@ -244,11 +269,11 @@ impl Source {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut frame = Pin::new(&mut self.body).poll_frame(context);
-        if let (Poll::Pending, Some(loan)) = (&frame, &mut self.loan) {
-            loan.open.drive(context);
-            frame = Pin::new(&mut self.body).poll_frame(context);
-        }
+        let Self { body, loan } = self;
+        let frame = match loan {
+            None => Pin::new(body).poll_frame(context),
+            Some(loan) => loan.open.read(body, context),
+        };
         match frame {
             Poll::Ready(None) => {
                 if let Some(loan) = self.loan.take() {

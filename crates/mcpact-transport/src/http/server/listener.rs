@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -24,6 +24,7 @@ use super::tls::TlsIdentity;
 use super::token::Token;
 use super::watch::{Order, Watch};
 use crate::error::DoorError;
+use crate::http::bell::Porter;
 
 /// What a server endures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,7 +268,7 @@ async fn connection<E: Endpoint>(
             .with_upgrades()
     );
     let mut is_finishing = false;
-    let ended = poll_fn(|context| {
+    let mut serve = |context: &mut Context<'_>| {
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
             return Poll::Ready(Some(ended));
         }
@@ -281,7 +282,9 @@ async fn connection<E: Endpoint>(
             }
             Order::HangUp => Poll::Ready(None),
         }
-    });
+    };
+    let porter = Porter::default();
+    let ended = poll_fn(|context| porter.attend(context, &mut serve));
     match ended.await {
         Some(Ok(())) => {}
         Some(Err(error)) => tracing::debug!(%error, %peer, "connection ended"),
