@@ -14,3 +14,4 @@ pub mod tcp;
 #[cfg(unix)]
 pub mod unix;
 pub mod websocket;
+mod within;

@@ -8,6 +8,7 @@ use super::events::EventStream;
 use super::pool::Source;
 use super::{EVENTS, HttpSettings, JSON};
 use crate::error::DoorError;
+use crate::within::within;
 
 /// How much of a body that is not ours is kept for the log.
 const EXCERPT: usize = 1024;
@@ -93,11 +94,8 @@ async fn whole(mut body: Source, settings: &HttpSettings) -> Result<Bytes, DoorE
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     loop {
-        let frame = tokio::time::timeout(settings.idle_timeout, body.frame());
-        let frame = frame
-            .await
-            .map_err(|_| DoorError::Timeout("reading an HTTP body"))?;
-        let Some(frame) = frame else {
+        let frame = within(settings.idle_timeout, body.frame()).await;
+        let Some(frame) = frame.ok_or(DoorError::Timeout("reading an HTTP body"))? else {
             return Ok(if all.is_empty() { first } else { all.freeze() });
         };
         let frame = frame.map_err(|error| super::connector::explain(&error))?;
@@ -125,8 +123,8 @@ async fn whole(mut body: Source, settings: &HttpSettings) -> Result<Bytes, DoorE
 async fn excerpt(mut body: Source, settings: &HttpSettings) -> String {
     let mut all = BytesMut::new();
     while all.len() < EXCERPT {
-        let frame = tokio::time::timeout(settings.idle_timeout, body.frame());
-        let Ok(Some(Ok(frame))) = frame.await else {
+        let frame = within(settings.idle_timeout, body.frame()).await;
+        let Some(Some(Ok(frame))) = frame else {
             break;
         };
         if let Some(data) = frame.data_ref() {

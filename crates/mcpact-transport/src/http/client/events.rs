@@ -7,6 +7,7 @@ use mcpact_wire::frame::sse::{Event, EventError, EventReader};
 use super::HttpSettings;
 use super::pool::Source;
 use crate::error::DoorError;
+use crate::within::within;
 
 /// The events of one answer.
 #[derive(Debug)]
@@ -45,22 +46,21 @@ impl EventStream {
                 None if !self.is_open => return None,
                 None => {}
             }
-            let frame = tokio::time::timeout(self.idle, self.body.frame());
-            match frame.await {
-                Ok(Some(Ok(frame))) => {
+            match within(self.idle, self.body.frame()).await {
+                Some(Some(Ok(frame))) => {
                     if let Some(data) = frame.data_ref() {
                         self.reader.push(data);
                     }
                 }
-                Ok(Some(Err(error))) => {
+                Some(Some(Err(error))) => {
                     self.is_open = false;
                     return Some(Err(super::connector::explain(&error)));
                 }
-                Ok(None) => {
+                Some(None) => {
                     self.is_open = false;
                     self.reader.finish();
                 }
-                Err(_) => {
+                None => {
                     self.is_open = false;
                     return Some(Err(DoorError::Timeout("waiting for an event")));
                 }

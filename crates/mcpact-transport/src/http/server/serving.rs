@@ -19,6 +19,7 @@ use super::listener::{Endpoint, Limits};
 use super::token::Token;
 use super::upgrade;
 use super::watch::Busy;
+use crate::within::within;
 
 /// What every request needs.
 pub(super) struct Shop<E> {
@@ -112,10 +113,8 @@ impl<E: Endpoint> Shop<E> {
         if body.size_hint().lower() > limit as u64 {
             return Err(BodyFault::TooLarge { limit });
         }
-        match tokio::time::timeout(self.limits.body_timeout, gather(body, limit)).await {
-            Ok(result) => result,
-            Err(_) => Err(BodyFault::TooSlow),
-        }
+        let gathered = within(self.limits.body_timeout, gather(body, limit)).await;
+        gathered.unwrap_or(Err(BodyFault::TooSlow))
     }
 }
 

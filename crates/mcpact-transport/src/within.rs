@@ -1,0 +1,32 @@
+//! Waiting for no longer than it may take.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+/// What the work comes to, or nothing if it takes too long. Most work that waits for what the network has
+/// brought already is done at once, and then there is no timer.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+    match first {
+        Poll::Ready(done) => Some(done),
+        Poll::Pending => tokio::time::timeout(limit, work).await.ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_lasts_is_timed() {
+        let limit = Duration::from_secs(1);
+        assert_eq!(within(Duration::ZERO, async { 1 }).await, Some(1));
+        let soon = tokio::time::sleep(limit / 2);
+        assert_eq!(within(limit, soon).await, Some(()));
+        let never = std::future::pending::<()>();
+        assert_eq!(within(limit, never).await, None);
+    }
+}
