@@ -149,6 +149,8 @@ impl Parcels {
 impl Drop for Parcels {
     fn drop(&mut self) {
         self.0.room.close();
+        // Nobody is to be woken by the end of the outboxes any more, least of all by oneself.
+        drop(self.0.carrier.take());
         // What nobody takes may hold on to much.
         let left = std::mem::take(&mut *self.0.parcels());
         drop(left);

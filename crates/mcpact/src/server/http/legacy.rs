@@ -8,6 +8,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture, join_all};
 use futures_util::stream::unfold;
+use http::HeaderName;
+use http::header::ACCEPT;
 use mcpact_engine::classify::{CarrierFacts, SessionFact};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Feature, Method};
@@ -24,6 +26,8 @@ use crate::server::event_log::{EventLog, Place, STANDALONE};
 use crate::server::held;
 use crate::server::outbox::{Outbox, Parcel, Parcels};
 use crate::server::session::{Deed, Job, Reach, Session};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// How many messages of a running request may wait to be written.
 const BACKLOG: usize = 64;
@@ -257,10 +261,10 @@ impl<B: Backend> HttpEndpoint<B> {
             (SessionFact::Unknown, _) => return Answer::empty(404),
             _ => return Answer::text(400, "the Mcp-Session-Id header is missing"),
         };
-        if arrival.header("accept").is_none() || reach(arrival) == Reach::Answer {
+        if arrival.header(ACCEPT).is_none() || reach(arrival) == Reach::Answer {
             return Answer::empty(406);
         }
-        let place = match arrival.header("last-event-id") {
+        let place = match arrival.header(LAST_EVENT_ID) {
             None => None,
             Some(id) => match Place::parse(id) {
                 Some(place) => Some(place),
@@ -295,7 +299,7 @@ impl<B: Backend> HttpEndpoint<B> {
 /// answers; who says nothing takes anything.
 fn reach(arrival: &Arrival) -> Reach {
     const STREAMS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
-    match arrival.header("accept") {
+    match arrival.header(ACCEPT) {
         Some(accept) if !STREAMS.iter().any(|kind| accept.contains(kind)) => Reach::Answer,
         Some(_) | None => Reach::Stream,
     }

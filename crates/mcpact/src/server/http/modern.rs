@@ -32,6 +32,8 @@ struct Running {
     id: Id,
     future: Option<BoxFuture<'static, Result<String, WireError>>>,
     parcels: Parcels,
+    /// As long as there is one, nobody has to be woken because the last one is gone.
+    _outbox: Outbox,
     ready: Option<String>,
     last: Option<(String, u16)>,
 }
@@ -109,7 +111,8 @@ impl<B: Backend> HttpEndpoint<B> {
         let (outbox, parcels) = Outbox::new(BACKLOG);
         let id = job.id.clone();
         let backend = Arc::clone(&self.backend);
-        let mut future = held::serve(backend, job, Arc::clone(&session), outbox).boxed();
+        let serving = held::serve(backend, job, Arc::clone(&session), outbox.clone());
+        let mut future = serving.boxed();
         if written.is_none() {
             let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
             if let Poll::Ready(outcome) = first {
@@ -118,6 +121,7 @@ impl<B: Backend> HttpEndpoint<B> {
                     id,
                     future: None,
                     parcels,
+                    _outbox: outbox,
                     ready: None,
                     last: None,
                 };
@@ -129,6 +133,7 @@ impl<B: Backend> HttpEndpoint<B> {
             id,
             future: Some(future),
             parcels,
+            _outbox: outbox,
             ready: written,
             last: None,
         };
