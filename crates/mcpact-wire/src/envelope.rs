@@ -65,10 +65,14 @@ pub struct Params<'a> {
     pub meta: Meta<'a>,
     /// The raw token of `name`.
     pub name: Option<&'a str>,
+    /// The raw value of `arguments`.
+    pub arguments: Option<&'a str>,
     /// The raw token of `uri`.
     pub uri: Option<&'a str>,
     /// The raw token of `taskId`.
     pub task_id: Option<&'a str>,
+    /// Whether there are members that are not listed here.
+    pub has_others: bool,
 }
 
 /// The `result` of an answer: raw, with the members that the protocol reads.
@@ -293,8 +297,10 @@ impl Layout {
             raw,
             meta: self.meta(text),
             name: self.name.of(text),
+            arguments: self.arguments.of(text),
             uri: self.uri.of(text),
             task_id: self.task_id.of(text),
+            has_others: self.has_others,
         })
     }
 

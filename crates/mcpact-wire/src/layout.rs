@@ -50,9 +50,12 @@ pub struct Layout {
     pub(crate) result: Span,
     pub(crate) error: Span,
     pub(crate) name: Span,
+    pub(crate) arguments: Span,
     pub(crate) uri: Span,
     pub(crate) task_id: Span,
     pub(crate) result_type: Span,
+    /// Whether `params` or `result` has members of which nothing is noted.
+    pub(crate) has_others: bool,
     pub(crate) meta: MetaSpans,
 }
 
@@ -131,10 +134,14 @@ impl Layout {
                 Ok(())
             }
             "name" => note(cursor, &mut found.name, "name", pass(2)),
+            "arguments" => note(cursor, &mut found.arguments, "arguments", pass(2)),
             "uri" => note(cursor, &mut found.uri, "uri", pass(2)),
             "taskId" => note(cursor, &mut found.task_id, "taskId", pass(2)),
             "resultType" => note(cursor, &mut found.result_type, "resultType", pass(2)),
-            _ => cursor.skip_value(2),
+            _ => {
+                found.has_others = true;
+                cursor.skip_value(2)
+            }
         })
     }
 }

@@ -20,6 +20,7 @@ mod input;
 mod lines;
 mod outbox;
 mod principal;
+mod raw_params;
 mod registry;
 mod seal;
 mod session;

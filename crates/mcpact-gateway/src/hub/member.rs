@@ -141,9 +141,7 @@ impl Member {
                 client_capabilities: Some("{}"),
                 ..Meta::default()
             },
-            name: None,
-            uri: None,
-            task_id: None,
+            ..Params::default()
         };
         let met = self.bridge.receive(Opening::Request(&params), "").await;
         self.judge(met.as_ref().err().map(|error| error.message.as_str()));

@@ -26,6 +26,7 @@ use crate::error::Error;
 
 pub use super::date::now as date;
 pub use super::outbox::{Gone, Outbox};
+pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
 pub use super::session::{Heard, Job, Reach, Session};
 

@@ -133,7 +133,7 @@ impl Core {
         outbox: Outbox,
     ) -> Result<Served, HandlerError> {
         let raw = job.params.clone();
-        let params = Params::parse(&raw)?;
+        let params = Params::of(&raw)?;
         let Some(method) = job.method else {
             return Err(HandlerError::rpc(-32601, "Method not found"));
         };

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use http::HeaderName;
 use mcpact_engine::classify::{CarrierFacts, Remembered};
 use mcpact_engine::effect::{Effect, End};
 use mcpact_engine::negotiation::Negotiation;
@@ -29,8 +30,12 @@ use super::backend::Welcome;
 use super::builder::Settings;
 use super::clock::now;
 use super::outbox::Outbox;
+use super::raw_params::RawParams;
 use super::watch::Watch;
 use crate::conformity::Validation;
+
+const PARENT_HEADER: HeaderName = HeaderName::from_static(TRACE_PARENT);
+const STATE_HEADER: HeaderName = HeaderName::from_static(TRACE_STATE);
 
 /// What the machine wants done, owned.
 #[derive(Debug)]
@@ -61,7 +66,7 @@ pub struct Job {
     /// The name of its method as it came.
     pub name: String,
     /// Its raw parameters.
-    pub params: Bytes,
+    pub params: RawParams,
     /// The raw token under which the client wants to hear of progress.
     pub progress_token: Option<String>,
     /// Which log messages it wants, where the request itself says so.
@@ -78,12 +83,12 @@ impl Job {
     /// The place in a trace that only the headers name stands in `_meta` from here on, where everybody
     /// looks for it.
     pub(super) fn traced(mut self, arrival: &Arrival) -> Self {
-        let Some(parent) = arrival.header(TRACE_PARENT) else {
+        let Some(parent) = arrival.header(PARENT_HEADER) else {
             return self;
         };
         let params = std::str::from_utf8(&self.params).unwrap_or("{}");
         // What the client wrote into the message itself goes before.
-        if let Some(trace) = TraceContext::new(parent, arrival.header(TRACE_STATE))
+        if let Some(trace) = TraceContext::new(parent, arrival.header(STATE_HEADER))
             && !names_a_trace(params)
             && let Ok(params) = trace.apply(params)
         {
@@ -425,11 +430,7 @@ impl Session {
                 id: call.id,
                 method: call.method,
                 name: call.name.into(),
-                params: match (call.params.raw, source) {
-                    (Some(raw), Some(source)) => source.slice_ref(raw.as_bytes()),
-                    (Some(raw), None) => Bytes::copy_from_slice(raw.as_bytes()),
-                    (None, _) => Bytes::from_static(b"{}"),
-                },
+                params: RawParams::of(&call.params, source),
                 progress_token: call.params.meta.progress_token.map(str::to_owned),
                 log_level: call.log_level,
                 pact: call.pact,

@@ -7,6 +7,7 @@ use mcpact_wire::scan;
 use serde_json::{Map, Value};
 
 use crate::server::error::HandlerError;
+use crate::server::raw_params::RawParams;
 
 /// The parameters without their `_meta`: the engine has read that, and no handler needs it. They are raw
 /// until somebody wants to have a tree.
@@ -16,7 +17,19 @@ pub(super) struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    pub(super) fn parse(raw: &'a [u8]) -> Result<Self, HandlerError> {
+    pub(super) fn of(raw: &'a RawParams) -> Result<Self, HandlerError> {
+        match raw.call() {
+            Some((name, arguments)) => Ok(Self {
+                members: vec![
+                    (Cow::Borrowed("name"), name),
+                    (Cow::Borrowed("arguments"), arguments),
+                ],
+            }),
+            None => Self::parse(raw),
+        }
+    }
+
+    fn parse(raw: &'a [u8]) -> Result<Self, HandlerError> {
         let refuse = |error: scan::ScanError| HandlerError::invalid_params(error.to_string());
         let mut members = Vec::with_capacity(4);
         visit(scan::utf8(raw).map_err(refuse)?, |key, value| {

@@ -1,0 +1,117 @@
+//! The parameters of a request as they came.
+
+use std::ops::{Deref, Range};
+
+use bytes::Bytes;
+use mcpact_wire::envelope::Params;
+
+/// Raw parameters; those of a call know where its two members stand, so that nobody has to look for them
+/// again.
+#[derive(Clone, Debug)]
+pub struct RawParams {
+    bytes: Bytes,
+    call: Option<CallPlaces>,
+}
+
+#[derive(Clone, Debug)]
+struct CallPlaces {
+    name: Range<usize>,
+    arguments: Range<usize>,
+}
+
+impl CallPlaces {
+    /// Where they are, if nothing else is there but metadata.
+    fn of(params: &Params<'_>) -> Option<Self> {
+        if params.has_others || params.uri.is_some() || params.task_id.is_some() {
+            return None;
+        }
+        let raw = params.raw?;
+        let place = |part: &str| {
+            let start = (part.as_ptr() as usize).checked_sub(raw.as_ptr() as usize)?;
+            Some(start..start + part.len())
+        };
+        Some(Self {
+            name: place(params.name?)?,
+            arguments: place(params.arguments?)?,
+        })
+    }
+}
+
+impl RawParams {
+    /// Those of a message; `source` is where its text lies, if that is shared.
+    pub(super) fn of(params: &Params<'_>, source: Option<&Bytes>) -> Self {
+        let bytes = match (params.raw, source) {
+            (Some(raw), Some(source)) => source.slice_ref(raw.as_bytes()),
+            (Some(raw), None) => Bytes::copy_from_slice(raw.as_bytes()),
+            (None, _) => Bytes::from_static(b"{}"),
+        };
+        Self {
+            bytes,
+            call: CallPlaces::of(params),
+        }
+    }
+
+    /// The raw name and the raw arguments, if these are all there is.
+    pub(super) fn call(&self) -> Option<(&str, &str)> {
+        let places = self.call.as_ref()?;
+        let part = |place: &Range<usize>| std::str::from_utf8(self.bytes.get(place.clone())?).ok();
+        Some((part(&places.name)?, part(&places.arguments)?))
+    }
+}
+
+impl Deref for RawParams {
+    type Target = Bytes;
+
+    fn deref(&self) -> &Bytes {
+        &self.bytes
+    }
+}
+
+impl From<String> for RawParams {
+    fn from(text: String) -> Self {
+        Self {
+            bytes: text.into(),
+            call: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpact_wire::envelope::Envelope;
+
+    use super::*;
+
+    fn read(params: &str) -> RawParams {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+        let source = Bytes::from(text);
+        let envelope = Envelope::parse(&source).unwrap();
+        RawParams::of(envelope.params().unwrap(), Some(&source))
+    }
+
+    #[test]
+    fn a_call_knows_its_parts() {
+        for params in [
+            r#"{"name":"a","arguments":{"b":[1]}}"#,
+            r#"{"_meta":{"x":1}, "arguments" : {"b":[1]} ,"name":"a"}"#,
+        ] {
+            let raw = read(params);
+            assert_eq!(raw.call(), Some((r#""a""#, r#"{"b":[1]}"#)));
+            assert_eq!(&**raw, params.as_bytes());
+        }
+    }
+
+    #[test]
+    fn whatever_has_more_is_looked_through() {
+        for params in [
+            "{}",
+            r#"{"name":"a"}"#,
+            r#"{"name":"a","arguments":{},"task":{}}"#,
+            r#"{"name":"a","arguments":{},"uri":"b"}"#,
+        ] {
+            assert_eq!(read(params).call(), None, "{params}");
+        }
+        let other = RawParams::from(String::from(r#"{"name":"a","arguments":{}}"#));
+        assert_eq!(other.call(), None);
+    }
+}
