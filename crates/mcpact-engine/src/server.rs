@@ -167,7 +167,7 @@ pub enum Input<'a> {
         /// The request.
         id: Id,
         /// The raw result, or an error.
-        outcome: Result<String, WireError>,
+        outcome: Result<&'a str, WireError>,
     },
     /// The owner wants to ask the client something (legacy only).
     Ask {

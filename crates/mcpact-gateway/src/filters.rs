@@ -8,6 +8,7 @@ mod run;
 
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use mcpact::server::backend::Job;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
@@ -20,7 +21,6 @@ use crate::approvals::{Approval, Approvals};
 use crate::bridge::wire_error;
 use crate::catalog::{FilterConfig, Stage};
 use crate::chronicle::Chronicle;
-use crate::upstream::text;
 
 /// All filters, in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
@@ -69,7 +69,7 @@ impl Filters {
             return Ok(job);
         }
         let client = job.pact.revision();
-        let params = text(&job.params);
+        let params = &job.params;
         let passed = self.pass(Stage::Request, &job.name, params, client).await?;
         if let Some(params) = passed {
             job.params = params.into();
@@ -82,13 +82,13 @@ impl Filters {
         &self,
         method: Option<&str>,
         client: Revision,
-        result: String,
-    ) -> Result<String, WireError> {
+        result: ByteString,
+    ) -> Result<ByteString, WireError> {
         let Some(method) = method else {
             return Ok(result);
         };
         let passed = self.pass(Stage::Response, method, &result, client).await?;
-        Ok(passed.unwrap_or(result))
+        Ok(passed.map_or(result, Into::into))
     }
 
     /// What has become of it; none if it is as it was.

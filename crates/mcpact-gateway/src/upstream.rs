@@ -14,7 +14,7 @@ mod sse_link;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use mcpact_bridge::lifecycle::Introduction;
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{Method, Revision};
@@ -23,7 +23,7 @@ use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
 
 pub(crate) use self::headers::HeaderBook;
-pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, related_task, text};
+pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, related_task};
 pub(crate) use self::negotiate::{Met, Wish, connect};
 
 use self::http::{HttpCall, HttpWire};
@@ -184,9 +184,9 @@ impl Call {
 }
 
 /// A part of a message, as bytes that share its memory.
-fn part(source: &Bytes, raw: Option<&str>) -> Bytes {
+fn part(source: &ByteString, raw: Option<&str>) -> ByteString {
     raw.map_or_else(
-        || Bytes::from_static(b"{}"),
-        |raw| source.slice_ref(raw.as_bytes()),
+        || ByteString::from_static("{}"),
+        |raw| source.slice_ref(raw),
     )
 }

@@ -194,7 +194,13 @@ impl Pair {
     pub fn answer(&mut self, by: Side, id: Id, outcome: Result<String, WireError>) {
         match by {
             Side::Client => self.tell_client(ClientInput::Answer { id, outcome }),
-            Side::Server => self.tell_server(ServerInput::Answer { id, outcome }),
+            Side::Server => {
+                let outcome = match &outcome {
+                    Ok(raw) => Ok(raw.as_str()),
+                    Err(error) => Err(error.clone()),
+                };
+                self.tell_server(ServerInput::Answer { id, outcome });
+            }
         }
     }
 

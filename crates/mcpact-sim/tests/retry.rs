@@ -57,7 +57,7 @@ fn follow_up() -> Vec<Input<'static>> {
         },
         Input::Answer {
             id: Id::number(1),
-            outcome: Ok("{}".to_owned()),
+            outcome: Ok("{}"),
         },
         bytes(r#"{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}"#),
         Input::Closed,

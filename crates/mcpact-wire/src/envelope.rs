@@ -157,7 +157,14 @@ impl<'a> Envelope<'a> {
     /// # Errors
     /// The bytes are not UTF-8, not JSON, or not a message.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, EnvelopeError> {
-        let text = utf8(bytes)?;
+        Self::read(utf8(bytes)?)
+    }
+
+    /// The same for what is known to be text.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub fn read(text: &'a str) -> Result<Self, EnvelopeError> {
         let layout = Layout::parse(text)?;
         Self::view(text, &layout)
     }

@@ -62,7 +62,7 @@ impl Server {
     pub(super) fn answer(
         &mut self,
         id: &Id,
-        outcome: Result<String, WireError>,
+        outcome: Result<&str, WireError>,
         effects: &mut Effects<'_>,
     ) {
         let Some(entry) = self.serving.release(id) else {
@@ -74,10 +74,10 @@ impl Server {
         let (text, http_status) = match outcome {
             Ok(result) => {
                 let completed = match entry.revision.era() {
-                    Era::Modern => codec::modern::complete(&result).ok(),
+                    Era::Modern => codec::modern::complete(result).ok(),
                     Era::Legacy => None,
                 };
-                let result = completed.as_deref().unwrap_or(&result);
+                let result = completed.as_deref().unwrap_or(result);
                 (codec::result(id.as_ref(), result), 200)
             }
             Err(error) => (

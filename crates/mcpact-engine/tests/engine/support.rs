@@ -195,7 +195,7 @@ impl ServerRig {
     pub(crate) fn answer(&mut self, id: i64, result: Value) -> Vec<Out> {
         self.input(server::Input::Answer {
             id: Id::number(id),
-            outcome: Ok(result.to_string()),
+            outcome: Ok(&result.to_string()),
         })
     }
 

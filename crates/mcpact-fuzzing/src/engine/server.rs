@@ -65,7 +65,7 @@ impl WatchedServer {
             ServerOrder::Notify(words) => self.notify(words, now),
             ServerOrder::Answer(choice, raw) => {
                 let id = self.ledger.choose(*choice);
-                self.answer(id, Ok(result(raw)), now);
+                self.answer(id, Ok(&result(raw)), now);
             }
             ServerOrder::Fail(choice) => {
                 let id = self.ledger.choose(*choice);
@@ -114,7 +114,7 @@ impl WatchedServer {
     fn answer(
         &mut self,
         id: Id,
-        outcome: Result<String, mcpact_engine::refusal::WireError>,
+        outcome: Result<&str, mcpact_engine::refusal::WireError>,
         now: Moment,
     ) {
         let before = self.written.len();

@@ -14,7 +14,6 @@ use super::port::{Boarded, Port};
 use super::wishes::Wishing;
 use crate::catalog::Strategy;
 use crate::error::{Trouble, UpstreamError};
-use crate::upstream::text;
 
 /// What is remembered about a client in its session.
 #[derive(Debug)]
@@ -162,7 +161,7 @@ impl Caller {
     /// The same while the server sleeps: a legacy one is told when it wakes.
     pub(super) fn wants_logs(&self, level: LogLevel, ear: &Ear, job: &Job) {
         self.set_level(level);
-        let params = text(&job.params);
+        let params = &job.params;
         self.audience()
             .granted(ear, Method::LoggingSetLevel, params);
     }

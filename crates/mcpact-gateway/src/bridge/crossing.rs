@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use mcpact::server::backend::{Job, Reach};
 use mcpact_bridge::cursor::{self, Keeper, page_down};
 use mcpact_bridge::plan::{params_up, with_progress_token, with_reported_token};
@@ -26,7 +26,7 @@ use super::pool::Turn;
 use super::port::Boarded;
 use crate::error::Trouble;
 use crate::supervisor::InUse;
-use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply, text};
+use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply};
 
 /// Whoever waits for an answer, and how it is told what.
 #[derive(Debug)]
@@ -67,13 +67,13 @@ impl Waiter {
 
     /// Passes on what the server tells about this request, if its client wants to hear it.
     pub(super) async fn tell(&self, note: &Note, progress: &mut Progress) {
-        let params = text(&note.params);
+        let params = &note.params;
         let params = match note.method {
             Method::Progress => match self.reported(params, progress) {
                 Some(params) => params,
                 None => return,
             },
-            Method::LoggingMessage => params.to_owned(),
+            Method::LoggingMessage => params.to_string(),
             _ => return,
         };
         let scope = Scope::Request(self.job.id.clone());
@@ -100,10 +100,10 @@ impl Crossing {
     /// The client's parameters as far as they mean something to the server.
     pub(super) fn params(&self) -> Result<String, WireError> {
         let job = &self.waiter.job;
-        let raw = text(&job.params);
+        let raw = &job.params;
         // Whoever speaks the same revision is understood as it is.
         if self.downstream() == self.upstream() {
-            return Ok(raw.to_owned());
+            return Ok(raw.to_string());
         }
         let params = params_up(job.method, raw, self.downstream(), self.upstream())
             .map_err(|fault| self.malformed(&fault))?;
@@ -228,11 +228,15 @@ impl Crossing {
     }
 
     /// Asks the server something besides, on behalf of this client.
-    pub(super) async fn aside(&self, method: Method, params: &str) -> Result<Bytes, WireError> {
+    pub(super) async fn aside(
+        &self,
+        method: Method,
+        params: &str,
+    ) -> Result<ByteString, WireError> {
         let params = self.stamped(params)?;
         match self.lane.request(method, &params).await {
             Ok(Reply::Result(raw)) => Ok(raw),
-            Ok(Reply::Error(raw)) => Err(self.error(text(&raw))),
+            Ok(Reply::Error(raw)) => Err(self.error(&raw)),
             Err(loss) => Err(self.lost(&loss)),
         }
     }
@@ -282,30 +286,29 @@ impl Crossing {
     /// Notes what a legacy server took from a legacy client, for a session after this one.
     pub(super) fn remember(&self, reply: &Reply) {
         if let (Reply::Result(_), Some(method)) = (reply, self.waiter.job.method) {
-            let params = text(&self.waiter.job.params);
+            let params = &self.waiter.job.params;
             let ear = &self.waiter.ear;
             self.lane.audience.granted(ear, method, params);
         }
     }
 
     /// The answer in the client's words.
-    pub(super) fn finished(&self, reply: &Reply) -> Result<String, WireError> {
+    pub(super) fn finished(&self, reply: &Reply) -> Result<ByteString, WireError> {
         match reply {
             Reply::Result(raw) => {
-                let raw = text(raw);
                 if self.waiter.job.method == Some(Method::ToolsList) {
                     self.lane.learn_tools(raw);
                 }
                 self.result(raw)
             }
-            Reply::Error(raw) => Err(self.error(text(raw))),
+            Reply::Error(raw) => Err(self.error(raw)),
         }
     }
 
-    pub(super) fn result(&self, raw: &str) -> Result<String, WireError> {
+    pub(super) fn result(&self, raw: &ByteString) -> Result<ByteString, WireError> {
         let (down, up) = (self.downstream(), self.upstream());
         let Some(method) = self.waiter.job.method.filter(|_| down != up) else {
-            return Ok(raw.to_owned());
+            return Ok(raw.clone());
         };
         let shaped = match down.era() {
             Era::Legacy => {
@@ -317,7 +320,7 @@ impl Crossing {
             Some(keeper) => page_down(&shaped, keeper).map(Cow::into_owned),
             None => Ok(shaped.into_owned()),
         });
-        paged.map_err(|fault| {
+        paged.map(Into::into).map_err(|fault| {
             let text = format!("The server's result cannot be passed on: {fault}");
             wire_error(ErrorCode::InternalError.code(), text, None, down)
         })
@@ -343,7 +346,7 @@ impl Crossing {
             (Era::Legacy, _) if down == up => Ok(raw.into()),
             (Era::Legacy, _) => {
                 let method = self.waiter.job.method.unwrap_or(Method::Ping);
-                let uri = Object::parse(text(&self.waiter.job.params)).unwrap_or_default();
+                let uri = Object::parse(&self.waiter.job.params).unwrap_or_default();
                 lower_error(method, raw, uri.get_str("uri").as_deref(), down)
             }
         };

@@ -1,5 +1,6 @@
 //! A request on its way, as figures and the log see it.
 
+use bytestring::ByteString;
 use mcpact::log::{REQUEST, event};
 use mcpact::server::backend::Job;
 use mcpact_engine::refusal::WireError;
@@ -44,7 +45,7 @@ impl<'a> Journey<'a> {
     }
 
     /// Counts how it ended. What could not be reached was told when it was tried.
-    pub(super) fn end(mut self, served: &Result<String, WireError>) {
+    pub(super) fn end(mut self, served: &Result<ByteString, WireError>) {
         let outcome = Outcome::of(served);
         self.routed.ended(outcome);
         let server = &*self.shared.name;

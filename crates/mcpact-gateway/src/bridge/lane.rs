@@ -28,9 +28,7 @@ use super::tasks::{Kept, Mapping, ToolTasks};
 use crate::catalog::Strategy;
 use crate::pins::Pins;
 use crate::supervisor::{Connection, Question, Running, Sharing, sharing};
-use crate::upstream::{
-    Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream, text,
-};
+use crate::upstream::{Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream};
 
 /// How many visited URLs are remembered.
 const COMPLETIONS: usize = 256;
@@ -147,8 +145,8 @@ impl Connection for Lane {
                 Era::Modern => stamp.apply(Some(&question.params)).ok()?,
             };
             match self.request(question.method, &params).await.ok()? {
-                Reply::Result(raw) => Some(Ok(text(&raw).to_owned())),
-                Reply::Error(raw) => Some(Err(text(&raw).to_owned())),
+                Reply::Result(raw) => Some(Ok(raw.to_string())),
+                Reply::Error(raw) => Some(Err(raw.to_string())),
             }
         };
         asking.boxed()
@@ -234,7 +232,7 @@ impl Lane {
     }
 
     pub(super) fn complete(&self, note: &Note) {
-        let params = Object::parse(text(&note.params)).unwrap_or_default();
+        let params = Object::parse(&note.params).unwrap_or_default();
         if let Some(id) = params.get_str("elicitationId") {
             self.completions().note(&id);
         }
@@ -294,7 +292,7 @@ impl Lane {
 
     /// Answers a question in the place of a client that cannot be asked it; whether that was to be done.
     pub(super) async fn stands_in(&self, client: &Pact, ask: &Ask, method: Method) -> bool {
-        let params = text(&ask.params);
+        let params = &ask.params;
         let outcome = self.stand_in.answer_for(client, method, params);
         if let Some(outcome) = &outcome {
             tracing::debug!(%method, "answered in the place of a client that cannot be asked");
@@ -376,7 +374,7 @@ impl Lane {
         if note.method == Method::TasksStatus && is_shared {
             self.tell_task_owner(note);
         } else if !is_between_us {
-            self.audience.tell(note.method, text(&note.params));
+            self.audience.tell(note.method, &note.params);
         }
     }
 
@@ -450,7 +448,7 @@ impl Lane {
         {
             return;
         }
-        let answer = match questions::lowered(method, text(&ask.params), ear.revision()) {
+        let answer = match questions::lowered(method, &ask.params, ear.revision()) {
             Ok(params) => match ear.ask(method, &params, PATIENCE).await {
                 Heard::Result(raw) => questions::answer(method, &raw, self.revision()),
                 Heard::Error(raw) => Err(raw),

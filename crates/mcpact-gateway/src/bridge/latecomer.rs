@@ -60,9 +60,7 @@ impl Kept {
         let params = Params {
             raw: Some(raw),
             meta,
-            name: None,
-            uri: None,
-            task_id: None,
+            ..Params::default()
         };
         let opening = match self {
             Self::Handshake { .. } => Opening::Handshake(&params),

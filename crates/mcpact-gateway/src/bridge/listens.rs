@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytestring::ByteString;
 use mcpact_bridge::listen::Registry;
 use mcpact_bridge::listen::registry::{Act, ListenKey, Push, RegistryLimits};
 use mcpact_engine::capability::CapabilitySet;
@@ -21,7 +22,7 @@ use super::caller::Caller;
 use super::crossing::Crossing;
 use super::ear::Ear;
 use super::lane::Lane;
-use crate::upstream::{Event, Loss, Note, Reply, Upstream, text};
+use crate::upstream::{Event, Loss, Note, Reply, Upstream};
 
 /// How much one session of a legacy server may carry.
 const LIMITS: RegistryLimits = RegistryLimits {
@@ -144,7 +145,7 @@ impl Listens {
 }
 
 impl Bridge {
-    pub(super) async fn stream_changes(&self, crossing: Crossing) -> Result<String, WireError> {
+    pub(super) async fn stream_changes(&self, crossing: Crossing) -> Result<ByteString, WireError> {
         match crossing.upstream().era() {
             Era::Modern => self.listen_along(crossing).await,
             Era::Legacy => self.listen_for(crossing).await,
@@ -152,7 +153,7 @@ impl Bridge {
     }
 
     /// A modern server is listened to on the client's behalf, under its name for the stream.
-    async fn listen_along(&self, mut crossing: Crossing) -> Result<String, WireError> {
+    async fn listen_along(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
         // A stream is no call that others would have to wait for.
@@ -163,10 +164,10 @@ impl Bridge {
             match call.next().await {
                 Event::Note(note) => {
                     let scope = Scope::Request(waiter.job.id.clone());
-                    let params = text(&note.params);
+                    let params = &note.params;
                     waiter.ear.tell(scope, note.method, params).await;
                 }
-                Event::Done(Reply::Result(_)) => return Ok(farewell(waiter.job.id.raw())),
+                Event::Done(Reply::Result(_)) => return Ok(farewell(waiter.job.id.raw()).into()),
                 Event::Done(reply) => return crossing.finished(&reply),
                 Event::Lost(loss) => return Err(crossing.lost(&loss)),
                 Event::Ask(_) => {}
@@ -175,7 +176,7 @@ impl Bridge {
     }
 
     /// A legacy server is subscribed to, once for all who listen.
-    async fn listen_for(&self, crossing: Crossing) -> Result<String, WireError> {
+    async fn listen_for(&self, crossing: Crossing) -> Result<ByteString, WireError> {
         let Crossing {
             waiter,
             lane,
@@ -183,7 +184,7 @@ impl Bridge {
             ..
         } = crossing;
         let listens = &lane.audience.listens;
-        let filter = ListenFilter::parse(Some(text(&waiter.job.params))).unwrap_or_default();
+        let filter = ListenFilter::parse(Some(&waiter.job.params)).unwrap_or_default();
         let key = ListenKey {
             caller: listens.last.fetch_add(1, Ordering::Relaxed),
             id: waiter.job.id.clone(),
@@ -207,14 +208,16 @@ impl Bridge {
         // Another connection may take its place meanwhile.
         drop(lane);
         let result = ended.await;
-        Ok(result.unwrap_or_else(|_| farewell(waiter.job.id.raw())))
+        Ok(result
+            .unwrap_or_else(|_| farewell(waiter.job.id.raw()))
+            .into())
     }
 }
 
 impl Lane {
     /// A change that belongs to no call.
     pub(super) async fn changed(&self, note: &Note) {
-        let params = text(&note.params);
+        let params = &note.params;
         let listens = &self.audience.listens;
         let acts = listens.registry().heard(note.method, Some(params));
         self.perform(acts).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use mcpact::server::backend::{Opening, Reach, Welcome};
 use mcpact_bridge::shape::{lower_result, raise_result};
 use mcpact_engine::refusal::WireError;
@@ -23,7 +23,7 @@ use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
 use crate::error::Trouble;
 use crate::target::{Target, digest};
-use crate::upstream::{Event, Loss, Ordered, Reply, text};
+use crate::upstream::{Event, Loss, Ordered, Reply};
 
 /// How many pages a list may have.
 const PAGES: usize = 1000;
@@ -33,17 +33,17 @@ const PAGES: usize = 1000;
 pub(crate) struct Listing {
     kind: ListKind,
     revision: Revision,
-    pages: Vec<Bytes>,
+    pages: Vec<ByteString>,
     /// Tells what is in it from what is in another one, wherever its pages end.
     digest: [u8; 32],
 }
 
 impl Listing {
-    pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<Bytes>) -> Self {
+    pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<ByteString>) -> Self {
         let mut digest = Sha256::new();
         digest.update(revision.as_str());
         for page in &pages {
-            let page = Page::parse(kind, text(page));
+            let page = Page::parse(kind, page);
             for item in page.map_or_else(Vec::new, |page| page.items) {
                 digest.update(item.len().to_le_bytes());
                 digest.update(item);
@@ -69,13 +69,13 @@ impl Listing {
 
     /// A list of an earlier run.
     pub(crate) fn recalled(kept: &KeptList) -> Self {
-        let pages = kept.pages.iter().map(|page| Bytes::from(page.clone()));
+        let pages = kept.pages.iter().map(|page| ByteString::from(page.clone()));
         Self::new(kept.kind, kept.revision, pages.collect())
     }
 
     /// The same for a later run.
     pub(crate) fn kept(&self, reader: Box<str>) -> KeptList {
-        let pages = self.pages.iter().map(|page| text(page).to_owned());
+        let pages = self.pages.iter().map(ToString::to_string);
         KeptList {
             kind: self.kind,
             reader,
@@ -86,7 +86,7 @@ impl Listing {
 
     /// How many items it has.
     pub(crate) fn count(&self) -> usize {
-        let pages = self.pages.iter().map(text);
+        let pages = self.pages.iter().map(|page| &**page);
         let pages = pages.filter_map(|raw| Page::parse(self.kind, raw));
         pages.map(|page| page.items.len()).sum()
     }
@@ -99,10 +99,10 @@ impl Listing {
             hint: CacheHint::default(),
         };
         for (at, page) in self.pages.iter().enumerate() {
-            let raw = text(page);
+            let raw = page;
             let method = self.kind.method();
             let shaped = match client.era() {
-                _ if client == self.revision => Ok(raw.into()),
+                _ if client == self.revision => Ok((**raw).into()),
                 Era::Legacy => lower_result(method, raw, client),
                 Era::Modern => raise_result(method, raw, client, None),
             };
@@ -232,9 +232,9 @@ impl Lane {
         let mut params = String::from("{}");
         while pages.len() < PAGES {
             let page = self.page(caller, kind, &params).await?;
-            let next = Page::parse(kind, text(&page)).and_then(|page| page.next);
+            let next = Page::parse(kind, &page).and_then(|page| page.next);
             if kind == ListKind::Tools {
-                self.learn_tools(text(&page));
+                self.learn_tools(&page);
             }
             pages.push(page);
             match next {
@@ -250,7 +250,7 @@ impl Lane {
         caller: &Caller,
         kind: ListKind,
         params: &str,
-    ) -> Result<Bytes, WireError> {
+    ) -> Result<ByteString, WireError> {
         let stamped = match self.revision().era() {
             Era::Legacy => None,
             Era::Modern => {
@@ -272,7 +272,7 @@ impl Lane {
         loop {
             match call.next().await {
                 Event::Done(Reply::Result(raw)) => return Ok(raw),
-                Event::Done(Reply::Error(raw)) => return Err(told(text(&raw))),
+                Event::Done(Reply::Error(raw)) => return Err(told(&raw)),
                 Event::Lost(Loss::TooLong(limit)) => {
                     return Err(caller.error(Trouble::TooLong { limit }).on_wire());
                 }

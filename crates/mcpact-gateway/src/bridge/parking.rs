@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact_bridge::input::{
     Binding, ParkId, ParkLimits, Parked, Parks, Round, ServerAnswer, ServerQuestion, UrlRequired,
     input_required, raise_question, refine_error, url_required,
@@ -29,7 +30,7 @@ use super::crossing::{Crossing, wire_error};
 use super::lane::Lane;
 use super::tasks::{Begun, Started};
 use super::{Bridge, Clock};
-use crate::upstream::{Ask, Call, Event, Note, Reply, text};
+use crate::upstream::{Ask, Call, Event, Note, Reply};
 
 /// How long questions that come together are gathered.
 const TOGETHER: Duration = Duration::from_millis(20);
@@ -117,8 +118,8 @@ impl Bridge {
     pub(super) async fn with_parking(
         self: &Arc<Self>,
         crossing: Crossing,
-    ) -> Result<String, WireError> {
-        let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
+    ) -> Result<ByteString, WireError> {
+        let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
         match params.get_str("requestState") {
             Some(state) => {
                 let state = state.into_owned();
@@ -129,7 +130,10 @@ impl Bridge {
         }
     }
 
-    async fn call_and_park(self: &Arc<Self>, mut crossing: Crossing) -> Result<String, WireError> {
+    async fn call_and_park(
+        self: &Arc<Self>,
+        mut crossing: Crossing,
+    ) -> Result<ByteString, WireError> {
         let binding = binding(&crossing);
         let way = self.way(&crossing).await;
         if way == Way::Task {
@@ -210,11 +214,11 @@ impl Bridge {
     }
 
     /// The result that asks the client.
-    fn asked(&self, round: &Round) -> Result<String, WireError> {
+    fn asked(&self, round: &Round) -> Result<ByteString, WireError> {
         self.sealed(&round.input_requests, &round.claims.encode())
     }
 
-    fn sealed(&self, input_requests: &str, claims: &[u8]) -> Result<String, WireError> {
+    fn sealed(&self, input_requests: &str, claims: &[u8]) -> Result<ByteString, WireError> {
         let state = self.sealer.seal(claims).ok_or_else(|| {
             let why = String::from("the operating system gave no random numbers");
             wire_error(
@@ -224,17 +228,20 @@ impl Bridge {
                 mcpact_spec::Revision::LATEST,
             )
         })?;
-        Ok(input_required(input_requests, &state))
+        Ok(input_required(input_requests, &state).into())
     }
 
     /// What the client gets for an answer of the server.
-    fn conclude(&self, open: &Open, reply: Result<Reply, WireError>) -> Result<String, WireError> {
+    fn conclude(
+        &self,
+        open: &Open,
+        reply: Result<Reply, WireError>,
+    ) -> Result<ByteString, WireError> {
         let crossing = &open.crossing;
         let reply = reply?;
         let Reply::Error(raw) = &reply else {
             return crossing.finished(&reply);
         };
-        let raw = text(raw);
         if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
             let pact = &crossing.waiter.job.pact;
             let ttl = self.settings.parks.ttl;
@@ -253,7 +260,10 @@ impl Bridge {
     }
 
     /// A modern client cannot be asked during anything but the three methods that say so.
-    pub(super) async fn asking_nobody(&self, mut crossing: Crossing) -> Result<String, WireError> {
+    pub(super) async fn asking_nobody(
+        &self,
+        mut crossing: Crossing,
+    ) -> Result<ByteString, WireError> {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
         loop {
@@ -367,7 +377,7 @@ impl Open {
         if lane.stands_in(pact, &ask, method).await {
             return None;
         }
-        let raised = raise_question(method, Some(text(&ask.params)), lane.revision(), pact);
+        let raised = raise_question(method, Some(&ask.params), lane.revision(), pact);
         match raised {
             Ok(request) => Some(ServerQuestion {
                 id: ask.id,
@@ -405,7 +415,7 @@ pub(super) async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {
 /// What a state is good for: this caller and this call.
 fn binding(crossing: &Crossing) -> Binding {
     let job = &crossing.waiter.job;
-    let params = Object::parse(text(&job.params)).unwrap_or_default();
+    let params = Object::parse(&job.params).unwrap_or_default();
     let stable = params
         .iter()
         .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState" | "_meta"))

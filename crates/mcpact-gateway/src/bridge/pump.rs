@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact::server::Settings;
 use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Welcome};
 use mcpact_bridge::input::Settled;
@@ -23,7 +24,7 @@ use super::journey::Journey;
 use super::latecomer::Latecomer;
 use super::wishes::Wishing;
 use crate::turnstile::closed;
-use crate::upstream::{Reply, text};
+use crate::upstream::Reply;
 
 impl Backend for Bridge {
     fn settings(&self) -> &Settings {
@@ -51,13 +52,13 @@ impl Backend for Bridge {
         job: Job,
         session: Arc<Session>,
         outbox: Outbox,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let _pass = self.settings.turnstile.admit(job.method)?;
         let looked_at = self.settings.filters.looked_at(&job);
         let job = self.settings.filters.admit(job).await?;
         let (method, client) = (job.method, job.pact.revision());
         let declared = job.pact.effective();
-        self.check_served(method, text(&job.params), client)?;
+        self.check_served(method, &job.params, client)?;
         // Who asks: the front has put it into the session when it was welcomed.
         let caller = match (session.state::<Caller>(), session.state::<Latecomer>()) {
             (Some(caller), _) => caller,
@@ -65,7 +66,7 @@ impl Backend for Bridge {
                 if method == Some(Method::LoggingSetLevel) {
                     level_of(&job)?;
                     if latecomer.wants_logs(&job) {
-                        return Ok(String::from("{}"));
+                        return Ok(String::from("{}").into());
                     }
                 }
                 latecomer.caller(&self).await?
@@ -120,7 +121,7 @@ impl Bridge {
         job: Job,
         caller: Arc<Caller>,
         ear: Ear,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         self.check_able(&job)?;
         let (method, client) = (job.method, job.pact.revision());
         let journey = Journey::begin(&self.shared, &job);
@@ -137,11 +138,11 @@ impl Bridge {
         job: Job,
         caller: Arc<Caller>,
         ear: Ear,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
             let level = level_of(&job)?;
             caller.wants_logs(level, &ear, &job);
-            return Ok(String::from("{}"));
+            return Ok(String::from("{}").into());
         }
         // Which connection: one that lives, or a new one.
         let lane = caller.lane().await.map_err(|error| error.on_wire())?;
@@ -182,7 +183,7 @@ impl Bridge {
         }
     }
 
-    async fn cross(self: &Arc<Self>, crossing: Crossing) -> Result<String, WireError> {
+    async fn cross(self: &Arc<Self>, crossing: Crossing) -> Result<ByteString, WireError> {
         let job = &crossing.waiter.job;
         if let Some(wish) = Self::wished_task(&crossing) {
             return self.host(crossing, &wish);
@@ -199,7 +200,7 @@ impl Bridge {
     }
 
     /// One request, one answer; what is answered in the client's place comes between them.
-    async fn plainly(&self, mut crossing: Crossing) -> Result<String, WireError> {
+    async fn plainly(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
         let mut params = self.introduced(&crossing)?;
         for _ in 0..=self.settings.rounds.rounds {
             let mut call = crossing.send(&params).await?;
@@ -209,7 +210,7 @@ impl Bridge {
                     let finished = crossing.finished(&reply);
                     return finished.map(|raw| crossing.keeping_tasks(raw));
                 }
-                Settled::Ask(raw) | Settled::Answer(raw) => return Ok(raw),
+                Settled::Ask(raw) | Settled::Answer(raw) => return Ok(raw.into()),
                 Settled::Fail(error) => return Err(error),
                 Settled::Again(next) => params = next,
             }
@@ -243,20 +244,20 @@ impl Bridge {
             (Reply::Result(raw), Some(method))
                 if !stand_in.is_nobody() && method.may_ask_for_input() =>
             {
-                stand_in.settle(&job.pact, method, params, text(raw))
+                stand_in.settle(&job.pact, method, params, raw)
             }
             _ => Settled::Pass,
         }
     }
 
-    async fn emulate(&self, machine: Machine, crossing: Crossing) -> Result<String, WireError> {
+    async fn emulate(&self, machine: Machine, crossing: Crossing) -> Result<ByteString, WireError> {
         let job = &crossing.waiter.job;
         match machine {
             Machine::SetLevel => {
                 crossing.caller.set_level(level_of(job)?);
-                Ok(String::from("{}"))
+                Ok(String::from("{}").into())
             }
-            Machine::Ping => Ok(String::from("{}")),
+            Machine::Ping => Ok(String::from("{}").into()),
             Machine::Listen => self.stream_changes(crossing).await,
             Machine::Subscribe | Machine::Unsubscribe => {
                 let wishing = crossing.caller.wishing().cloned();
@@ -274,7 +275,7 @@ impl Bridge {
 
 /// Which log messages a legacy client wants.
 pub(crate) fn level_of(job: &Job) -> Result<LogLevel, WireError> {
-    let params = Object::parse(text(&job.params)).unwrap_or_default();
+    let params = Object::parse(&job.params).unwrap_or_default();
     let level = params.get_str("level").unwrap_or_default();
     LogLevel::parse(&level).ok_or_else(|| {
         let why = format!("`{level}` is not a log level");
@@ -287,8 +288,8 @@ pub(crate) fn level_of(job: &Job) -> Result<LogLevel, WireError> {
 async fn in_time(
     patience: Duration,
     to: Revision,
-    serving: impl Future<Output = Result<String, WireError>>,
-) -> Result<String, WireError> {
+    serving: impl Future<Output = Result<ByteString, WireError>>,
+) -> Result<ByteString, WireError> {
     tokio::time::timeout(patience, serving)
         .await
         .unwrap_or_else(|_| {

@@ -1,6 +1,6 @@
 //! Legacy clients: a modern server's rounds, and a legacy server's questions.
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Heard;
@@ -16,7 +16,7 @@ use super::crossing::{Crossing, Told};
 use super::parking::take_turn;
 use super::questions::PATIENCE;
 use super::tasks::{Begun, Runner};
-use crate::upstream::{Event, Reply, text};
+use crate::upstream::{Event, Reply};
 
 /// How many pages of tools are read at most.
 const PAGES: usize = 100;
@@ -33,17 +33,17 @@ pub(super) enum Asking<'a> {
 /// What a call of a modern server came to.
 pub(super) enum CallEnd {
     /// An answer, in the client's words.
-    Answer(String),
+    Answer(ByteString),
     /// The server's result that says which task it made of it.
-    Task(Bytes),
+    Task(ByteString),
 }
 
 impl Bridge {
     /// A modern server asks by ending the call; the client sees one call with questions in it.
-    pub(super) async fn in_rounds(&self, mut crossing: Crossing) -> Result<String, WireError> {
+    pub(super) async fn in_rounds(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
         match self.through_rounds(&mut crossing, Asking::Here).await? {
             CallEnd::Answer(raw) => Ok(raw),
-            CallEnd::Task(raw) => self.follow(crossing, text(&raw)).await,
+            CallEnd::Task(raw) => self.follow(crossing, &raw).await,
         }
     }
 
@@ -71,19 +71,19 @@ impl Bridge {
             // Nobody has to wait while the client thinks.
             crossing.in_use = None;
             let raw = match &reply {
-                Reply::Error(raw) if !has_refreshed && is_header_mismatch(text(raw)) => {
+                Reply::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
                     // BA-28: what is known about the tool may be old.
                     has_refreshed = true;
                     let _ = self.read_tools(crossing).await;
                     continue;
                 }
-                Reply::Error(raw) if crossing.may_take_tasks() && wants_tasks(text(raw)) => {
+                Reply::Error(raw) if crossing.may_take_tasks() && wants_tasks(raw) => {
                     // The tool runs only as a task, and has not run yet.
                     crossing.told = Told::WithTasks;
                     continue;
                 }
                 Reply::Error(_) => return crossing.finished(&reply).map(CallEnd::Answer),
-                Reply::Result(raw) => text(raw),
+                Reply::Result(raw) => raw,
             };
             let mut turn = rounds.upstream(raw, self.clock.now(), &mut mint);
             loop {
@@ -95,7 +95,7 @@ impl Bridge {
                     }
                     // Nobody said that the client follows tasks.
                     Turn::Task => return crossing.finished(&reply).map(CallEnd::Answer),
-                    Turn::Answer(raw) => return Ok(CallEnd::Answer(raw)),
+                    Turn::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
                     Turn::Fail(error) => return Err(error),
                     Turn::Again => break,
                     Turn::Wait(pause) => {
@@ -175,8 +175,8 @@ impl Bridge {
             let Ok(raw) = crossing.aside(Method::ToolsList, &params).await else {
                 return false;
             };
-            crossing.lane.learn_tools(text(&raw));
-            let result = Object::parse(text(&raw)).unwrap_or_default();
+            crossing.lane.learn_tools(&raw);
+            let result = Object::parse(&raw).unwrap_or_default();
             page = result
                 .get_str("nextCursor")
                 .map(|cursor| ObjectWriter::new().text("cursor", &cursor).finish());
@@ -185,7 +185,10 @@ impl Bridge {
     }
 
     /// Between legacy peers a question is passed on as it is.
-    pub(super) async fn asking_along(&self, mut crossing: Crossing) -> Result<String, WireError> {
+    pub(super) async fn asking_along(
+        &self,
+        mut crossing: Crossing,
+    ) -> Result<ByteString, WireError> {
         let params = match crossing.go_to_task().await? {
             Some(params) => params,
             None => crossing.params()?,
@@ -197,7 +200,7 @@ impl Bridge {
             && audience.is_wanted_by_others(&ear, &params)
         {
             audience.granted(&ear, Method::ResourcesUnsubscribe, &params);
-            return Ok(String::from("{}"));
+            return Ok(String::from("{}").into());
         }
         if method.is_some_and(Method::may_ask_for_input) {
             take_turn(&mut crossing).await;

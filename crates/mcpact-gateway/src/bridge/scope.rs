@@ -1,5 +1,6 @@
 //! For whom caches on the way to a client may keep a result.
 
+use bytestring::ByteString;
 use mcpact_spec::{Era, Method, Revision};
 
 use super::Bridge;
@@ -15,8 +16,8 @@ impl Bridge {
         &self,
         method: Option<Method>,
         client: Revision,
-        raw: String,
-    ) -> String {
+        raw: ByteString,
+    ) -> ByteString {
         if self.settings.public_results
             || client.era() == Era::Legacy
             || !method.is_some_and(is_kept)
@@ -27,7 +28,7 @@ impl Bridge {
         let private = edit(&raw, SCOPE, |scope| {
             (scope == r#""public""#).then(|| String::from(r#""private""#))
         });
-        private.unwrap_or(raw)
+        private.map_or(raw, Into::into)
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) use self::tool_tasks::ToolTasks;
 pub(super) use self::waited::{Begun, Started};
 
 use super::crossing::{Crossing, wire_error};
-use crate::upstream::{Reply, text};
+use crate::upstream::Reply;
 
 /// How many tasks are known at a time, in each direction, and how many of them one principal has.
 const TASKS: usize = 4096;
@@ -77,7 +77,7 @@ fn of_task(id: &str) -> String {
 
 /// The task that a client means.
 fn meant(crossing: &Crossing) -> Result<String, WireError> {
-    let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
+    let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
     let id = params.get_str("taskId").map(std::borrow::Cow::into_owned);
     id.ok_or_else(|| {
         let why = String::from("Invalid params: `taskId` must be a string");
@@ -93,8 +93,8 @@ fn meant(crossing: &Crossing) -> Result<String, WireError> {
 /// An answer of the server as the outcome of something that nobody asked for directly.
 fn outcome(reply: &Reply) -> Outcome {
     match reply {
-        Reply::Result(raw) => Outcome::Result(text(raw).to_owned()),
-        Reply::Error(raw) => Outcome::Error(text(raw).to_owned()),
+        Reply::Result(raw) => Outcome::Result(raw.to_string()),
+        Reply::Error(raw) => Outcome::Error(raw.to_string()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use bytestring::ByteString;
 use mcpact::server::backend::Job;
 use mcpact_bridge::input::refine_error;
 use mcpact_engine::capability::CapabilityBits;
@@ -13,7 +14,6 @@ use super::{Bridge, wire_error};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::edit;
 use crate::catalog::ToolFilter;
-use crate::upstream::text;
 
 impl Bridge {
     /// From here on these tools are served, and no others; clients at the server's own address are told.
@@ -54,7 +54,7 @@ impl Bridge {
         if job.method != Some(Method::ToolsCall) || self.tools().needs.is_empty() {
             return Ok(());
         }
-        let params = Object::parse(text(&job.params)).unwrap_or_default();
+        let params = Object::parse(&job.params).unwrap_or_default();
         let name = params.get_str("name").unwrap_or_default();
         let missing = self.lacking(&name, job.pact.effective());
         if missing.is_empty() {
@@ -95,8 +95,8 @@ impl Bridge {
         &self,
         method: Option<Method>,
         declared: CapabilityBits,
-        page: String,
-    ) -> String {
+        page: ByteString,
+    ) -> ByteString {
         let needs_nothing = self.tools().needs.is_empty();
         if method != Some(Method::ToolsList) || (self.serves_everything() && needs_nothing) {
             return page;
@@ -113,6 +113,6 @@ impl Bridge {
             let served: Vec<&str> = elements(raw).ok()?.into_iter().filter(is_served).collect();
             Some(format!("[{}]", served.join(",")))
         });
-        left.unwrap_or(page)
+        left.map_or(page, Into::into)
     }
 }

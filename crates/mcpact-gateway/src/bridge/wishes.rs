@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact::server::backend::Reach;
 use mcpact_bridge::input::Backoff;
 use mcpact_bridge::listen::Wishes;
@@ -23,7 +24,7 @@ use super::caller::Caller;
 use super::crossing::{Crossing, Told, stamped, wire_error};
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
-use crate::upstream::{Event, Ordered, text};
+use crate::upstream::{Event, Ordered};
 
 const LIMITS: WishLimits = WishLimits {
     uris: 4096,
@@ -145,12 +146,15 @@ impl Wishing {
     }
 
     /// `resources/subscribe` and `resources/unsubscribe`.
-    pub(super) async fn wish(self: &Arc<Self>, crossing: &Crossing) -> Result<String, WireError> {
+    pub(super) async fn wish(
+        self: &Arc<Self>,
+        crossing: &Crossing,
+    ) -> Result<ByteString, WireError> {
         let job = &crossing.waiter.job;
         let (answer, answered) = oneshot::channel();
         let id = Id::number(self.last.fetch_add(1, Ordering::Relaxed));
         lock(&self.waiting).insert(id.clone(), answer);
-        let params = Some(text(&job.params));
+        let params = Some(&**job.params);
         let acts = if job.method == Some(Method::ResourcesSubscribe) {
             lock(&self.wishes).subscribe(id, params)
         } else {
@@ -158,7 +162,7 @@ impl Wishing {
         };
         self.perform(&crossing.caller, acts);
         match answered.await {
-            Ok(outcome) => outcome.map(|()| String::from("{}")),
+            Ok(outcome) => outcome.map(|()| ByteString::from_static("{}")),
             Err(_) => Err(wire_error(
                 ErrorCode::InternalError.code(),
                 String::from("the session ended"),
@@ -206,7 +210,7 @@ async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filt
         let Some(wishing) = wishing.upgrade() else {
             return;
         };
-        let params = Some(text(&note.params));
+        let params = Some(&*note.params);
         let acts = if note.method == Method::SubscriptionsAcknowledged {
             lock(&wishing.wishes).acknowledged(stream, params, wishing.clock.now())
         } else {

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use bytestring::ByteString;
 use mcpact_bridge::plan::Plan;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
@@ -52,7 +53,7 @@ impl Outcome {
     }
 
     /// Told by the word that errors of ours carry; everything else is the server's.
-    pub(crate) fn of(served: &Result<String, WireError>) -> Self {
+    pub(crate) fn of(served: &Result<ByteString, WireError>) -> Self {
         let Err(error) = served else {
             return Self::Ok;
         };

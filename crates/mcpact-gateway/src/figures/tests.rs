@@ -1,3 +1,4 @@
+use bytestring::ByteString;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
 
@@ -9,7 +10,7 @@ fn written(figures: &Figures) -> String {
     out.finish()
 }
 
-fn error(data: Option<&str>) -> Result<String, WireError> {
+fn error(data: Option<&str>) -> Result<ByteString, WireError> {
     Err(WireError {
         code: -32603,
         message: String::from("x"),
@@ -22,7 +23,7 @@ fn error(data: Option<&str>) -> Result<String, WireError> {
 #[test]
 fn outcomes_are_told_apart() {
     let cells = [
-        (Ok(String::new()), "ok"),
+        (Ok(ByteString::new()), "ok"),
         (error(None), "error"),
         (error(Some("[1]")), "error"),
         (
@@ -87,7 +88,7 @@ fn counting_a_call_allocates_nothing() {
     let call = || {
         server.crosses(Revision::V2025_06_18, Revision::V2026_07_28, Plan::Raise);
         let mut routed = server.routed(Some(Method::ToolsCall));
-        routed.ended(Outcome::of(&Ok(String::new())));
+        routed.ended(Outcome::of(&Ok(ByteString::new())));
     };
     call();
     let measured = allocation_counter::measure(call);

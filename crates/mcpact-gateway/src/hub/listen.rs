@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Job;
@@ -21,7 +22,6 @@ use super::member::Member;
 use super::view::PartView;
 use crate::aggregate::rewrite::edit;
 use crate::bridge::{Ear, View, again, farewell};
-use crate::upstream::text;
 
 /// How long servers may take to agree to be listened to.
 const AGREEMENT: Duration = Duration::from_secs(2);
@@ -93,8 +93,8 @@ impl Hub {
         job: Job,
         guest: &Arc<Guest>,
         ear: Ear,
-    ) -> Result<String, WireError> {
-        let params = text(&job.params);
+    ) -> Result<ByteString, WireError> {
+        let params = &job.params;
         let wanted = ListenFilter::parse(Some(params)).unwrap_or_default();
         let mut filter = wanted.granted(&job.pact);
         let client = job.pact.revision();
@@ -138,7 +138,7 @@ impl Hub {
             () = self.changes.over() => {}
         }
         drop(listening);
-        Ok(farewell(job.id.raw()))
+        Ok(farewell(job.id.raw()).into())
     }
 
     async fn stream(
@@ -148,14 +148,14 @@ impl Hub {
         ear: &Ear,
         share: Share,
         agreed: mpsc::UnboundedSender<Agreed>,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let caller = guest.part(self, &share.member).await?;
         let filter = ListenFilter {
             uris: inner(&share.wanted.uris),
             tasks: inner(&share.wanted.tasks),
             ..ListenFilter::default()
         };
-        let params = with_notifications(text(&job.params), &filter.encode());
+        let params = with_notifications(&job.params, &filter.encode());
         let job = Job {
             params: params.into(),
             ..again(job)

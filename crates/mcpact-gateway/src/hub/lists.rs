@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use bytestring::ByteString;
 use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
@@ -90,7 +91,7 @@ impl Hub {
         kind: ListKind,
         params: &str,
         client: Revision,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let board = self.board(guest, kind, client).await;
         let params = Object::parse(params).unwrap_or_default();
         let cursor = params.get_str("cursor");
@@ -101,12 +102,12 @@ impl Hub {
             wire_error(ErrorCode::InvalidParams.code(), why.to_owned(), None, client)
         })?;
         Ok(match client.era() {
-            Era::Legacy => format!("{{{page}}}"),
+            Era::Legacy => format!("{{{page}}}").into(),
             Era::Modern => {
                 let ttl = board.list.hint.ttl_ms;
                 format!(
                     "{{\"resultType\":\"complete\",{page},\"ttlMs\":{ttl},\"cacheScope\":\"private\"}}"
-                )
+                ).into()
             }
         })
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use mcpact::server::Settings;
 use mcpact::server::backend::{
     Backend, HttpFront, Job, Opening, Outbox, Session, Welcome, serve_link,
@@ -21,7 +22,6 @@ use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::bridge::{Ear, again, level_of, wire_error};
 use crate::turnstile::closed;
-use crate::upstream::text;
 
 impl Backend for Hub {
     fn settings(&self) -> &Settings {
@@ -45,7 +45,7 @@ impl Backend for Hub {
         job: Job,
         session: Arc<Session>,
         outbox: Outbox,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
         // Who asks: the front has put it into the session when it was welcomed.
         let (Some(guest), Some(method)) = (session.state::<Guest>(), job.method) else {
@@ -119,14 +119,14 @@ impl Hub {
         method: Method,
         guest: &Arc<Guest>,
         ear: Ear,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         // What all servers have in common is answered here.
         if let Some(kind) = ListKind::of(method) {
             let client = job.pact.revision();
-            return self.page(guest, kind, text(&job.params), client).await;
+            return self.page(guest, kind, &job.params, client).await;
         }
         match method {
-            Method::Ping => Ok(String::from("{}")),
+            Method::Ping => Ok(String::from("{}").into()),
             Method::LoggingSetLevel => self.set_level(&job, guest, &ear).await,
             Method::SubscriptionsListen => self.listen(job, guest, ear).await,
             Method::TasksList => self.list_tasks(&job, guest, &ear).await,
@@ -142,23 +142,23 @@ impl Hub {
         method: Method,
         guest: &Arc<Guest>,
         ear: Ear,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
-        let asked = match subject(method, text(&job.params)) {
+        let asked = match subject(method, &job.params) {
             Subject::Tool(name) => Some((ListKind::Tools, name.into_owned())),
             Subject::Prompt(name) => Some((ListKind::Prompts, name.into_owned())),
             Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
         };
         // Which server, and what it calls the thing.
-        let routed = self.route(guest, method, text(&job.params), client).await;
+        let routed = self.route(guest, method, &job.params, client).await;
         let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
         let member = routed.member;
         if let Some(params) = routed.params {
             job.params = params.into();
         }
-        self.check_task(&member, method, text(&job.params), client)?;
+        self.check_task(&member, method, &job.params, client)?;
         // What the client carries for a server is that server's.
-        let opened = self.unsealed(&member, &guest.principal, text(&job.params))?;
+        let opened = self.unsealed(&member, &guest.principal, &job.params)?;
         if let Cow::Owned(params) = opened {
             job.params = params.into();
         }
@@ -192,7 +192,7 @@ impl Hub {
         job: &Job,
         guest: &Arc<Guest>,
         ear: &Ear,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         level_of(job)?;
         guest.want_logs(again(job));
         let met = guest.met();
@@ -204,6 +204,6 @@ impl Hub {
                 let _ = member.bridge.carry(again(job), caller, ear.clone()).await;
             }
         }
-        Ok(String::from("{}"))
+        Ok(String::from("{}").into())
     }
 }

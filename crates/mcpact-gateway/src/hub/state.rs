@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use bytestring::ByteString;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
@@ -19,7 +20,7 @@ const STATE: &str = "requestState";
 
 impl Hub {
     /// A result whose state, if it has one, names its server.
-    pub(super) fn sealed(&self, member: &Member, principal: &str, raw: String) -> String {
+    pub(super) fn sealed(&self, member: &Member, principal: &str, raw: ByteString) -> ByteString {
         // Most results ask nothing, and are not looked into.
         if !raw.contains("requestState\"") {
             return raw;
@@ -32,7 +33,7 @@ impl Hub {
                 .finish();
             Some(quoted(&self.sealer.seal(claims.as_bytes())?))
         });
-        sealed.unwrap_or(raw)
+        sealed.map_or(raw, Into::into)
     }
 
     /// Parameters with the state as the server gave it.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use mcpact::server::backend::Job;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
@@ -14,7 +15,6 @@ use super::view::PartView;
 use crate::aggregate::rewrite::{edit, quoted};
 use crate::aggregate::tasks::{place_of, placed};
 use crate::bridge::{Ear, again, wire_error};
-use crate::upstream::text;
 
 impl Hub {
     /// The server that runs a task, and what it calls it.
@@ -71,9 +71,9 @@ impl Hub {
         job: &Job,
         guest: &Arc<Guest>,
         ear: &Ear,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
-        let params = Object::parse(text(&job.params)).unwrap_or_default();
+        let params = Object::parse(&job.params).unwrap_or_default();
         let cursor = params.get_str("cursor");
         let having: Vec<Arc<Member>> = self
             .roster()
@@ -110,9 +110,9 @@ impl Hub {
                 }
             };
             let after = having.get(at + 1).map(|next| placed(&next.name, ""));
-            return Ok(with_next(&page, &member.name, after));
+            return Ok(with_next(&page, &member.name, after).into());
         }
-        Ok(ObjectWriter::new().raw("tasks", "[]").finish())
+        Ok(ObjectWriter::new().raw("tasks", "[]").finish().into())
     }
 
     async fn tasks_of(
@@ -122,7 +122,7 @@ impl Hub {
         guest: &Arc<Guest>,
         ear: &Ear,
         cursor: Option<String>,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let caller = guest.part(self, member).await?;
         let params = match cursor {
             Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),

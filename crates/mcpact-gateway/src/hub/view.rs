@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
 
+use bytestring::ByteString;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 use mcpact_wire::scan::text;
@@ -30,14 +31,15 @@ impl PartView {
     }
 
     /// A result with the addresses that clients use.
-    pub(super) fn result(&self, method: Method, raw: String) -> String {
+    pub(super) fn result(&self, method: Method, raw: ByteString) -> ByteString {
         let asks = |method: Method, params: &str| self.asked(method, params);
-        let raw = self.tasks().result(method, &raw).unwrap_or(raw);
+        let shown = self.tasks().result(method, &raw);
+        let raw = shown.map_or(raw, Into::into);
         if let Some(asking) = edit_questions(&raw, asks) {
-            return asking;
+            return asking.into();
         }
         match UriMap(|uri: &str| self.shown(uri)).result(method, &raw) {
-            Cow::Owned(shown) => shown,
+            Cow::Owned(shown) => shown.into(),
             Cow::Borrowed(_) => raw,
         }
     }

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use self::reading::{PAUSE, Reading, Resume, TooLong};
-use super::mail::{Event, Loss, Reply, Sorted, Stray, sort, text};
+use super::mail::{Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::error::chain;
 use crate::figures::ServerFigures;
@@ -454,7 +454,7 @@ fn forgot_session(answer: &Answer) -> bool {
             let Sorted::Reply(_, Reply::Error(raw)) = sort(bytes) else {
                 return false;
             };
-            ErrorBody::parse(text(&raw)).is_some_and(|error| {
+            ErrorBody::parse(&raw).is_some_and(|error| {
                 error.code == -32000 && error.message.to_ascii_lowercase().contains("session")
             })
         }

@@ -15,7 +15,7 @@ use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Ordered;
-use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort, text};
+use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
 use super::spoiled::{answered, is_answer};
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
@@ -343,7 +343,7 @@ async fn read(mut source: LineSource, shared: &Shared, strays: &mpsc::Sender<Str
 fn receive(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
     // 2025-03-26 servers may answer in batches.
     if bytes.first() == Some(&b'[') {
-        for one in elements(text(bytes)).unwrap_or_default() {
+        for one in elements(std::str::from_utf8(bytes).unwrap_or("[]")).unwrap_or_default() {
             deliver(&bytes.slice_ref(one.as_bytes()), shared, strays);
         }
         return;
@@ -421,7 +421,7 @@ fn result_wanted(order: Ordered<'_>) -> Option<Box<str>> {
 /// Whose question it is. `2025-11-25 basic/utilities/tasks#associating-task-related-messages`: one that
 /// is for a task says so, and is nobody else's.
 fn owner_of_ask(ask: &Ask, shared: &Shared) -> Option<Arc<Mail>> {
-    let Some(task) = related_task(text(&ask.params)) else {
+    let Some(task) = related_task(&ask.params) else {
         return sole(shared, may_ask);
     };
     let calls = lock(&shared.calls);
@@ -432,7 +432,7 @@ fn owner_of_ask(ask: &Ask, shared: &Shared) -> Option<Arc<Mail>> {
 
 /// Whose notification it is, as far as that can be known on a connection that everybody shares.
 fn owner_of_note(note: &Note, shared: &Shared) -> Option<Arc<Mail>> {
-    let params = Object::parse(text(&note.params)).unwrap_or_default();
+    let params = Object::parse(&note.params).unwrap_or_default();
     let by_number = |raw: Option<&str>| {
         let number = raw?.parse::<i64>().ok()?;
         let calls = lock(&shared.calls);

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use futures_util::task::AtomicWaker;
 use mcpact_spec::Method;
 use mcpact_spec::tables::meta;
@@ -31,7 +32,7 @@ pub(crate) enum Event {
 #[derive(Clone, Debug)]
 pub(crate) struct Note {
     pub(crate) method: Method,
-    pub(crate) params: Bytes,
+    pub(crate) params: ByteString,
 }
 
 impl Note {
@@ -40,7 +41,7 @@ impl Note {
         if self.method != Method::Cancelled {
             return None;
         }
-        let params = Object::parse(text(&self.params)).ok()?;
+        let params = Object::parse(&self.params).ok()?;
         IdRef::from_token(params.get("requestId")?).map(IdRef::to_id)
     }
 }
@@ -51,16 +52,16 @@ pub(crate) struct Ask {
     pub(crate) id: Id,
     /// None for a method that no revision knows.
     pub(crate) method: Option<Method>,
-    pub(crate) params: Bytes,
+    pub(crate) params: ByteString,
 }
 
 /// An answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// A raw result.
-    Result(Bytes),
+    Result(ByteString),
     /// A raw error.
-    Error(Bytes),
+    Error(ByteString),
 }
 
 /// Why an answer never comes.
@@ -96,7 +97,11 @@ pub(super) enum Sorted {
 
 /// Reads one message.
 pub(super) fn sort(bytes: &Bytes) -> Sorted {
-    match Envelope::parse(bytes) {
+    let Ok(bytes) = &ByteString::try_from(bytes.clone()) else {
+        tracing::warn!("the server wrote something that is not UTF-8");
+        return Sorted::Nothing("not_a_message");
+    };
+    match Envelope::read(bytes) {
         Ok(Envelope::Notification(note)) => {
             match Method::parse(&note.method).or_else(|| Method::parse_alias(&note.method)) {
                 Some(method) => Sorted::Note(Note {
@@ -123,11 +128,6 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
             Sorted::Nothing("not_a_message")
         }
     }
-}
-
-/// Text that came from a message, which is UTF-8 throughout.
-pub(crate) fn text(bytes: &Bytes) -> &str {
-    std::str::from_utf8(bytes).unwrap_or("{}")
 }
 
 /// The server's name for the task that a message of 2025-11-25 belongs to.
@@ -227,7 +227,7 @@ mod tests {
     fn note(length: usize) -> Event {
         Event::Note(Note {
             method: Method::Progress,
-            params: Bytes::from(vec![b' '; length]),
+            params: " ".repeat(length).into(),
         })
     }
 
@@ -248,7 +248,7 @@ mod tests {
         let half = BYTES / 2;
         assert_eq!(mail.put(note(half)), 0);
         assert_eq!(mail.put(note(half - 1)), 0);
-        assert_eq!(mail.put(Event::Done(Reply::Result(Bytes::new()))), 0);
+        assert_eq!(mail.put(Event::Done(Reply::Result(ByteString::new()))), 0);
         assert_eq!(mail.put(note(2)), 1);
         assert_eq!(mail.put(note(2 * BYTES)), 2, "a long one waits alone");
         assert_eq!(mail.waiting().events.len(), 2);

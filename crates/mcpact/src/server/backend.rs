@@ -10,6 +10,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
@@ -51,7 +52,7 @@ pub trait Backend: Debug + Send + Sync + 'static {
         job: Job,
         session: Arc<Session>,
         outbox: Outbox,
-    ) -> impl Future<Output = Result<String, WireError>> + Send;
+    ) -> impl Future<Output = Result<ByteString, WireError>> + Send;
 
     /// A legacy conversation has begun; `outbox` is for what belongs to no request.
     fn opened(&self, session: &Arc<Session>, outbox: Outbox);

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytestring::ByteString;
 use futures_util::FutureExt;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::{Dialect, WireError};
@@ -108,7 +109,7 @@ impl Backend for Core {
         job: Job,
         session: Arc<Session>,
         outbox: Outbox,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let revision = job.pact.revision();
         let dialect = Dialect {
             revision,
@@ -121,7 +122,7 @@ impl Backend for Core {
             .await
             .unwrap_or_else(|_| Err(HandlerError::failed_inside()));
         let served = served.map_err(|error| error.on_wire(dialect))?;
-        Ok(served.shaped(method, revision, &self.signatures))
+        Ok(served.shaped(method, revision, &self.signatures).into())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytestring::ByteString;
 use mcpact_engine::refusal::{Dialect, WireError};
 use mcpact_spec::ErrorCode;
 
@@ -17,7 +18,7 @@ pub(super) async fn serve<B: Backend>(
     job: Job,
     session: Arc<Session>,
     outbox: Outbox,
-) -> Result<String, WireError> {
+) -> Result<ByteString, WireError> {
     let validation = match &backend.settings().validation {
         Validation::Off => return backend.serve(job, session, outbox).await,
         validation => validation.clone(),
@@ -27,7 +28,7 @@ pub(super) async fn serve<B: Backend>(
         errors: backend.terms().policy.errors,
     };
     let method = job.name.clone();
-    let params = std::str::from_utf8(&job.params).ok();
+    let params = Some(&**job.params);
     validation
         .params("client", dialect.revision, &method, params)
         .map_err(|misfit| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -40,7 +41,7 @@ const TICK: std::time::Duration = std::time::Duration::from_secs(1);
 struct Done {
     session: Arc<Session>,
     id: Id,
-    outcome: Option<Result<String, WireError>>,
+    outcome: Option<Result<ByteString, WireError>>,
 }
 
 /// A request that is being served.

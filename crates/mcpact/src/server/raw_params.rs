@@ -3,20 +3,21 @@
 use std::ops::{Deref, Range};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use mcpact_wire::envelope::Params;
 
 /// Raw parameters; those of a call know where its two members stand, so that nobody has to look for them
 /// again.
 #[derive(Clone, Debug)]
 pub struct RawParams {
-    bytes: Bytes,
+    text: ByteString,
     call: Option<CallPlaces>,
 }
 
 #[derive(Clone, Debug)]
 struct CallPlaces {
-    name: Range<usize>,
-    arguments: Range<usize>,
+    name: Range<u32>,
+    arguments: Range<u32>,
 }
 
 impl CallPlaces {
@@ -28,7 +29,8 @@ impl CallPlaces {
         let raw = params.raw?;
         let place = |part: &str| {
             let start = (part.as_ptr() as usize).checked_sub(raw.as_ptr() as usize)?;
-            Some(start..start + part.len())
+            let end = u32::try_from(start + part.len()).ok()?;
+            Some(u32::try_from(start).ok()?..end)
         };
         Some(Self {
             name: place(params.name?)?,
@@ -40,37 +42,44 @@ impl CallPlaces {
 impl RawParams {
     /// Those of a message; `source` is where its text lies, if that is shared.
     pub(super) fn of(params: &Params<'_>, source: Option<&Bytes>) -> Self {
-        let bytes = match (params.raw, source) {
-            (Some(raw), Some(source)) => source.slice_ref(raw.as_bytes()),
-            (Some(raw), None) => Bytes::copy_from_slice(raw.as_bytes()),
-            (None, _) => Bytes::from_static(b"{}"),
+        let shared = params.raw.zip(source);
+        let shared = shared.map(|(raw, source)| source.slice_ref(raw.as_bytes()));
+        let text = match shared.and_then(|bytes| ByteString::try_from(bytes).ok()) {
+            Some(text) => text,
+            None => ByteString::from(params.raw.unwrap_or("{}")),
         };
         Self {
-            bytes,
+            text,
             call: CallPlaces::of(params),
         }
+    }
+
+    /// Whether they name what is called and its arguments, and wish for nothing besides.
+    #[must_use]
+    pub const fn is_plain_call(&self) -> bool {
+        self.call.is_some()
     }
 
     /// The raw name and the raw arguments, if these are all there is.
     pub(super) fn call(&self) -> Option<(&str, &str)> {
         let places = self.call.as_ref()?;
-        let part = |place: &Range<usize>| std::str::from_utf8(self.bytes.get(place.clone())?).ok();
+        let part = |place: &Range<u32>| self.text.get(place.start as usize..place.end as usize);
         Some((part(&places.name)?, part(&places.arguments)?))
     }
 }
 
 impl Deref for RawParams {
-    type Target = Bytes;
+    type Target = ByteString;
 
-    fn deref(&self) -> &Bytes {
-        &self.bytes
+    fn deref(&self) -> &ByteString {
+        &self.text
     }
 }
 
 impl From<String> for RawParams {
     fn from(text: String) -> Self {
         Self {
-            bytes: text.into(),
+            text: text.into(),
             call: None,
         }
     }
@@ -97,7 +106,7 @@ mod tests {
         ] {
             let raw = read(params);
             assert_eq!(raw.call(), Some((r#""a""#, r#"{"b":[1]}"#)));
-            assert_eq!(&**raw, params.as_bytes());
+            assert_eq!(**raw, *params);
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use http::HeaderName;
 use mcpact_engine::classify::{CarrierFacts, Remembered};
 use mcpact_engine::effect::{Effect, End};
@@ -86,7 +87,7 @@ impl Job {
         let Some(parent) = arrival.header(PARENT_HEADER) else {
             return self;
         };
-        let params = std::str::from_utf8(&self.params).unwrap_or("{}");
+        let params: &str = &self.params;
         // What the client wrote into the message itself goes before.
         if let Some(trace) = TraceContext::new(parent, arrival.header(STATE_HEADER))
             && !names_a_trace(params)
@@ -277,7 +278,15 @@ impl Session {
         self.step(Input::Frame { frame, facts }, Some(bytes))
     }
 
-    pub(super) fn answer(&self, id: Id, outcome: Result<String, WireError>) -> SmallVec<[Deed; 1]> {
+    pub(super) fn answer(
+        &self,
+        id: Id,
+        outcome: Result<ByteString, WireError>,
+    ) -> SmallVec<[Deed; 1]> {
+        let outcome = match &outcome {
+            Ok(raw) => Ok(&**raw),
+            Err(error) => Err(error.clone()),
+        };
         self.step(Input::Answer { id, outcome }, None)
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact_bridge::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::refusal::WireError;
@@ -25,7 +26,7 @@ const GRACE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) enum Word {
     /// The client came back: these are answers for the server, and who waits from here on.
-    Resumed(Vec<ServerAnswer>, Option<Seat>),
+    Resumed(Vec<ServerAnswer>, Option<Box<Seat>>),
     /// Somebody who waited has gone.
     Left,
     /// The client did not come back.
@@ -37,7 +38,7 @@ pub(super) enum Word {
 pub(super) struct Seat {
     pub(super) waiter: Waiter,
     pub(super) progress: Progress,
-    pub(super) reply: oneshot::Sender<Result<String, WireError>>,
+    pub(super) reply: oneshot::Sender<Result<ByteString, WireError>>,
 }
 
 /// The task of one parked call. It ends with the call, and the call with it.
@@ -104,7 +105,7 @@ impl Keeper {
     async fn heed(&mut self, word: Word) -> bool {
         match word {
             Word::Resumed(answers, seat) => {
-                self.seats.extend(seat);
+                self.seats.extend(seat.map(|seat| *seat));
                 answer_all(&self.open.crossing.lane, answers).await;
                 true
             }
@@ -158,7 +159,7 @@ impl Keeper {
     async fn ended(&mut self, reply: Result<Reply, WireError>) -> bool {
         let outcome = self.bridge.conclude(&self.open, reply);
         let raw = match &outcome {
-            Ok(raw) => Outcome::Result(raw.clone()),
+            Ok(raw) => Outcome::Result(raw.to_string()),
             Err(error) => Outcome::Error(error.encode()),
         };
         let ended = loop {
@@ -179,7 +180,7 @@ impl Keeper {
         false
     }
 
-    fn deliver(&mut self, outcome: &Result<String, WireError>) {
+    fn deliver(&mut self, outcome: &Result<ByteString, WireError>) {
         for seat in self.seats.drain(..) {
             // Whoever waited may have gone.
             let _ = seat.reply.send(outcome.clone());
@@ -198,9 +199,9 @@ impl Keeper {
 }
 
 /// An outcome that was kept, as it goes to a modern client.
-pub(super) fn told(outcome: Outcome) -> Result<String, WireError> {
+pub(super) fn told(outcome: Outcome) -> Result<ByteString, WireError> {
     match outcome {
-        Outcome::Result(raw) => Ok(raw),
+        Outcome::Result(raw) => Ok(raw.into()),
         Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
             Some(body) => wire_error(
                 body.code,

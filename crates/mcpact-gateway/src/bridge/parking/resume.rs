@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact_bridge::input::{Claims, Presented, Resume, Ticket, present};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::refusal::WireError;
@@ -40,7 +41,7 @@ impl Bridge {
         crossing: Crossing,
         state: &str,
         responses: Option<&str>,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let plain = self.sealer.open(state).unwrap_or_default();
         let binding = binding(&crossing);
         if let Some(claims) = Claims::parse(&plain) {
@@ -63,7 +64,7 @@ impl Bridge {
         claims: &Claims,
         binding: &Binding,
         responses: Option<&str>,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let (outcome, mut waiting) = {
             let mut parks = self.lot.parks();
             let answers = match parks.resume(claims, binding, responses, self.clock.now()) {
@@ -92,7 +93,7 @@ impl Bridge {
                 reply,
             };
             self.lot
-                .say(claims.park, Word::Resumed(answers, Some(seat)));
+                .say(claims.park, Word::Resumed(answers, Some(Box::new(seat))));
             let say = self.lot.keepers().get(&claims.park).cloned();
             (outcome, Waiting { say })
         };
@@ -108,13 +109,13 @@ impl Bridge {
         ticket: Ticket,
         binding: &Binding,
         responses: Option<&str>,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         match present(ticket, binding, responses, self.clock.now()) {
             Presented::Refused { error, cause } => {
                 tracing::warn!(cause, "a client came with a state that is worth nothing");
                 Err(error)
             }
-            Presented::Answer(raw) => Ok(raw),
+            Presented::Answer(raw) => Ok(raw.into()),
             Presented::Fail(error) => Err(error),
             Presented::Again => self.call_and_park(crossing).await,
             Presented::Wait(ids) => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact_bridge::input::{Outcome, Rounds, Turn};
 use mcpact_bridge::tasks::{Followed, Step};
 use mcpact_engine::refusal::WireError;
@@ -12,7 +13,7 @@ use super::{QUESTIONS, of_task};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::rounds::{Asking, mint};
-use crate::upstream::{Reply, text};
+use crate::upstream::Reply;
 
 /// How often in a row the server may fail to say where its task stands.
 const ATTEMPTS: u32 = 5;
@@ -23,7 +24,7 @@ impl Bridge {
         &self,
         crossing: Crossing,
         result: &str,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let Some(mut task) = Followed::new(result, QUESTIONS) else {
             let why = String::from("the server made a task of the call and did not say which");
             let code = ErrorCode::InternalError.code();
@@ -39,14 +40,14 @@ impl Bridge {
                 Step::Poll(after) => pause = after,
                 Step::Ask(round) => {
                     if let Some(raw) = self.answer_task(&crossing, &params, &round).await? {
-                        return Ok(raw);
+                        return Ok(raw.into());
                     }
                     pause = task.pause();
                 }
                 Step::End(outcome) => {
                     started.over();
                     return match outcome {
-                        Outcome::Result(raw) => crossing.result(&raw),
+                        Outcome::Result(raw) => crossing.result(&raw.into()),
                         Outcome::Error(raw) => Err(crossing.error(&raw)),
                     };
                 }
@@ -60,7 +61,7 @@ impl Bridge {
         crossing: &Crossing,
         upstream: &str,
         after: Duration,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let params = of_task(upstream);
         let params = crossing.stamped(&params)?;
         let mut attempt = 0;
@@ -71,8 +72,8 @@ impl Bridge {
             let lane = lane.map_err(|error| error.on_wire());
             let lost = match lane {
                 Ok(lane) => match lane.request(Method::TasksGet, &params).await {
-                    Ok(Reply::Result(raw)) => return Ok(text(&raw).to_owned()),
-                    Ok(Reply::Error(raw)) => return Err(crossing.error(text(&raw))),
+                    Ok(Reply::Result(raw)) => return Ok(raw),
+                    Ok(Reply::Error(raw)) => return Err(crossing.error(&raw)),
                     Err(loss) => crossing.lost(&loss),
                 },
                 Err(error) => error,

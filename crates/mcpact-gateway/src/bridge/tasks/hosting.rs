@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact::server::backend::{Heard, Reach, date};
 use mcpact_bridge::input::{Outcome, Question};
 use mcpact_bridge::shape::lower_answer;
@@ -21,7 +22,6 @@ use super::{LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, unkn
 use crate::bridge::crossing::{Crossing, Told, stamped, wire_error};
 use crate::bridge::rounds::{Asking, CallEnd, mint};
 use crate::bridge::{Bridge, Clock};
-use crate::upstream::text;
 
 const LIMITS: HostLimits = HostLimits {
     tasks: TASKS,
@@ -197,7 +197,7 @@ impl Bridge {
         if !may {
             return None;
         }
-        let params = Object::parse(text(&job.params)).ok()?;
+        let params = Object::parse(&job.params).ok()?;
         params.get_present("task").map(str::to_owned)
     }
 
@@ -206,7 +206,7 @@ impl Bridge {
         self: &Arc<Self>,
         mut crossing: Crossing,
         wish: &str,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         if Object::parse(wish).is_err() {
             let why = String::from("Invalid params: `task` must be an object");
             let code = ErrorCode::InvalidParams.code();
@@ -226,7 +226,7 @@ impl Bridge {
             lock(&bridge.hosting.runners).remove(task.as_str());
         });
         runner.employ(job.abort_handle());
-        Ok(created)
+        Ok(created.into())
     }
 
     /// Makes the call, and looks after what it has become until it is over.
@@ -235,10 +235,9 @@ impl Bridge {
         let met = self.through_rounds(&mut crossing, asking).await;
         let hosting = &self.hosting;
         let mut acts = match met {
-            Ok(CallEnd::Task(raw)) => hosting.hosted().started(task, text(&raw)),
-            Ok(CallEnd::Answer(raw)) => {
-                hosting.at(|hosted, now| hosted.finished(task, Outcome::Result(raw), now))
-            }
+            Ok(CallEnd::Task(raw)) => hosting.hosted().started(task, &raw),
+            Ok(CallEnd::Answer(raw)) => hosting
+                .at(|hosted, now| hosted.finished(task, Outcome::Result(raw.to_string()), now)),
             Err(error) => {
                 hosting.at(|hosted, now| hosted.finished(task, Outcome::Error(error.encode()), now))
             }
@@ -260,23 +259,27 @@ impl Bridge {
     pub(in crate::bridge) async fn about_hosted(
         &self,
         crossing: Crossing,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let hosting = &self.hosting;
         let owner = crossing.waiter.ear.owner();
         match crossing.waiter.job.method {
             Some(Method::TasksList) => {
-                let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
-                hosting
+                let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
+                let listed = hosting
                     .hosted()
-                    .list(owner, params.get_str("cursor").as_deref())
+                    .list(owner, params.get_str("cursor").as_deref());
+                listed.map(Into::into)
             }
-            Some(Method::TasksGet) => hosting.hosted().get(&meant(&crossing)?, owner),
+            Some(Method::TasksGet) => {
+                let told = hosting.hosted().get(&meant(&crossing)?, owner);
+                told.map(Into::into)
+            }
             Some(Method::TasksCancel) => {
                 let task = meant(&crossing)?;
                 let (answer, acts) = hosting.at(|hosted, now| hosted.cancel(&task, owner, now))?;
                 hosting.tell(&task);
                 hosting.perform(acts, None);
-                Ok(answer)
+                Ok(answer.into())
             }
             Some(Method::TasksResult) => self.hosted_result(&crossing, &meant(&crossing)?).await,
             Some(_) | None => Err(unknown(&crossing)),
@@ -284,7 +287,11 @@ impl Bridge {
     }
 
     /// Waits for the end of a task; meanwhile its client can be asked.
-    async fn hosted_result(&self, crossing: &Crossing, task: &str) -> Result<String, WireError> {
+    async fn hosted_result(
+        &self,
+        crossing: &Crossing,
+        task: &str,
+    ) -> Result<ByteString, WireError> {
         let hosting = &self.hosting;
         let ear = &crossing.waiter.ear;
         let waiter = hosting.last.fetch_add(1, Ordering::Relaxed);
@@ -317,7 +324,7 @@ impl Bridge {
             }
         };
         match outcome {
-            Outcome::Result(raw) => Ok(raw),
+            Outcome::Result(raw) => Ok(raw.into()),
             Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
                 Some(body) => wire_error(
                     body.code,

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytestring::ByteString;
 use mcpact_bridge::tasks::Status;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
-use mcpact_spec::{ErrorCode, Feature, Method};
+use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
 use mcpact_wire::raw::Object;
 use tokio::time::Instant;
 
@@ -20,7 +21,7 @@ use crate::aggregate::tasks::{TaskMap, place_of, placed};
 use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::ear::{Ear, FarEar};
 use crate::bridge::lane::Lane;
-use crate::upstream::{Ask, Note, related_task, text};
+use crate::upstream::{Ask, Note, related_task};
 
 /// The tasks that run in one session, by the names that the server gave them.
 #[derive(Debug, Default)]
@@ -113,7 +114,7 @@ impl Lane {
 
     /// Tells of a task where several clients share the session: only its owner hears of it.
     pub(in crate::bridge) fn tell_task_owner(&self, note: &Note) {
-        let params = text(&note.params);
+        let params = &note.params;
         let task = Object::parse(params).unwrap_or_default();
         let id = task.get_str("taskId").unwrap_or_default();
         let Some(owner) = self.kept.ear(&id) else {
@@ -127,7 +128,7 @@ impl Lane {
 
     /// Whom a question for a task is for, and the question as that client knows it.
     pub(in crate::bridge) fn asked_for_task(&self, ask: &Ask) -> Option<(Ear, Ask)> {
-        let params = text(&ask.params);
+        let params = &ask.params;
         let owner = self.kept.ear(&related_task(params)?)?;
         let shown = self.named_tasks().params(ask.method?, params)?;
         let ask = Ask {
@@ -172,14 +173,14 @@ impl Crossing {
         let entered = lane.running.enter().await;
         let entered = entered.map_err(|trouble| self.caller.error(trouble).on_wire())?;
         let in_use = entered.ok_or_else(unknown)?;
-        let params = with_subject(method, text(&self.waiter.job.params), inner);
+        let params = with_subject(method, &self.waiter.job.params, inner);
         self.lane = lane;
         self.in_use = Some(in_use);
         Ok(params)
     }
 
     /// Takes note of a task in an answer, and shows it as the client knows it.
-    pub(in crate::bridge) fn keeping_tasks(&self, raw: String) -> String {
+    pub(in crate::bridge) fn keeping_tasks(&self, raw: ByteString) -> ByteString {
         let Some(method) = self.waiter.job.method else {
             return raw;
         };
@@ -188,13 +189,22 @@ impl Crossing {
             return raw;
         }
         let shown = self.lane.named_tasks().result(method, &raw);
-        shown.unwrap_or(raw)
+        shown.map_or(raw, Into::into)
+    }
+
+    /// Whether the client has said that it takes a task for an answer.
+    fn may_become_task(&self) -> bool {
+        let job = &self.waiter.job;
+        match job.pact.era() {
+            Era::Legacy => !job.params.is_plain_call(),
+            Era::Modern => job.pact.lacking(Extension::Tasks).is_none(),
+        }
     }
 
     fn note_task(&self, method: Method, raw: &str) {
         let (kept, ear) = (&self.lane.kept, &self.waiter.ear);
         match method {
-            Method::ToolsCall if raw.contains("taskId\"") => {
+            Method::ToolsCall if self.may_become_task() && raw.contains("taskId\"") => {
                 let result = Object::parse(raw).unwrap_or_default();
                 let created = result.get("task").and_then(|raw| Object::parse(raw).ok());
                 let is_task = result.get_str("resultType").as_deref() == Some("task");

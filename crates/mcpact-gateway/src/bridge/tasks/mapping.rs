@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use bytestring::ByteString;
 use mcpact_bridge::input::{Outcome, raise_question};
 use mcpact_bridge::tasks::created_task;
 use mcpact_bridge::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, Wanted};
@@ -19,7 +20,7 @@ use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::lane::Lane;
 use crate::bridge::parking::answer_all;
 use crate::bridge::{Bridge, Clock};
-use crate::upstream::{Ask, Event, Note, Reply, related_task, text};
+use crate::upstream::{Ask, Event, Note, Reply, related_task};
 
 const LIMITS: MapLimits = MapLimits {
     tasks: TASKS,
@@ -170,7 +171,7 @@ impl Mapping {
 
     /// The server said in a notification where a task stands.
     pub(in crate::bridge) fn told(self: &Arc<Self>, lane: &Lane, note: &Note) -> Option<String> {
-        let told = self.mapped().told(lane.session, text(&note.params));
+        let told = self.mapped().told(lane.session, &note.params);
         let (task, seen) = told.ok()??;
         match seen {
             Seen::Now(detailed) => Some(detailed),
@@ -188,7 +189,7 @@ impl Mapping {
 
     /// The client's name for the task that a question of the server is for.
     pub(in crate::bridge) fn task_of(&self, lane: &Lane, ask: &Ask) -> Option<String> {
-        let upstream = related_task(text(&ask.params))?;
+        let upstream = related_task(&ask.params)?;
         let mapped = self.mapped();
         mapped.named(lane.session, &upstream).map(str::to_owned)
     }
@@ -202,7 +203,7 @@ impl Mapping {
         if lane.stands_in(&pact, &ask, method).await {
             return;
         }
-        let raised = raise_question(method, Some(text(&ask.params)), lane.revision(), &pact);
+        let raised = raise_question(method, Some(&ask.params), lane.revision(), &pact);
         let refused = match raised {
             Ok(question) => {
                 let asked = self.mapped().asked(task, ask.id.clone(), method, question);
@@ -265,14 +266,14 @@ impl Bridge {
     pub(in crate::bridge) async fn call_as_task(
         &self,
         mut crossing: Crossing,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let mapping = Arc::clone(&self.shared.mapping);
         let owner = crossing.waiter.ear.owner().to_owned();
         mapping.mapped().room(&owner)?;
         let params = crossing.params()?;
         let reply = crossing.send_as_task(&params).await?;
         let made = match &reply {
-            Reply::Result(raw) => created_task(text(raw)).map(|id| (id, text(raw))),
+            Reply::Result(raw) => created_task(raw).map(|id| (id, raw)),
             Reply::Error(_) => None,
         };
         let Some((upstream, raw)) = made else {
@@ -292,7 +293,7 @@ impl Bridge {
         let created = mapping
             .mapped()
             .created(&task, &owner, lane.session, raw, Some(&info), now);
-        created.map_err(|fault| {
+        created.map(Into::into).map_err(|fault| {
             mapping.close(&task);
             let why = format!("The server's task cannot be passed on: {fault}");
             let code = ErrorCode::InternalError.code();
@@ -304,14 +305,14 @@ impl Bridge {
     pub(in crate::bridge) async fn about_mapped(
         &self,
         crossing: Crossing,
-    ) -> Result<String, WireError> {
+    ) -> Result<ByteString, WireError> {
         let mapping = &self.shared.mapping;
         let task = meant(&crossing)?;
         let owner = crossing.waiter.ear.owner();
         let answer = match crossing.waiter.job.method {
             Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await?,
             Some(Method::TasksUpdate) => {
-                let params = Object::parse(text(&crossing.waiter.job.params)).unwrap_or_default();
+                let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
                 let responses = params.get_present("inputResponses");
                 let answers = mapping.mapped().update(&task, owner, responses)?;
                 let lane = mapping
@@ -321,32 +322,32 @@ impl Bridge {
                 if let Some(lane) = lane {
                     answer_all(&lane, answers).await;
                 }
-                ACKNOWLEDGED.to_owned()
+                ACKNOWLEDGED.to_owned().into()
             }
             Some(Method::TasksCancel) => {
                 let upstream = mapping.mapped().cancel(&task, owner)?;
                 if let Some(upstream) = upstream {
                     self.cancel_mapped(&task, &upstream, owner).await;
                 }
-                ACKNOWLEDGED.to_owned()
+                ACKNOWLEDGED.to_owned().into()
             }
             Some(_) | None => return Err(unknown(&crossing)),
         };
         crossing.result(&answer)
     }
 
-    async fn mapped_task(&self, crossing: &Crossing, task: &str) -> Result<String, WireError> {
+    async fn mapped_task(&self, crossing: &Crossing, task: &str) -> Result<ByteString, WireError> {
         let mapping = &self.shared.mapping;
         let owner = crossing.waiter.ear.owner();
         let upstream = match mapping.mapped().get(task, owner)? {
-            Wanted::Known(detailed) => return Ok(detailed),
+            Wanted::Known(detailed) => return Ok(detailed.into()),
             Wanted::Ask(upstream) => upstream,
         };
         let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
         if let Some(lane) = lane {
             match lane.request(Method::TasksGet, &of_task(&upstream)).await {
                 Ok(Reply::Result(raw)) => {
-                    let seen = mapping.mapped().seen(task, text(&raw));
+                    let seen = mapping.mapped().seen(task, &raw);
                     let seen = seen.map_err(|fault| {
                         let why = format!("The server's task cannot be passed on: {fault}");
                         let code = ErrorCode::InternalError.code();
@@ -356,16 +357,16 @@ impl Bridge {
                         && let Some(shown) = mapping.shown(task, seen).await
                     {
                         mapping.tidy(task, owner);
-                        return Ok(shown);
+                        return Ok(shown.into());
                     }
                 }
-                Ok(Reply::Error(raw)) => return Err(crossing.error(text(&raw))),
+                Ok(Reply::Error(raw)) => return Err(crossing.error(&raw)),
                 Err(_) => mapping.lost(&lane),
             }
         }
         // It has ended meanwhile, or its time is up.
         match mapping.mapped().get(task, owner)? {
-            Wanted::Known(detailed) => Ok(detailed),
+            Wanted::Known(detailed) => Ok(detailed.into()),
             Wanted::Ask(_) => Err(wire_error(
                 ErrorCode::InternalError.code(),
                 String::from("the server does not say where the task stands"),
@@ -384,7 +385,7 @@ impl Bridge {
         };
         match lane.request(Method::TasksCancel, &of_task(upstream)).await {
             Ok(Reply::Result(raw)) => {
-                let seen = mapping.mapped().seen(task, text(&raw));
+                let seen = mapping.mapped().seen(task, &raw);
                 if let Ok(Some(Seen::Now(detailed))) = seen {
                     mapping.tidy(task, owner);
                     lane.announce(&detailed).await;

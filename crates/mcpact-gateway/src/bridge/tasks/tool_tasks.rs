@@ -10,7 +10,6 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::bridge::Bridge;
 use crate::bridge::crossing::Crossing;
-use crate::upstream::text;
 
 /// How many tools are remembered.
 const TOOLS: usize = 4096;
@@ -64,7 +63,7 @@ impl Bridge {
             return Way::Plain;
         }
         self.read_tools_once(crossing).await;
-        let params = Object::parse(text(&job.params)).unwrap_or_default();
+        let params = Object::parse(&job.params).unwrap_or_default();
         let tool = params.get_str("name").unwrap_or_default();
         let follows = job.pact.lacking(Extension::Tasks).is_none();
         self.shared

@@ -9,7 +9,7 @@ use mcpact_spec::Method;
 use super::of_task;
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
-use crate::upstream::{Call, Event, Ordered, Reply, text};
+use crate::upstream::{Call, Event, Ordered, Reply};
 
 /// A server's task whose result somebody waits for: whoever stops waiting calls it off.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Crossing {
         let Reply::Result(raw) = &reply else {
             return Ok(Begun::Answered(reply));
         };
-        let Some(id) = created_task(text(raw)) else {
+        let Some(id) = created_task(raw) else {
             return Ok(Begun::Answered(reply));
         };
         let started = Started::new(self, &id)?;

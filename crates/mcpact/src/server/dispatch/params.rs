@@ -29,10 +29,10 @@ impl<'a> Params<'a> {
         }
     }
 
-    fn parse(raw: &'a [u8]) -> Result<Self, HandlerError> {
+    fn parse(raw: &'a str) -> Result<Self, HandlerError> {
         let refuse = |error: scan::ScanError| HandlerError::invalid_params(error.to_string());
         let mut members = Vec::with_capacity(4);
-        visit(scan::utf8(raw).map_err(refuse)?, |key, value| {
+        visit(raw, |key, value| {
             if key != "_meta" {
                 members.push((key, value));
             }
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn everything_but_the_metadata_is_there() {
         let raw = r#"{"name":"a\"b","_meta":{"a":[1,{"b":2}]},"arguments":{"_meta":1},"n":null}"#;
-        let params = Params::parse(raw.as_bytes()).unwrap();
+        let params = Params::parse(raw).unwrap();
         let expected = serde_json::json!({"name": "a\"b", "arguments": {"_meta": 1}, "n": null});
         assert_eq!(Value::Object(params.tree().unwrap()), expected);
         assert_eq!(params.text("name").unwrap(), "a\"b");
@@ -86,12 +86,12 @@ mod tests {
         );
         assert_eq!(params.value("n").unwrap(), None);
         assert!(params.text("n").is_err() && params.text("x").is_err());
-        assert!(Params::parse(b"[]").is_err());
+        assert!(Params::parse("[]").is_err());
     }
 
     #[test]
     fn of_two_members_with_one_name_the_last_counts() {
-        let params = Params::parse(br#"{"name":"a","name":"b"}"#).unwrap();
+        let params = Params::parse(r#"{"name":"a","name":"b"}"#).unwrap();
         assert_eq!(params.text("name").unwrap(), "b");
         assert_eq!(params.tree().unwrap()["name"], "b");
     }

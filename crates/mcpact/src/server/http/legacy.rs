@@ -5,6 +5,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture, join_all};
 use futures_util::stream::unfold;
@@ -194,7 +195,7 @@ impl<B: Backend> HttpEndpoint<B> {
         session: &Arc<HttpSession>,
         job: Job,
         outbox: Outbox,
-    ) -> impl Future<Output = Result<String, WireError>> + Send + use<B> {
+    ) -> impl Future<Output = Result<ByteString, WireError>> + Send + use<B> {
         let backend = Arc::clone(&self.backend);
         held::serve(backend, job, Arc::clone(&session.session), outbox)
     }
@@ -310,7 +311,7 @@ fn reach(arrival: &Arrival) -> Reach {
 fn finish(
     session: Arc<HttpSession>,
     id: Id,
-    serve: impl Future<Output = Result<String, WireError>> + Send,
+    serve: impl Future<Output = Result<ByteString, WireError>> + Send,
 ) -> impl Future<Output = Option<(String, u16)>> + Send {
     let (abort, registration) = AbortHandle::new_pair();
     let number = session.running().add(id.clone(), abort.clone());
@@ -367,7 +368,7 @@ impl Drop for Lasting {
 fn answered(
     session: &HttpSession,
     id: Id,
-    outcome: Result<String, WireError>,
+    outcome: Result<ByteString, WireError>,
 ) -> Option<(String, u16)> {
     let deeds = session.session.answer(id, outcome);
     deeds.into_iter().find_map(|deed| match deed {

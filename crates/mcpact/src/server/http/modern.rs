@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::unfold;
@@ -30,7 +31,7 @@ const BACKLOG: usize = 64;
 struct Running {
     session: Arc<Session>,
     id: Id,
-    future: Option<BoxFuture<'static, Result<String, WireError>>>,
+    future: Option<BoxFuture<'static, Result<ByteString, WireError>>>,
     parcels: Parcels,
     /// As long as there is one, nobody has to be woken because the last one is gone.
     _outbox: Outbox,
@@ -91,7 +92,7 @@ impl<B: Backend> HttpEndpoint<B> {
         if annotations.is_empty() {
             return Ok(());
         }
-        let params = std::str::from_utf8(&job.params).unwrap_or("{}");
+        let params: &str = &job.params;
         let params = Object::parse(params).unwrap_or_default();
         let header = |name: &str| -> Seen<'_> { seen(arrival, name) };
         param_headers::check(&annotations, params.get("arguments"), header).map_err(|fault| {
@@ -206,7 +207,7 @@ impl Running {
         None
     }
 
-    fn answer(&self, outcome: Result<String, WireError>) -> Option<(String, u16)> {
+    fn answer(&self, outcome: Result<ByteString, WireError>) -> Option<(String, u16)> {
         let deeds = self.session.answer(self.id.clone(), outcome);
         deeds.into_iter().find_map(|deed| match deed {
             Deed::Reply { text, status, .. } => Some((text, status)),
@@ -215,7 +216,7 @@ impl Running {
     }
 
     /// The answer of a call that ended at once: JSON, unless it has said something before.
-    fn whole(&mut self, outcome: Result<String, WireError>) -> Answer {
+    fn whole(&mut self, outcome: Result<ByteString, WireError>) -> Answer {
         let mut said = Vec::new();
         while let Some(text) = self.message() {
             said.push(event(None, &text, None));
