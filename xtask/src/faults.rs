@@ -104,8 +104,8 @@ fn driver(checkout: &Checkout, options: &Options) -> Result<PathBuf, Failure> {
         ("build --workspace --bins", "debug")
     } else {
         (
-            "build --profile load -p mcpact-cli -p mcpact-faults",
-            "load",
+            "build --release -p mcpact-cli -p mcpact-faults",
+            "release",
         )
     };
     run_program(cargo(checkout).args(words.split(' ')))?;

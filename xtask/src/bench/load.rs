@@ -65,13 +65,13 @@ pub(super) fn measure(
     target: &Path,
     options: &Options,
 ) -> Result<Findings, Failure> {
-    let words = "build --profile load --package mcpact-load --package mcpact-cli --features mcpact-load/rmcp";
+    let words = "build --release --package mcpact-load --package mcpact-cli --features mcpact-load/rmcp";
     run_program(cargo(checkout).args(words.split(' ')))?;
-    let program = target.join("load/mcpact-load");
+    let program = target.join("release/mcpact-load");
     let relays = relays::install(checkout)?;
     let mut command = program_at(checkout, program.clone());
     // What the bridge learns about a server must not outlive the run.
-    command.env("XDG_CACHE_HOME", target.join("load/cache"));
+    command.env("XDG_CACHE_HOME", target.join("release/cache"));
     command.arg("--relays").arg(relays);
     if options.quick {
         command.args(QUICK);
