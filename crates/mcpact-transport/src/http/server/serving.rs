@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN, UPGRADE, WWW_AUTHENTICATE,
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN, UPGRADE,
+    WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -48,12 +49,12 @@ impl<E: Endpoint> Shop<E> {
         let switch = hyper::upgrade::on(&mut request);
         let (head, body) = request.into_parts();
         if size(&head) > self.limits.header_bytes {
-            return respond(Answer::text(431, "the headers are too large"));
+            return respond(unread(Answer::text(431, "the headers are too large")));
         }
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         if let Err(fault) = self.guard.check(authority, &head.headers) {
             tracing::warn!(%peer, %fault, "request turned away");
-            return respond(Answer::text(403, fault.to_string()));
+            return respond(unread(Answer::text(403, fault.to_string())));
         }
         let origin = head.headers.get(ORIGIN).cloned();
         let mut response = if cors::is_preflight(&head.method, &head.headers) {
@@ -83,15 +84,15 @@ impl<E: Endpoint> Shop<E> {
     async fn answer(&self, head: http::request::Parts, body: Incoming, peer: SocketAddr) -> Answer {
         if let Some(Err(refusal)) = self.token.as_ref().map(|token| token.check(&head.headers)) {
             tracing::warn!(%peer, ?refusal, "request without the token");
-            return Answer::text(401, "a bearer token is needed")
+            return unread(Answer::text(401, "a bearer token is needed"))
                 .with(WWW_AUTHENTICATE, refusal.challenge());
         }
         if is_foreign_content(&head) {
-            return Answer::text(415, "the body must be application/json");
+            return unread(Answer::text(415, "the body must be application/json"));
         }
         let body = match self.read(body).await {
             Ok(body) => body,
-            Err(fault) => return Answer::text(fault.status(), fault.to_string()),
+            Err(fault) => return unread(Answer::text(fault.status(), fault.to_string())),
         };
         let arrival = Arrival {
             verb: head.method,
@@ -116,6 +117,12 @@ impl<E: Endpoint> Shop<E> {
         let gathered = within(self.limits.body_timeout, gather(body, limit)).await;
         gathered.unwrap_or(Err(BodyFault::TooSlow))
     }
+}
+
+/// The answer to a request whose body nobody has read to its end: the connection ends with it, and the
+/// client is told, so that it does not send the next request into nothing.
+fn unread(answer: Answer) -> Answer {
+    answer.with(CONNECTION, "close")
 }
 
 /// The bytes of a head. What parses it looks only after every read, so that its own limit is not exact.
