@@ -103,10 +103,7 @@ fn driver(checkout: &Checkout, options: &Options) -> Result<PathBuf, Failure> {
     let (words, folder) = if options.quick {
         ("build --workspace --bins", "debug")
     } else {
-        (
-            "build --release -p mcpact-cli -p mcpact-faults",
-            "release",
-        )
+        ("build --release -p mcpact-cli -p mcpact-faults", "release")
     };
     run_program(cargo(checkout).args(words.split(' ')))?;
     Ok(target_folder(checkout).join(folder).join("mcpact-faults"))

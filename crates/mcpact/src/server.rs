@@ -17,6 +17,7 @@ mod folder;
 mod held;
 mod http;
 mod input;
+mod job;
 mod lines;
 mod outbox;
 mod principal;

@@ -65,7 +65,8 @@ pub(super) fn measure(
     target: &Path,
     options: &Options,
 ) -> Result<Findings, Failure> {
-    let words = "build --release --package mcpact-load --package mcpact-cli --features mcpact-load/rmcp";
+    let words =
+        "build --release --package mcpact-load --package mcpact-cli --features mcpact-load/rmcp";
     run_program(cargo(checkout).args(words.split(' ')))?;
     let program = target.join("release/mcpact-load");
     let relays = relays::install(checkout)?;

@@ -66,7 +66,7 @@ impl Backend for Bridge {
                 if method == Some(Method::LoggingSetLevel) {
                     level_of(&job)?;
                     if latecomer.wants_logs(&job) {
-                        return Ok(String::from("{}").into());
+                        return Ok(ByteString::from_static("{}"));
                     }
                 }
                 latecomer.caller(&self).await?
@@ -142,7 +142,7 @@ impl Bridge {
         if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
             let level = level_of(&job)?;
             caller.wants_logs(level, &ear, &job);
-            return Ok(String::from("{}").into());
+            return Ok(ByteString::from_static("{}"));
         }
         // Which connection: one that lives, or a new one.
         let lane = caller.lane().await.map_err(|error| error.on_wire())?;
@@ -255,9 +255,9 @@ impl Bridge {
         match machine {
             Machine::SetLevel => {
                 crossing.caller.set_level(level_of(job)?);
-                Ok(String::from("{}").into())
+                Ok(ByteString::from_static("{}"))
             }
-            Machine::Ping => Ok(String::from("{}").into()),
+            Machine::Ping => Ok(ByteString::from_static("{}")),
             Machine::Listen => self.stream_changes(crossing).await,
             Machine::Subscribe | Machine::Unsubscribe => {
                 let wishing = crossing.caller.wishing().cloned();

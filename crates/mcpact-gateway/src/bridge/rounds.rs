@@ -200,7 +200,7 @@ impl Bridge {
             && audience.is_wanted_by_others(&ear, &params)
         {
             audience.granted(&ear, Method::ResourcesUnsubscribe, &params);
-            return Ok(String::from("{}").into());
+            return Ok(ByteString::from_static("{}"));
         }
         if method.is_some_and(Method::may_ask_for_input) {
             take_turn(&mut crossing).await;

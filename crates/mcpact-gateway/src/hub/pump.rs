@@ -126,7 +126,7 @@ impl Hub {
             return self.page(guest, kind, &job.params, client).await;
         }
         match method {
-            Method::Ping => Ok(String::from("{}").into()),
+            Method::Ping => Ok(ByteString::from_static("{}")),
             Method::LoggingSetLevel => self.set_level(&job, guest, &ear).await,
             Method::SubscriptionsListen => self.listen(job, guest, ear).await,
             Method::TasksList => self.list_tasks(&job, guest, &ear).await,
@@ -204,6 +204,6 @@ impl Hub {
                 let _ = member.bridge.carry(again(job), caller, ear.clone()).await;
             }
         }
-        Ok(String::from("{}").into())
+        Ok(ByteString::from_static("{}"))
     }
 }

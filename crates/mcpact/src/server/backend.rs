@@ -26,10 +26,11 @@ use super::principal::nobody;
 use crate::error::Error;
 
 pub use super::date::now as date;
+pub use super::job::{Job, Reach};
 pub use super::outbox::{Gone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
-pub use super::session::{Heard, Job, Reach, Session};
+pub use super::session::{Heard, Session};
 
 /// Whatever serves the requests that a front has admitted.
 pub trait Backend: Debug + Send + Sync + 'static {

@@ -31,10 +31,11 @@ use super::change::Changes;
 use super::client_log;
 use super::context::{CallScope, Context};
 use super::error::{HandlerError, Kind};
+use super::job::Job;
 use super::outbox::Outbox;
 use super::registry::Registry;
 use super::seal::Sealer;
-use super::session::{Job, Session};
+use super::session::Session;
 use super::task::TaskStore;
 use crate::model::ToolResult;
 

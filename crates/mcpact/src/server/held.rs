@@ -8,8 +8,9 @@ use mcpact_spec::ErrorCode;
 
 use super::backend::Backend;
 use super::error::HandlerError;
+use super::job::Job;
 use super::outbox::Outbox;
-use super::session::{Job, Session};
+use super::session::Session;
 use crate::conformity::Validation;
 
 /// Lets the backend serve a request that fits, and passes a result on that does.

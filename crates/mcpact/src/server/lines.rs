@@ -25,9 +25,10 @@ use tokio::task::JoinSet;
 
 use super::backend::{Backend, Opening, Welcome};
 use super::held;
+use super::job::Job;
 use super::outbox::{Outbox, Parcel, Parcels};
 use super::principal::somebody;
-use super::session::{Deed, Job, Session};
+use super::session::{Deed, Session};
 use crate::error::Error;
 use crate::log::{self, Witness};
 

@@ -7,8 +7,8 @@ use super::params::Params;
 use super::{Core, Served};
 use crate::server::context::{Context, Rounds};
 use crate::server::error::HandlerError;
+use crate::server::job::Job;
 use crate::server::seal::{Binding, Opened, digest, unix_now};
-use crate::server::session::Job;
 
 impl Core {
     /// What a modern client brings back from earlier rounds.

@@ -25,8 +25,9 @@ use crate::log;
 use crate::server::backend::Backend;
 use crate::server::event_log::{EventLog, Place, STANDALONE};
 use crate::server::held;
+use crate::server::job::{Job, Reach};
 use crate::server::outbox::{Outbox, Parcel, Parcels};
-use crate::server::session::{Deed, Job, Reach, Session};
+use crate::server::session::{Deed, Session};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

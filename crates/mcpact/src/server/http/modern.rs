@@ -21,8 +21,9 @@ use super::{HttpEndpoint, Memory, NAME, json, seen};
 use crate::server::backend::Backend;
 use crate::server::event_log::frame as event;
 use crate::server::held;
+use crate::server::job::Job;
 use crate::server::outbox::{Outbox, Parcel, Parcels};
-use crate::server::session::{Deed, Job, Session};
+use crate::server::session::{Deed, Session};
 
 /// How many messages of a running request may wait to be written.
 const BACKLOG: usize = 64;
