@@ -13,6 +13,9 @@ use super::source::Span;
 use super::surroundings::ProgramFacts;
 use words::{Sort, sort};
 
+/// Options that name a package.
+const NAMED: [&str; 3] = ["-p", "--package", "--from"];
+
 /// Programs may start one another so often before that is suspicious by itself.
 const MOST_WRAPPERS: usize = 4;
 
@@ -145,6 +148,15 @@ fn started(
         return Reached::Program;
     }
     let shown = program.written;
+    let hidden = own_options(program.value, args)
+        .iter()
+        .find(|word| words::hides_command(program.value, word.value));
+    if let Some(option) = hidden {
+        let message = format!("`{shown} {}` hides what is done", option.written);
+        let problem = findings.error(option.span, message);
+        problem.remedy("start the server itself");
+        return Reached::Shell;
+    }
     match sort(program.value) {
         Sort::Raiser => {
             let problem = findings.error(
@@ -180,14 +192,30 @@ fn started(
     Reached::Program
 }
 
-/// The command behind the options and variables of a wrapper such as `env`.
+/// The words that can be options of the program itself: behind a package stand those of the package.
+fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
+    if !words::starts_packages(program) {
+        return args;
+    }
+    let is_package = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| args.get(at));
+        let is_value = before.is_some_and(|word| NAMED.contains(&word.value));
+        !args[at].value.starts_with('-') && !is_verb(args[at].value) && !is_value
+    };
+    let end = (0..args.len()).find(|at| is_package(*at));
+    &args[..end.unwrap_or(args.len())]
+}
+
+/// The command behind the options and variables of a wrapper such as `env`. What the options take is not
+/// known here, so that the first word that is judged at all counts.
 fn behind<'w, 't>(args: &'w [Word<'t>]) -> &'w [Word<'t>] {
     let is_own = |word: &Word<'_>| {
         let value = word.value;
         value.starts_with('-') || value.contains('=') || value.parse::<f64>().is_ok()
     };
     let own = args.iter().take_while(|word| is_own(word)).count();
-    &args[own..]
+    let judged = args.iter().position(|word| sort(word.value) != Sort::Other);
+    &args[judged.unwrap_or(own)..]
 }
 
 fn shell(program: &Word<'_>, args: &[Word<'_>], rules: &CommandRules, findings: &mut Findings) {
@@ -225,10 +253,9 @@ fn shell(program: &Word<'_>, args: &[Word<'_>], rules: &CommandRules, findings: 
 
 /// A package that is fetched when it is started, in whatever version is the newest.
 fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findings) {
-    let named = ["-p", "--package", "--from"];
     let after = args
         .iter()
-        .position(|word| named.contains(&word.value))
+        .position(|word| NAMED.contains(&word.value))
         .map(|at| at + 1);
     let package = match after {
         Some(at) => args.get(at),

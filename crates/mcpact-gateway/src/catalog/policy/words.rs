@@ -22,11 +22,16 @@ pub(super) enum Sort {
 const SORTS: &[(Sort, &[&str])] = &[
     (
         Sort::Raiser,
-        &["sudo", "doas", "su", "pkexec", "runas", "run0"],
+        &[
+            "sudo", "doas", "su", "pkexec", "runas", "run0", "runuser", "gosu", "su-exec",
+        ],
     ),
     (
         Sort::Destroyer,
-        &["rm", "rmdir", "shred", "dd", "mkfs", "del", "format"],
+        &[
+            "rm", "rmdir", "shred", "dd", "mkfs", "del", "format", "shutdown", "reboot", "halt",
+            "poweroff",
+        ],
     ),
     (Sort::Fetcher, &["curl", "wget", "scp", "ftp"]),
     (
@@ -53,8 +58,43 @@ const SORTS: &[(Sort, &[&str])] = &[
     (
         Sort::Wrapper,
         &[
-            "env", "nohup", "nice", "ionice", "timeout", "stdbuf", "time", "setsid", "xargs",
-            "exec", "busybox", "command",
+            "env",
+            "nohup",
+            "nice",
+            "ionice",
+            "timeout",
+            "stdbuf",
+            "time",
+            "setsid",
+            "xargs",
+            "exec",
+            "busybox",
+            "command",
+            "unshare",
+            "nsenter",
+            "taskset",
+            "setpriv",
+            "chrt",
+            "chroot",
+            "prlimit",
+            "strace",
+            "ltrace",
+            "tini",
+            "dumb-init",
+            "systemd-run",
+            "script",
+            "flock",
+            "watch",
+            "firejail",
+            "bwrap",
+            "proxychains",
+            "torsocks",
+            "unbuffer",
+            "uv",
+            "poetry",
+            "pipenv",
+            "conda",
+            "ld-linux",
         ],
     ),
     (Sort::Runner(&["@"]), &["npx", "bunx", "pnpx"]),
@@ -72,6 +112,11 @@ pub(super) fn sort(program: &str) -> Sort {
         .iter()
         .find_map(|end| name.strip_suffix(end))
         .unwrap_or(&name);
+    // `mkfs.ext4` is one of many, and so is `ld-linux-x86-64.so.2`.
+    let family = ["mkfs.", "ld-linux"]
+        .iter()
+        .find(|one| name.starts_with(**one));
+    let name = family.map_or(name, |one| one.trim_end_matches('.'));
     let row = SORTS.iter().find(|(_, names)| names.contains(&name));
     row.map_or(Sort::Other, |(sort, _)| *sort)
 }
@@ -108,8 +153,38 @@ pub(super) fn takes_script(option: &str) -> bool {
     is_cluster
         || matches!(
             lower.as_str(),
-            "/c" | "/k" | "-command" | "-encodedcommand" | "-enc"
+            "/c" | "/k" | "-command" | "--command" | "-encodedcommand" | "-enc"
         )
+        || lower.starts_with("--command=")
+}
+
+/// Whether what follows the options is a package, with options of its own.
+pub(super) fn starts_packages(program: &str) -> bool {
+    matches!(sort(program), Sort::Runner(_)) || matches!(program, "npm" | "pnpm")
+}
+
+/// Programs that are no shells, and the options by which they hand a text to one.
+const SCRIPTED: &[(&[&str], &[&str])] = &[
+    (
+        &["npx", "npm", "pnpm", "pnpx"],
+        &["-c", "--call", "--shell-mode"],
+    ),
+    (&["script", "flock", "su", "runuser"], &["-c", "--command"]),
+    (&["env"], &["-S", "--split-string"]),
+    (&["find"], &["-delete"]),
+];
+
+/// Whether an option of this program makes it run a text, or destroy what it finds.
+pub(super) fn hides_command(program: &str, option: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let row = SCRIPTED.iter().find(|(names, _)| names.contains(&name));
+    row.is_some_and(|(_, options)| {
+        options.iter().any(|known| {
+            let rest = option.strip_prefix(known);
+            let is_short = known.len() == 2;
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || is_short)
+        })
+    })
 }
 
 /// Whether an option makes `rm` take everything without a question.
