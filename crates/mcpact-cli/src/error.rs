@@ -267,9 +267,11 @@ impl CliError {
             } => vec![
                 String::from("listen on 127.0.0.1 or [::1], or"),
                 String::from(
-                    "set a token with `--token-file FILE` or the variable MCPACT_TOKEN, or",
+                    "set a token: `--token-file FILE`, the variable MCPACT_TOKEN, or `token` in a config, or",
                 ),
-                String::from("say `--allow-remote` if whoever reaches it may use it"),
+                String::from(
+                    "say `--allow-remote`, in a config `allow_remote = true`, if whoever reaches it may use it",
+                ),
             ],
             Self::Listen { .. } => vec![String::from("port 0 picks a free one")],
             Self::Token { .. } => vec![String::from(

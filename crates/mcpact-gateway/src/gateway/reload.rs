@@ -106,6 +106,14 @@ impl Gateway {
                     Ok(Err(CatalogError::Unreadable { .. })) | Err(_) => None,
                 };
                 match loaded {
+                    // Some write a file by emptying it first, and stopping everything is not meant.
+                    Ok(Ok(loaded)) if loaded.source.text.trim().is_empty() => {
+                        self.figures.reloaded("refused");
+                        report.problems.push(whole(
+                            "the config is empty",
+                            Some("write into it what shall be; a comment means that there are no servers"),
+                        ));
+                    }
                     Ok(Ok(loaded)) => self.take(loaded, &mut report),
                     Ok(Err(error)) => {
                         self.figures.reloaded("refused");
