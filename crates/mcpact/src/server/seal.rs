@@ -2,6 +2,8 @@
 //!
 //! `2026-07-28 basic/patterns/mrtr#request-state`: what comes back is hostile until proven ours.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit};
@@ -175,16 +177,33 @@ impl Sealer {
     }
 }
 
-/// The digest of what a call is about: its parameters without what changes from round to round.
+/// The digest of what a call is about: its parameters without what changes from round to round. In which
+/// order a client writes members does not matter, and may differ from one round to the next.
 pub(super) fn digest(params: &Map<String, Value>) -> [u8; 32] {
     let mut hash = Sha256::new();
-    for (key, value) in params {
+    let all: BTreeMap<_, _> = params.iter().collect();
+    for (key, value) in all {
         if matches!(key.as_str(), "inputResponses" | "requestState" | "_meta") {
             continue;
         }
-        hash.update(serde_json::json!([key, value]).to_string());
+        hash.update(serde_json::json!([key, ordered(value)]).to_string());
     }
     hash.finalize().into()
+}
+
+fn ordered(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let all: BTreeMap<_, _> = members.iter().collect();
+            let all = all.into_iter();
+            Value::Object(
+                all.map(|(key, value)| (key.clone(), ordered(value)))
+                    .collect(),
+            )
+        }
+        Value::Array(items) => items.iter().map(ordered).collect(),
+        other => other.clone(),
+    }
 }
 
 /// Seconds since 1970.
@@ -204,6 +223,17 @@ mod tests {
             method: "tools/call",
             digest: [7; 32],
         }
+    }
+
+    /// F16: the same parameters are the same in any order of their members.
+    #[test]
+    fn the_order_of_members_does_not_matter() {
+        let digest = |text: &str| digest(&serde_json::from_str(text).unwrap());
+        let one = r#"{"name":"a","arguments":{"b":[{"c":1,"d":2}],"e":null},"_meta":{"x":1}}"#;
+        let same = r#"{"requestState":"s","arguments":{"e":null,"b":[{"d":2,"c":1}]},"name":"a"}"#;
+        let other = r#"{"name":"a","arguments":{"b":[{"c":1,"d":3}],"e":null}}"#;
+        assert_eq!(digest(one), digest(same));
+        assert_ne!(digest(one), digest(other));
     }
 
     /// F16: a state opens only for the same caller, method and parameters, in time and unchanged.
