@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::record::Record;
@@ -19,7 +20,15 @@ const FILES: usize = 512;
 pub(crate) struct Shelf {
     path: Arc<Path>,
     /// What is in the file as far as we know; whoever holds it writes.
-    written: Arc<Mutex<Option<String>>>,
+    written: Arc<Mutex<Written>>,
+    /// Counts those who want to write.
+    turns: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    text: Option<String>,
+    turn: u64,
 }
 
 impl Shelf {
@@ -27,6 +36,7 @@ impl Shelf {
         Self {
             path: Arc::from(folder.join(format!("{fingerprint}.json"))),
             written: Arc::default(),
+            turns: Arc::default(),
         }
     }
 
@@ -43,7 +53,7 @@ impl Shelf {
         };
         let record = Record::parse(&text);
         match record {
-            Some(_) => *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(text),
+            Some(_) => self.written().text = Some(text),
             None => {
                 let path = self.path.display();
                 tracing::warn!(%path, "what was kept of a server is damaged or of another version; it is asked again");
@@ -52,15 +62,29 @@ impl Shelf {
         record
     }
 
-    /// Writes it down, unless that is what is there.
-    pub(crate) fn write(&self, record: &Record) {
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A turn to write, taken before it is looked at what is to be written.
+    pub(crate) fn turn(&self) -> u64 {
+        self.turns.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Writes it down, unless that is what is there or somebody with a later turn was quicker: threads do not
+    /// keep the order in which they are given their work.
+    pub(crate) fn write(&self, turn: u64, record: &Record) {
         let text = record.encode();
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        if written.as_deref() == Some(&*text) {
+        let mut written = self.written();
+        if turn < written.turn {
+            return;
+        }
+        written.turn = turn;
+        if written.text.as_deref() == Some(&*text) {
             return;
         }
         match replace(&self.path, &text) {
-            Ok(()) => *written = Some(text),
+            Ok(()) => written.text = Some(text),
             Err(error) => {
                 let path = self.path.display();
                 tracing::warn!(%path, %error, "what a server says cannot be kept");
@@ -128,6 +152,36 @@ fn make_room(folder: &Path, most: usize) {
 mod tests {
     use super::*;
 
+    fn record(version: &str) -> Record {
+        let result = format!(
+            r#"{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"{version}"}}}}"#
+        );
+        let introduction = mcpact_bridge::lifecycle::Introduction::of_initialize(
+            &result,
+            mcpact_engine::policy::Reading::Lenient,
+        );
+        let met = crate::bridge::Met {
+            revision: mcpact_spec::Revision::V2025_11_25,
+            introduction: introduction.unwrap(),
+        };
+        Record {
+            met,
+            lists: Vec::new(),
+        }
+    }
+
+    /// G16: what was known earlier does not replace what is known now, whichever thread is quicker.
+    #[test]
+    fn the_last_to_look_is_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path(), "ab");
+        let [early, late] = [shelf.turn(), shelf.turn()];
+        shelf.write(late, &record("2"));
+        shelf.write(early, &record("1"));
+        let kept = fs::read_to_string(&*shelf.path).unwrap();
+        assert_eq!(kept, record("2").encode());
+    }
+
     /// G16: a file that cannot be used is no file, and is replaced by the next that can.
     #[test]
     fn damaged_files_are_replaced() {
@@ -139,20 +193,7 @@ mod tests {
         let large = usize::try_from(LARGEST).unwrap() + 1;
         fs::write(&*shelf.path, vec![b' '; large]).unwrap();
         assert!(shelf.read().is_none());
-        let result = r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"2"}}"#;
-        let introduction = mcpact_bridge::lifecycle::Introduction::of_initialize(
-            result,
-            mcpact_engine::policy::Reading::Lenient,
-        );
-        let met = crate::bridge::Met {
-            revision: mcpact_spec::Revision::V2025_11_25,
-            introduction: introduction.unwrap(),
-        };
-        let record = Record {
-            met,
-            lists: Vec::new(),
-        };
-        shelf.write(&record);
+        shelf.write(shelf.turn(), &record("2"));
         assert!(shelf.read().is_some());
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "nothing is left beside it");

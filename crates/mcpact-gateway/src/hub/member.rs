@@ -312,6 +312,7 @@ impl Member {
         let (Some(shelf), Some(met)) = (self.shelf.clone(), self.known()) else {
             return;
         };
+        let turn = shelf.turn();
         let asked = lock(&self.lists).clone();
         let asked = asked.into_iter().filter_map(|(key, slot)| {
             let listing = slot.unchanged(self.changes_of(key.kind))?;
@@ -330,7 +331,7 @@ impl Member {
             met: Met::clone(&met),
             lists,
         };
-        tokio::task::spawn_blocking(move || shelf.write(&record));
+        tokio::task::spawn_blocking(move || shelf.write(turn, &record));
     }
 }
 
