@@ -79,6 +79,12 @@ fn dangerous_commands_are_refused() {
         (&["xargs", "-a", "F", "sh", "-c", "x"], ERROR, "shell"),
         (&["npx", "-c", "touch x"], ERROR, "hides"),
         (&["npx", "--call=touch x"], ERROR, "hides"),
+        (&["C:\\node\\NPX.CMD", "-c", "touch x"], ERROR, "hides"),
+        (
+            &["/usr/bin/npm", "exec", "a@1.0.0", "-c", "x.json"],
+            NONE,
+            "",
+        ),
         (&["npx", "-p", "a@1.0.0", "-c", "touch x"], ERROR, "hides"),
         (
             &["npx", "-y", "server@1.2.3", "-c", "config.json"],

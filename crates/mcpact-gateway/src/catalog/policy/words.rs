@@ -101,17 +101,20 @@ const SORTS: &[(Sort, &[&str])] = &[
     (Sort::Runner(&["==", "@"]), &["uvx", "pipx"]),
 ];
 
-/// What kind of program it is, by the last part of its path.
-pub(super) fn sort(program: &str) -> Sort {
-    let name = program
-        .rsplit(['/', '\\'])
-        .next()
-        .unwrap_or(program)
-        .to_ascii_lowercase();
-    let name = [".exe", ".cmd", ".bat"]
+/// The name of a program: the last part of its path, without what only Windows wants to see.
+fn name(program: &str) -> String {
+    let last = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let mut name = last.to_ascii_lowercase();
+    let end = [".exe", ".cmd", ".bat"]
         .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .unwrap_or(&name);
+        .find(|end| name.ends_with(**end));
+    name.truncate(name.len() - end.map_or(0, |end| end.len()));
+    name
+}
+
+/// What kind of program it is.
+pub(super) fn sort(program: &str) -> Sort {
+    let name = &*name(program);
     // `mkfs.ext4` is one of many, and so is `ld-linux-x86-64.so.2`.
     let family = ["mkfs.", "ld-linux"]
         .iter()
@@ -160,23 +163,23 @@ pub(super) fn takes_script(option: &str) -> bool {
 
 /// Whether what follows the options is a package, with options of its own.
 pub(super) fn starts_packages(program: &str) -> bool {
-    matches!(sort(program), Sort::Runner(_)) || matches!(program, "npm" | "pnpm")
+    matches!(sort(program), Sort::Runner(_)) || matches!(&*name(program), "npm" | "pnpm")
 }
 
-/// Programs that are no shells, and the options by which they hand a text to one.
+/// Programs that are no shells, and the options by which they hand a text to one, or destroy what they find.
 const SCRIPTED: &[(&[&str], &[&str])] = &[
     (
         &["npx", "npm", "pnpm", "pnpx"],
         &["-c", "--call", "--shell-mode"],
     ),
-    (&["script", "flock", "su", "runuser"], &["-c", "--command"]),
+    (&["script", "flock"], &["-c", "--command"]),
     (&["env"], &["-S", "--split-string"]),
     (&["find"], &["-delete"]),
 ];
 
 /// Whether an option of this program makes it run a text, or destroy what it finds.
 pub(super) fn hides_command(program: &str, option: &str) -> bool {
-    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    let name = &*name(program);
     let row = SCRIPTED.iter().find(|(names, _)| names.contains(&name));
     row.is_some_and(|(_, options)| {
         options.iter().any(|known| {
