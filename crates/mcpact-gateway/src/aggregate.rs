@@ -4,6 +4,7 @@
 //! back from a name or an address to the server that it belongs to.
 
 pub(crate) mod capabilities;
+pub(crate) mod flaws;
 pub(crate) mod instructions;
 pub(crate) mod kind;
 pub(crate) mod merge;

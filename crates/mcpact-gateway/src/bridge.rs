@@ -51,7 +51,7 @@ pub(crate) use self::crossing::wire_error;
 pub(crate) use self::ear::{Ear, FarEar, View};
 pub(crate) use self::latecomer::{Kept, again};
 pub(crate) use self::listens::farewell;
-pub(crate) use self::listing::Listing;
+pub(crate) use self::listing::{Listing, Unlisted};
 use self::parking::ParkingLot;
 use self::port::{Port, Shared};
 pub(crate) use self::pump::level_of;

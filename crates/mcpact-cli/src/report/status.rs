@@ -231,6 +231,7 @@ fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
             format!("{again}{} ago: {}", age(error.seconds_ago), error.why),
         )),
         (Some(why), _) => Some((Tone::Bad, format!("{again}{why}"))),
+        (None, _) if !server.lacking.is_empty() => Some((Tone::Bad, server.lacking.join("; "))),
         (None, Some(error)) => Some((
             Tone::Faint,
             format!("last error {} ago: {}", age(error.seconds_ago), error.why),

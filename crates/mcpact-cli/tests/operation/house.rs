@@ -15,7 +15,7 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A legacy server whose tool `wait` answers as soon as there is a file `gate` beside it, and says before that it
-/// was called. It tells its log everything that it knows.
+/// was called. It tells its log everything that it knows, and lists what is in a file `tools`, if there is one.
 const GATED: &str = r#"#!/bin/sh
 echo "the token is $TOKEN" >&2
 here=$(dirname "$0")
@@ -23,7 +23,9 @@ while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
     case "$line" in
         *'"initialize"'*) result='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"gated","version":"1"}}' ;;
-        *'"tools/list"'*) result='"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}' ;;
+        *'"tools/list"'*)
+            result='"result":{"tools":[{"name":"wait","inputSchema":{"type":"object"}}]}'
+            [ -e "$here/tools" ] && result="\"result\":$(cat "$here/tools")" ;;
         *'"tools/call"'*)
             : > "$here/called"
             while [ ! -e "$here/gate" ]; do sleep 0.02; done

@@ -61,6 +61,28 @@ fn people_and_machines_see_how_everything_is() {
     );
 }
 
+/// G14, O5: what had to be left out of a list is told to whoever watches.
+#[test]
+fn what_is_left_out_of_a_list_is_seen() {
+    let house = House::new("");
+    house.configure(&house.gated());
+    let tools = r#"{"tools":[{"name":"wait","inputSchema":{"type":"object"}},"nothing"]}"#;
+    fs::write(house.path("tools"), tools).unwrap();
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    let listed = gateway.post("/mcp", Some(&session), &request("tools/list", &json!({})));
+    assert!(listed.body.contains("gated__wait"), "{listed:?}");
+    let told = "of its `tools/list` is left out: 1 item that is no object";
+    let status = house.status();
+    assert_eq!(status["servers"][0]["lacking"], json!([told]));
+    assert_eq!(status["servers"][0]["lists"]["tools"], 1);
+    assert_eq!(status["servers"][0]["state"], "ready");
+    for command in [&["status"][..], &["status", "gated"]] {
+        let (_, printed, _) = house.run(command);
+        assert!(printed.contains(told), "{printed}");
+    }
+}
+
 /// A name that there is not, and a gateway that there is not, are told with what to do.
 #[test]
 fn what_is_not_there_is_told_with_a_remedy() {

@@ -13,6 +13,8 @@ pub(crate) struct Part<'a> {
     pub(crate) instructions: Option<&'a str>,
     /// Why it is not there, if it is not.
     pub(crate) failure: Option<&'a str>,
+    /// What its lists lack.
+    pub(crate) lacking: &'a [String],
 }
 
 /// The instructions for a client: how names are made, who is missing, and what each server says.
@@ -32,6 +34,9 @@ pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
     for part in parts {
         if let Some(failure) = part.failure {
             let _ = write!(out, "\n\n`{}` is missing: {failure}.", part.server);
+        } else if !part.lacking.is_empty() {
+            let lacking = part.lacking.join("; ");
+            let _ = write!(out, "\n\n`{}` is incomplete: {lacking}.", part.server);
         }
     }
     for part in parts {
@@ -57,6 +62,7 @@ mod tests {
             prefix: server,
             instructions,
             failure,
+            lacking: &[],
         };
         let parts = [
             part("a", Some(" Use it. "), None),
@@ -84,6 +90,7 @@ mod tests {
             prefix: "",
             instructions: Some(&long),
             failure: None,
+            lacking: &[],
         };
         assert!(merged(&[part], "__").unwrap().len() < LONGEST + 100);
     }

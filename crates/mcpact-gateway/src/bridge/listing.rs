@@ -1,5 +1,7 @@
 //! Whole lists of a server, for whoever shows several servers as one.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -18,6 +20,7 @@ use super::caller::Caller;
 use super::crossing::{Told, stamped, wire_error};
 use super::lane::Lane;
 use super::port::Boarded;
+use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
@@ -28,6 +31,9 @@ use crate::upstream::{Event, Loss, Ordered, Reply};
 /// How many pages a list may have.
 const PAGES: usize = 1000;
 
+/// How many bytes its pages may have together, beyond which no further one is asked for.
+const BYTES: usize = 64 << 20;
+
 /// A whole list as the server gave it.
 #[derive(Debug)]
 pub(crate) struct Listing {
@@ -36,24 +42,35 @@ pub(crate) struct Listing {
     pages: Vec<ByteString>,
     /// Tells what is in it from what is in another one, wherever its pages end.
     digest: [u8; 32],
+    count: usize,
+    flaws: Flaws,
+}
+
+/// Why there is no list.
+#[derive(Debug)]
+pub(crate) enum Unlisted {
+    /// The server is not there, or has gone meanwhile.
+    Lost(WireError),
+    /// It is there, and says something else than a list.
+    Refused(WireError),
 }
 
 impl Listing {
     pub(crate) fn new(kind: ListKind, revision: Revision, pages: Vec<ByteString>) -> Self {
         let mut digest = Sha256::new();
         digest.update(revision.as_str());
-        for page in &pages {
-            let page = Page::parse(kind, page);
-            for item in page.map_or_else(Vec::new, |page| page.items) {
-                digest.update(item.len().to_le_bytes());
-                digest.update(item);
-            }
+        let Sifted { items, flaws } = Sifted::new(kind, pages.iter().map(|page| &**page));
+        for item in &items {
+            digest.update(item.len().to_le_bytes());
+            digest.update(item);
         }
         Self {
             kind,
             revision,
-            pages,
             digest: digest.finalize().into(),
+            count: items.len(),
+            flaws,
+            pages,
         }
     }
 
@@ -85,10 +102,13 @@ impl Listing {
     }
 
     /// How many items it has.
-    pub(crate) fn count(&self) -> usize {
-        let pages = self.pages.iter().map(|page| &**page);
-        let pages = pages.filter_map(|raw| Page::parse(self.kind, raw));
-        pages.map(|page| page.items.len()).sum()
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What of it is left out, in words; none if nothing is.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        self.flaws.in_words(self.kind)
     }
 
     /// Its items in the words of a client of this revision.
@@ -99,10 +119,10 @@ impl Listing {
             hint: CacheHint::default(),
         };
         for (at, page) in self.pages.iter().enumerate() {
-            let raw = page;
+            let raw = &self.flaws.without(self.kind, page);
             let method = self.kind.method();
             let shaped = match client.era() {
-                _ if client == self.revision => Ok((**raw).into()),
+                _ if client == self.revision => Ok(Cow::Borrowed(&**raw)),
                 Era::Legacy => lower_result(method, raw, client),
                 Era::Modern => raise_result(method, raw, client, None),
             };
@@ -193,8 +213,9 @@ impl Bridge {
     }
 
     /// A whole list, page by page.
-    pub(crate) async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, WireError> {
-        let boarded = caller.board().await.map_err(|error| error.on_wire())?;
+    pub(crate) async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, Unlisted> {
+        let boarded = caller.board().await;
+        let boarded = boarded.map_err(|error| Unlisted::Lost(error.on_wire()))?;
         let Boarded {
             lane,
             in_use: _in_use,
@@ -207,7 +228,7 @@ impl Bridge {
         &self,
         caller: &Caller,
         kind: ListKind,
-    ) -> Option<Result<Listing, WireError>> {
+    ) -> Option<Result<Listing, Unlisted>> {
         let lane = caller.open_lane()?;
         Some(self.in_time(lane.list(caller, kind)).await)
     }
@@ -215,34 +236,41 @@ impl Bridge {
     /// No list is waited for without an end.
     async fn in_time(
         &self,
-        listing: impl Future<Output = Result<Listing, WireError>>,
-    ) -> Result<Listing, WireError> {
+        listing: impl Future<Output = Result<Listing, Unlisted>>,
+    ) -> Result<Listing, Unlisted> {
         let limit = self.shared.run().call_timeout;
         let listed = tokio::time::timeout(limit, listing).await;
         listed.unwrap_or_else(|_| {
             let why = format!("the server did not list anything within {limit:?}");
-            Err(lost(&Loss::Connection(why)))
+            Err(Unlisted::Lost(lost(&Loss::Connection(why))))
         })
     }
 }
 
 impl Lane {
-    async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, WireError> {
+    async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, Unlisted> {
         let mut pages = Vec::new();
         let mut params = String::from("{}");
-        while pages.len() < PAGES {
+        let (mut followed, mut bytes) = (HashSet::new(), 0);
+        loop {
             let page = self.page(caller, kind, &params).await?;
-            let next = Page::parse(kind, &page).and_then(|page| page.next);
+            let parsed = Page::parse(kind, &page);
+            if parsed.is_none() && pages.is_empty() {
+                return Err(Unlisted::Refused(no_list(kind)));
+            }
+            let next = parsed.and_then(|page| page.next);
             if kind == ListKind::Tools {
                 self.learn_tools(&page);
             }
+            bytes += page.len();
             pages.push(page);
-            match next {
+            let goes_on = pages.len() < PAGES && bytes < BYTES;
+            // A cursor that comes again leads to what was there before.
+            match next.filter(|next| goes_on && followed.insert(next.clone())) {
                 Some(cursor) => params = ObjectWriter::new().text("cursor", &cursor).finish(),
-                None => break,
+                None => return Ok(Listing::new(kind, self.revision(), pages)),
             }
         }
-        Ok(Listing::new(kind, self.revision(), pages))
     }
 
     async fn page(
@@ -250,7 +278,7 @@ impl Lane {
         caller: &Caller,
         kind: ListKind,
         params: &str,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, Unlisted> {
         let stamped = match self.revision().era() {
             Era::Legacy => None,
             Era::Modern => {
@@ -272,11 +300,12 @@ impl Lane {
         loop {
             match call.next().await {
                 Event::Done(Reply::Result(raw)) => return Ok(raw),
-                Event::Done(Reply::Error(raw)) => return Err(told(&raw)),
+                Event::Done(Reply::Error(raw)) => return Err(Unlisted::Refused(told(&raw))),
                 Event::Lost(Loss::TooLong(limit)) => {
-                    return Err(caller.error(Trouble::TooLong { limit }).on_wire());
+                    let error = caller.error(Trouble::TooLong { limit });
+                    return Err(Unlisted::Refused(error.on_wire()));
                 }
-                Event::Lost(loss) => return Err(lost(&loss)),
+                Event::Lost(loss) => return Err(Unlisted::Lost(lost(&loss))),
                 Event::Note(_) => {}
                 Event::Ask(ask) => self.refuse_during(&ask, Some(kind.method())).await,
             }
@@ -296,6 +325,12 @@ impl Lane {
             .apply(Some(params))
             .unwrap_or_else(|_| params.to_owned())
     }
+}
+
+/// What is told of an answer that is no list.
+fn no_list(kind: ListKind) -> WireError {
+    let why = format!("the answer has no list `{}`", kind.member());
+    wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
 }
 
 /// An error of the server as it came.

@@ -70,6 +70,8 @@ pub struct ServerLine {
     pub sessions: usize,
     /// What it has, as far as it was listed.
     pub lists: Lists,
+    /// What its lists lack, and why.
+    pub lacking: Vec<String>,
     /// Why it is missing, if it is.
     pub missing: Option<String>,
     /// What went wrong last.

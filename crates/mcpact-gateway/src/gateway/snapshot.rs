@@ -101,6 +101,7 @@ fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
         failures: 0,
         sessions: 0,
         lists: Lists::default(),
+        lacking: Vec::new(),
         missing: Some(why.clone()),
         last_error: None,
     }
@@ -143,6 +144,7 @@ fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine
         failures: status.failures,
         sessions: served.door.guests(),
         lists: member.lists(),
+        lacking: member.lacking(),
         missing: report.failure,
         last_error: status.last_error.map(|mishap| LastError {
             why: mishap.why,

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::join_all;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Revision};
 use tokio::time::Instant;
 
@@ -12,7 +11,7 @@ use super::member::Member;
 use super::slot::{ListKey, ListSlot, Look, News};
 use super::{Hub, Roster};
 use crate::aggregate::kind::ListKind;
-use crate::bridge::Listing;
+use crate::bridge::{Listing, Unlisted};
 
 /// How a server is reached for its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,17 +154,24 @@ impl Hub {
         let listing = match fetched {
             Ok(listing) => listing,
             // It may have fallen asleep meanwhile.
-            Err(error) if way == Way::Awake => {
+            Err(Unlisted::Lost(error)) if way == Way::Awake => {
                 tracing::debug!(server = %member.name, error = %error.message, "a list could not be looked at again");
                 None
             }
-            Err(error) => {
+            Err(Unlisted::Lost(error)) => {
                 member.judge(Some(&error.message));
                 None
             }
+            Err(Unlisted::Refused(error)) => {
+                member.judge(None);
+                let why = format!("its `{}` is missing: {}", kind.method(), error.message);
+                member.lack(*kind, Some(why));
+                None
+            }
         };
-        if listing.is_some() {
+        if let Some(listing) = &listing {
             member.judge(None);
+            member.lack(*kind, listing.left_out());
         }
         match slot.end(listing, basis) {
             News::Nothing => {}
@@ -184,9 +190,9 @@ impl Hub {
         guest: &Arc<Guest>,
         kind: ListKind,
         way: Way,
-    ) -> Result<Option<Listing>, WireError> {
+    ) -> Result<Option<Listing>, Unlisted> {
         let caller = match way {
-            Way::Starting => Some(guest.part(self, member).await?),
+            Way::Starting => Some(guest.part(self, member).await.map_err(Unlisted::Lost)?),
             Way::Awake => guest.awake_part(member),
         };
         let Some(caller) = caller else {
@@ -202,7 +208,7 @@ impl Hub {
         };
         match listed {
             // G6: it declares more than it has.
-            Err(error) if error.code == ErrorCode::MethodNotFound.code() => {
+            Err(Unlisted::Refused(error)) if error.code == ErrorCode::MethodNotFound.code() => {
                 Ok(Some(Listing::empty(kind, revision)))
             }
             outcome => outcome,

@@ -1,6 +1,6 @@
 //! One server of a hub.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -44,6 +44,10 @@ pub struct Member {
     /// Whether it has woken up since its lists were last looked at.
     is_unverified: AtomicBool,
     failure: Mutex<Option<Box<str>>>,
+    /// What its lists lack.
+    lacking: Mutex<BTreeMap<ListKind, Box<str>>>,
+    /// How often any of that has changed.
+    judgements: AtomicU64,
     hubs: Mutex<Vec<Weak<Hub>>>,
 }
 
@@ -89,6 +93,8 @@ impl Member {
             lists: Mutex::default(),
             changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
             failure: Mutex::default(),
+            lacking: Mutex::default(),
+            judgements: AtomicU64::new(0),
             hubs: Mutex::default(),
         });
         let herald: Weak<Self> = Arc::downgrade(&member);
@@ -156,6 +162,7 @@ impl Member {
         }
         *known = failure.map(Box::from);
         drop(known);
+        self.judgements.fetch_add(1, Ordering::Release);
         match failure {
             Some(error) => {
                 tracing::warn!(event = "route_error", server = %self.name, error, "a server is missing");
@@ -168,6 +175,39 @@ impl Member {
     #[must_use]
     pub fn failure(&self) -> Option<Box<str>> {
         lock(&self.failure).clone()
+    }
+
+    /// Remembers what one of its lists lacks; none if it is whole.
+    pub(super) fn lack(&self, kind: ListKind, what: Option<String>) {
+        let mut lacking = lock(&self.lacking);
+        if lacking.get(&kind).map(|what| &**what) == what.as_deref() {
+            return;
+        }
+        let list = kind.method().as_str();
+        match what {
+            Some(what) => {
+                tracing::warn!(event = "route_error", server = %self.name, list, error = what, "a list is not whole");
+                lacking.insert(kind, what.into());
+            }
+            None => {
+                tracing::info!(server = %self.name, list, "a list is whole again");
+                lacking.remove(&kind);
+            }
+        }
+        drop(lacking);
+        self.judgements.fetch_add(1, Ordering::Release);
+    }
+
+    /// What its lists lack, in words.
+    #[must_use]
+    pub fn lacking(&self) -> Vec<String> {
+        let lacking = lock(&self.lacking);
+        lacking.values().map(ToString::to_string).collect()
+    }
+
+    /// Tells whether anything was learned about what is missing.
+    pub(super) fn judgements(&self) -> u64 {
+        self.judgements.load(Ordering::Acquire)
     }
 
     /// What is known about it.
@@ -267,6 +307,7 @@ impl Member {
         let is_it = |list: &KeptList| list.kind == key.kind && list.reader == reader;
         let kept = recalled.iter().position(is_it)?;
         let listing = Listing::recalled(&recalled.swap_remove(kept));
+        self.lack(key.kind, listing.left_out());
         Some(ListSlot::recalled(Arc::new(listing), 0))
     }
 

@@ -31,7 +31,7 @@ struct Audience {
 #[derive(Debug, PartialEq, Eq)]
 struct Basis {
     roster: u64,
-    known: Vec<(usize, bool)>,
+    known: Vec<(usize, u64)>,
 }
 
 impl Hub {
@@ -112,22 +112,24 @@ impl Hub {
         let has_unknown = met.iter().any(|(_, met)| met.is_none());
         let declared = capabilities::union(&shown, has_unknown);
         let failures: Vec<_> = met.iter().map(|(member, _)| member.failure()).collect();
-        let parts = met
-            .iter()
-            .zip(&failures)
-            .map(|((member, met), failure)| instructions::Part {
+        let lacking: Vec<_> = met.iter().map(|(member, _)| member.lacking()).collect();
+        let parts = met.iter().zip(failures.iter().zip(&lacking)).map(
+            |((member, met), (failure, lacking))| instructions::Part {
                 server: &member.name,
                 prefix: &member.prefix,
                 instructions: met
                     .as_ref()
                     .and_then(|met| met.introduction.instructions.as_deref()),
                 failure: failure.as_deref(),
-            });
+                lacking,
+            },
+        );
         let absent = roster.absent.iter().map(|name| instructions::Part {
             server: name,
             prefix: "",
             instructions: None,
             failure: Some(ABSENT),
+            lacking: &[],
         });
         let parts: Vec<_> = parts.chain(absent).collect();
         let policy = self.settings.front.policy.clone();
@@ -138,9 +140,9 @@ impl Hub {
     }
 }
 
-/// Which words of a server count, and whether it is there.
-fn state(member: &Member) -> (usize, bool) {
+/// Which words of a server count, and how often it was judged.
+fn state(member: &Member) -> (usize, u64) {
     let known = member.known();
     let words = known.map_or(0, |met| Arc::as_ptr(&met) as usize);
-    (words, member.failure().is_some())
+    (words, member.judgements())
 }

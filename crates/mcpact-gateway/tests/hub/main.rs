@@ -4,6 +4,7 @@
 mod along;
 mod asleep;
 mod calls;
+mod flawed;
 mod house;
 mod lists;
 mod news;

@@ -1,0 +1,135 @@
+//! Servers whose lists are not as they should be.
+
+use mcpact_gateway::Member;
+use serde_json::{Value, json};
+
+use crate::house::hub;
+use crate::scripted::{Script, Speaks};
+use crate::wire::Wire;
+
+/// A tool as servers list it.
+fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+/// What the servers answer to `tools/list`, what of it can be used, and what is told of the rest.
+fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 5] {
+    let mixed = json!([tool("a"), tool("a"), {"name": 5}, {}, "text", null, tool("b")]);
+    [
+        (
+            "none",
+            json!({"tools": "none"}),
+            &[],
+            "its `tools/list` is missing: the answer has no list `tools`",
+        ),
+        (
+            "nothing",
+            json!(null),
+            &[],
+            "its `tools/list` is missing: the answer has no list `tools`",
+        ),
+        (
+            "circle",
+            json!({"tools": [tool("a")], "nextCursor": "same"}),
+            &["a"],
+            "its `tools/list` does not end: after 2 pages the cursor `same` comes again",
+        ),
+        (
+            "mixed",
+            json!({"tools": mixed}),
+            &["a", "b"],
+            "of its `tools/list` is left out: 2 items that are no objects, 2 items without a `name`, what stands there \
+             again: `a`",
+        ),
+        ("whole", json!({"tools": [tool("a")]}), &["a"], ""),
+    ]
+}
+
+fn script(era: Speaks, answer: &Value) -> Script {
+    let script = Script::new(era, &json!({"tools": {}, "prompts": {}}));
+    let mut answer = answer.clone();
+    if era == Speaks::Discover && answer.is_object() {
+        answer["resultType"] = json!("complete");
+    }
+    script.answers("tools-list", &answer);
+    script.answers("tools-list-same", &answer);
+    script.answers(
+        "prompts-list",
+        &json!({"prompts": [], "resultType": "complete"}),
+    );
+    script
+}
+
+/// G14: of a list that is broken in part the rest is served, a list that does not end is not followed for ever,
+/// and what is left out is told: to whoever watches, and in the instructions for clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_list_is_told_and_the_rest_is_served() {
+    for era in [Speaks::Handshake, Speaks::Discover] {
+        let servers: Vec<_> = cases()
+            .into_iter()
+            .map(|(name, answer, tools, told)| (name, script(era, &answer), tools, told))
+            .collect();
+        let members: Vec<_> = servers
+            .iter()
+            .map(|(name, script, ..)| script.member(name))
+            .collect();
+        let hub = hub(members.clone());
+        let mut modern = Wire::modern(&hub, &json!({}));
+        let mut legacy = Wire::legacy(&hub, &json!({})).await;
+        let expected: Vec<String> = servers
+            .iter()
+            .flat_map(|(name, _, tools, _)| tools.iter().map(move |tool| format!("{name}__{tool}")))
+            .collect();
+        for wire in [&mut modern, &mut legacy] {
+            let listed = wire.ask("tools/list", json!({})).await;
+            let listed = listed["result"]["tools"].as_array().unwrap();
+            let names: Vec<&str> = listed
+                .iter()
+                .map(|tool| tool["name"].as_str().unwrap())
+                .collect();
+            assert_eq!(names, expected, "{era:?}");
+            // A list that is whole does not hide that another one is not.
+            wire.ask("prompts/list", json!({})).await;
+        }
+        let mut later = Wire::unmet(&hub);
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "l", "version": "1"}});
+        let hello = later.ask("initialize", hello).await;
+        let instructions = hello["result"]["instructions"].as_str().unwrap();
+        for ((name, _, _, told), member) in servers.iter().zip(&members) {
+            told_of(member, told);
+            let words = format!("`{name}` is incomplete: {told}");
+            let is_told = instructions.contains(&words);
+            assert_eq!(is_told, !told.is_empty(), "{era:?} {instructions}");
+        }
+        let circle = &servers[2].1;
+        assert!(circle.heard("tools/list").len() <= 4, "{era:?}");
+    }
+}
+
+fn told_of(member: &Member, words: &str) {
+    let lacking = member.lacking().join("; ");
+    assert!(
+        lacking.starts_with(words) && lacking.is_empty() == words.is_empty(),
+        "{lacking}"
+    );
+    assert_eq!(member.failure(), None);
+}
+
+/// G14: once the list is whole, nothing is told any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_becomes_whole_is_not_complained_about() {
+    let script = script(Speaks::Handshake, &json!({"tools": 7}));
+    let member = script.member("s");
+    let hub = hub(vec![std::sync::Arc::clone(&member)]);
+    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    let listed = wire.ask("tools/list", json!({})).await;
+    assert_eq!(listed["result"]["tools"], json!([]));
+    assert_eq!(member.lacking().len(), 1);
+    script.tools(&["one"]);
+    let listed = wire.ask("tools/list", json!({})).await;
+    assert_eq!(
+        listed["result"]["tools"][0]["name"], "s__one",
+        "asked again"
+    );
+    assert_eq!(member.lacking(), Vec::<String>::new());
+}
