@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpact_engine::client::EraMode;
+use mcpact_gateway::catalog::keys::EVERYTHING;
 use mcpact_gateway::catalog::{
     Catalog, Launch, ServerConfig, ServerName, Severity, Source, load, nearest_config,
 };
@@ -30,7 +31,7 @@ use crate::report::servers::Origin;
 fn demo() -> Catalog {
     let server = |revision| ServerConfig {
         era: EraMode::Pin(revision),
-        ..ServerConfig::new(Launch::Builtin(String::from("everything")))
+        ..ServerConfig::new(Launch::Builtin(EVERYTHING.to_owned()))
     };
     Catalog {
         servers: BTreeMap::from([
@@ -80,7 +81,7 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
         Known::kept()
     };
     let surroundings = Surroundings {
-        builtins: BTreeMap::from([("everything", everything())]),
+        builtins: BTreeMap::from([(EVERYTHING, everything())]),
         verdicts: known.verdicts,
         cache: known.servers,
         guard: Some(Guard::this_program(["guard"])),

@@ -35,7 +35,11 @@ fn listed(report: &ReloadReport, colour: Colour) -> String {
 /// What was changed, for people.
 pub(crate) fn text(report: &ReloadReport) -> String {
     if !report.applied {
-        return String::from("nothing was changed: the config from before goes on\n");
+        let stays = match report.config {
+            Some(_) => "what the config said before still holds",
+            None => "the built-in servers are served as before",
+        };
+        return format!("nothing was changed: {stays}\n");
     }
     let rows = [
         ("started", &report.started),
@@ -101,6 +105,9 @@ mod tests {
             listed(&report, Colour::Off),
             "error: mcpact.toml:2:1: unknown key `commnad`; did you mean `command`?\n"
         );
-        assert!(text(&report).starts_with("nothing was changed"));
+        let kept = "nothing was changed: what the config said before still holds\n";
+        assert_eq!(text(&report), kept);
+        let built_in = "nothing was changed: the built-in servers are served as before\n";
+        assert_eq!(text(&ReloadReport::default()), built_in);
     }
 }

@@ -47,7 +47,7 @@ fn what_is_right_is_served() {
     for (name, why) in [
         ("typo", "did you mean `command`?"),
         ("unset", "NOBODY_SETS_THIS"),
-        ("unmade", "there is no built-in server `nothing`"),
+        ("unmade", "`nothing` is unknown as `builtin`"),
     ] {
         let server = state(&status, name);
         assert_eq!(server["state"], "wrong", "{server}");

@@ -291,7 +291,8 @@ impl<'t, 'f> Fields<'t, 'f> {
         known.collect()
     }
 
-    fn one_of(
+    /// The word of these that a text is.
+    pub(super) fn one_of(
         &mut self,
         name: &str,
         text: &Text<'_>,

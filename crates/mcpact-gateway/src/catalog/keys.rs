@@ -10,7 +10,7 @@ mod server;
 pub use answers::ANSWERS;
 pub use filter::FILTER;
 pub use gateway::{COMMANDS, GATEWAY};
-pub use server::SERVER;
+pub use server::{BUILTINS, EVERYTHING, SERVER};
 
 /// A key of the config.
 #[derive(Clone, Copy, Debug)]

@@ -64,12 +64,12 @@ mod tests {
         assert!(told[0].contains("did you mean `elicitation`?"), "{told:?}");
         let told = found_in(
             "mcpact.toml",
-            "[servers.a]\nbuiltin = \"a\"\nrequire = [\"roots\"]\nstrategy = \"singleton\"\ndeclare = [\"tools\"]",
+            "[servers.a]\nbuiltin = \"everything\"\nrequire = [\"roots\"]\nstrategy = \"singleton\"\ndeclare = [\"tools\"]",
         );
         assert_eq!(told.len(), 2, "{told:?}");
         let told = found_in(
             "mcpact.toml",
-            "[servers.a]\nbuiltin = \"a\"\ndeclare = [\"roots\", \"experimental.x\"]",
+            "[servers.a]\nbuiltin = \"everything\"\ndeclare = [\"roots\", \"experimental.x\"]",
         );
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(told[0].contains("`singleton` only"), "{told:?}");

@@ -28,6 +28,9 @@ builtin = "everything"
 era = "2026-07-28"
 "#;
 
+/// A server that cannot be served here: it shall be confined, and there is no guard.
+pub(crate) const UNGUARDED: &str = "[servers.new]\ncommand = \"sleep\"\nno_new_privileges = true\n";
+
 pub(crate) fn catalog(text: &str) -> Catalog {
     let source = Source::new(
         "mcpact.toml",

@@ -5,6 +5,12 @@ use super::{
     texts_table,
 };
 
+/// The server that shows everything that the protocol has.
+pub const EVERYTHING: &str = "everything";
+
+/// The servers that are part of mcpact.
+pub const BUILTINS: &[&str] = &[EVERYTHING];
+
 const DAY: f64 = 86_400.0;
 
 const ERAS: &[&str] = &[
@@ -64,7 +70,7 @@ pub const SERVER: &[Key] = &[
     text_table("headers", "Headers that go with every request."),
     text(
         "builtin",
-        "The name of a server that is part of mcpact, such as `everything`.",
+        "The name of a server that is part of mcpact: `everything`.",
     ),
     flag("enabled", true, "Whether it is served."),
     texts(

@@ -15,7 +15,7 @@ use crate::catalog::config::{
     ServerConfig, Strategy, ToolFilter, UrlLaunch,
 };
 use crate::catalog::fields::{Fields, Text};
-use crate::catalog::keys;
+use crate::catalog::keys::{self, BUILTINS};
 use crate::catalog::name::ServerName;
 use crate::catalog::policy;
 use crate::catalog::problem::Findings;
@@ -140,7 +140,8 @@ fn launch(
         "url" => url(fields).map(Launch::Url),
         _ => {
             let text = fields.text("builtin")?;
-            Some(Launch::Builtin(text.filled.value().to_owned()))
+            let known = fields.one_of("builtin", &text, BUILTINS)?;
+            Some(Launch::Builtin(known.to_owned()))
         }
     }
 }

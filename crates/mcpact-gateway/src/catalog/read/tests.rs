@@ -142,6 +142,8 @@ max_concurent = 3
 max_instances = 0
 era = \"modrn\"
 args = [\"a\", 1]
+[servers.c]
+builtin = \"evrything\"
 ";
     let found = found(text);
     let expected = [
@@ -153,6 +155,7 @@ args = [\"a\", 1]
         "mcpact.toml:9:17: error: `max_instances` should be a whole number from 1 to 1000",
         "mcpact.toml:10:7: error: `modrn` is unknown as `era`; did you mean `modern`?",
         "mcpact.toml:11:14: error: `args` has a number in it",
+        "mcpact.toml:13:11: error: `evrything` is unknown as `builtin`; did you mean `everything`?",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
