@@ -18,6 +18,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// was called. It tells its log everything that it knows, and lists what is in a file `tools`, if there is one.
 const GATED: &str = r#"#!/bin/sh
 echo "the token is $TOKEN" >&2
+[ $# -eq 0 ] || echo "the arguments are $*" >&2
 here=$(dirname "$0")
 while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')

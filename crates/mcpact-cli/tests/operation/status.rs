@@ -133,6 +133,30 @@ fn the_log_of_a_server_is_shown_without_its_secrets() {
     assert_eq!(printed.lines().count(), 1);
 }
 
+/// K5: what came into the arguments from elsewhere, values of options that are called like secrets, and single lines
+/// of a value of several are covered, too.
+#[test]
+fn secrets_in_arguments_and_lines_are_covered() {
+    let house = House::new("");
+    fs::write(house.path("secret.txt"), "from-a-file").unwrap();
+    let gated = house
+        .gated()
+        .replace("hunter2-hunter2", "first-line\\nsecond-line");
+    let args =
+        "args = [\"--api-key\", \"an-argument\", \"--folder=${file:secret.txt}\", \"visible\"]\n";
+    house.configure(&format!("{gated}{args}"));
+    let gateway = house.serve();
+    gateway.open("/servers/gated/mcp");
+    let mut following = house.follow();
+    for expected in [
+        "the token is ***",
+        "***",
+        "the arguments are --api-key *** --folder=*** visible",
+    ] {
+        assert_eq!(following.next(None), expected);
+    }
+}
+
 /// K9: only the user can reach the socket; one that a dead gateway left is replaced, that of a living one is not,
 /// and whose it is is told.
 #[test]

@@ -83,6 +83,14 @@ async fn tools_are_hidden_from_clients_that_cannot_use_them() {
             let refused = bare.call_tool(&tool, json!({"message": "x"})).await;
             let why = refused.unwrap_err().to_string();
             assert!(why.contains("needs `elicitation`"), "{revision} {why}");
+            if !prefix.is_empty() {
+                // Nor is it told of when there is no such tool.
+                let typo = format!("{prefix}test_elicitatoin");
+                let why = bare.call_tool(&typo, json!({})).await.unwrap_err();
+                let why = why.to_string();
+                let (shown, hidden) = ("`plain__test_", "test_elicitation`");
+                assert!(why.contains(shown) && !why.contains(hidden), "{why}");
+            }
             if can_elicit {
                 let called = asked.call_tool(&tool, json!({"message": "x"})).await;
                 assert!(called.unwrap().all_text().contains("action=decline"));

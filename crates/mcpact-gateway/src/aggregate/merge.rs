@@ -188,6 +188,12 @@ fn with_shown_view(tool: &str, server: usize, uris: &Uris) -> Option<String> {
 pub(crate) struct UnknownCursor;
 
 impl Merged {
+    /// The names or addresses of what is in it.
+    pub(crate) fn keys(&self, kind: ListKind) -> Vec<String> {
+        let key = |item: &str| Some(Object::parse(item).ok()?.get_str(kind.key())?.into_owned());
+        self.items.iter().filter_map(|item| key(item)).collect()
+    }
+
     /// One page, as the members of a result without its braces.
     pub(crate) fn page(
         &self,

@@ -89,15 +89,6 @@ impl Uris {
         }
     }
 
-    /// Every address and template as clients see it, in no order.
-    pub(crate) fn all(&self) -> Vec<Cow<'_, str>> {
-        let each = self.owners.iter();
-        each.map(|(uri, owner)| match owner {
-            Owner::One(server) | Owner::Several(server) => self.shown(*server, uri),
-        })
-        .collect()
-    }
-
     /// Where an address leads: to the server that it names or that listed it, then to the one that
     /// mentioned it (`seen`), then to the one with the longest template that begins alike.
     pub(crate) fn route<'a>(&self, uri: &'a str, seen: Option<usize>) -> Option<UriRoute<'a>> {

@@ -42,11 +42,19 @@ impl CommandLaunch {
         }
     }
 
+    /// What stands in the place of variables in the program and its arguments.
+    pub(crate) fn filled(&self) -> impl Iterator<Item = String> {
+        let texts = self.args.iter().chain([&self.program]);
+        let fillings = texts.flat_map(Filled::fillings);
+        fillings.map(str::to_owned)
+    }
+
     /// The program, as it is started.
     pub(crate) fn child(&self, name: &ServerName) -> ChildCommand {
         let args = self.args.iter().map(|arg| OsString::from(arg.value()));
         let mut child = ChildCommand::new(self.program.value()).with_args(args);
         child.name = name.to_string();
+        child.secrets = self.filled().collect();
         child.cwd = self.cwd.as_ref().map(|cwd| PathBuf::from(cwd.value()));
         for (name, value) in &self.env {
             child = child.with_env(name, value.reveal());

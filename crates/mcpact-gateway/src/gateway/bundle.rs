@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mcpact::server::backend::date;
-use mcpact_transport::stdio::child::Masks;
+use mcpact_transport::stdio::child::{Masks, secret_args};
 use serde_json::{Value, json};
 
 use super::Gateway;
@@ -16,17 +16,6 @@ const LINES: usize = 300;
 
 /// How many starts are shown.
 const ATTEMPTS: usize = 100;
-
-/// Words in the names of options whose values nobody shall see.
-const SECRET_WORDS: [&str; 7] = [
-    "token",
-    "key",
-    "secret",
-    "passw",
-    "auth",
-    "credential",
-    "cookie",
-];
 
 /// What stands in their place.
 const COVERED: &str = "***";
@@ -79,7 +68,7 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
             Launch::Command(command) => found.extend(of_command(command)),
             Launch::Url(url) => {
                 found.extend(url.headers.values().map(reveal));
-                found.extend(filled(&url.url));
+                found.extend(url.url.fillings().into_iter().map(str::to_owned));
                 let query = url.url.value().split_once('?');
                 found.extend(query.map(|(_, query)| query.to_owned()));
             }
@@ -99,45 +88,14 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
 
 fn of_command(command: &CommandLaunch) -> Vec<String> {
     let mut found: Vec<String> = command.env.values().map(reveal).collect();
-    let texts = command.args.iter().chain([&command.program]);
-    found.extend(texts.flat_map(filled));
-    found.extend(secret_args(command));
+    found.extend(command.filled());
+    let args = secret_args(command.args.iter().map(Filled::value));
+    found.extend(args.into_iter().map(str::to_owned));
     found
 }
 
 fn reveal(secret: &Secret) -> String {
     secret.reveal().to_owned()
-}
-
-fn filled(text: &Filled) -> Vec<String> {
-    let fillings = text.fillings().into_iter();
-    fillings.map(str::to_owned).collect()
-}
-
-/// Arguments that are values of options such as `--api-key`.
-fn secret_args(command: &CommandLaunch) -> Vec<String> {
-    let args = command.args.iter().map(Filled::value);
-    let mut is_next = false;
-    let mut found = Vec::new();
-    for arg in args {
-        let (option, value) = match arg.split_once('=') {
-            Some((option, value)) => (option, Some(value)),
-            None => (arg, None),
-        };
-        let names_secret = is_secret(option);
-        match value {
-            Some(value) if names_secret => found.push(value.to_owned()),
-            _ if is_next => found.push(arg.to_owned()),
-            _ => {}
-        }
-        is_next = names_secret && value.is_none() && option.starts_with('-');
-    }
-    found
-}
-
-fn is_secret(option: &str) -> bool {
-    let option = option.to_ascii_lowercase();
-    SECRET_WORDS.iter().any(|word| option.contains(word))
 }
 
 /// What is configured: what was written, and of secrets only that they are there.
@@ -241,32 +199,5 @@ fn begun(server: &str, instance: u64, status: &Status) -> Attempt {
         state: known.map(|one| one.state.clone()),
         state_seconds: known.map(|one| one.state_seconds),
         steps: Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use mcpact_transport::stdio::child::Confinement;
-
-    use super::*;
-
-    /// O7: values of options whose name says so are secrets, however they are written.
-    #[test]
-    fn options_tell_which_arguments_are_secret() {
-        let command = |args: &[&str]| CommandLaunch {
-            program: Filled::from("p"),
-            args: args.iter().map(|arg| Filled::from(*arg)).collect(),
-            env: BTreeMap::new(),
-            cwd: None,
-            confinement: Confinement::default(),
-        };
-        for (args, expected) in [
-            (&["--api-key", "abc", "x"][..], &["abc"][..]),
-            (&["--api-key=abc", "x"], &["abc"]),
-            (&["PASSWORD=abc"], &["abc"]),
-            (&["-y", "server", "/key/folder", "x"], &[]),
-        ] {
-            assert_eq!(secret_args(&command(args)), expected, "{args:?}");
-        }
     }
 }

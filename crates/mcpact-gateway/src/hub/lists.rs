@@ -60,6 +60,13 @@ pub(super) struct Board {
     list: Merged,
 }
 
+impl Board {
+    /// The names or addresses of what is in it.
+    pub(super) fn keys(&self, kind: ListKind) -> Vec<String> {
+        self.list.keys(kind)
+    }
+}
+
 impl Boards {
     pub(super) fn clear(&self) {
         lock(&self.kept).clear();

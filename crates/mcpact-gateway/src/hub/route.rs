@@ -8,6 +8,7 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
 use super::guest::Guest;
+use super::lists::Board;
 use super::member::Member;
 use super::{ABSENT, Hub, lock};
 use crate::aggregate::kind::ListKind;
@@ -102,9 +103,9 @@ impl Hub {
         {
             return Ok((Arc::clone(member), only.name.clone()));
         }
-        let _ = self.board(guest, kind, client).await;
+        let board = self.board(guest, kind, client).await;
         self.listed(kind, name)
-            .ok_or_else(|| self.unknown(kind, name, client))
+            .ok_or_else(|| self.unknown(kind, name, &board, client))
     }
 
     /// Whether a thing that its server refused is one that it has; a name alone led there.
@@ -118,10 +119,10 @@ impl Hub {
         if self.listed(kind, name).is_some() {
             return Ok(());
         }
-        let _ = self.board(guest, kind, client).await;
+        let board = self.board(guest, kind, client).await;
         match self.listed(kind, name) {
             Some(_) => Ok(()),
-            None => Err(self.unknown(kind, name, client)),
+            None => Err(self.unknown(kind, name, &board, client)),
         }
     }
 
@@ -132,19 +133,17 @@ impl Hub {
         Some((Arc::clone(member), route.name.clone()))
     }
 
-    fn unknown(&self, kind: ListKind, name: &str, client: Revision) -> WireError {
+    /// Nobody is told of what it is not shown.
+    fn unknown(&self, kind: ListKind, name: &str, board: &Board, client: Revision) -> WireError {
         let what = match kind {
             ListKind::Prompts => "prompt",
             ListKind::Tools | ListKind::Resources | ListKind::Templates => "tool",
         };
-        let named = self.boards.named(kind);
-        let all = named
-            .as_ref()
-            .map_or_else(Vec::new, |named| named.names.all());
+        let all = board.keys(kind);
         let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
         why.push_str(&match all.as_slice() {
             [] => format!("There is no {what} at all"),
-            all => format!("There are: {}", listed(name, all)),
+            all => format!("There are: {}", listed_of(name, all)),
         });
         why.push_str(&self.missing());
         wire_error(ErrorCode::InvalidParams.code(), why, None, client)
@@ -159,7 +158,7 @@ impl Hub {
         if let Some(found) = self.addressed(uri) {
             return Ok(found);
         }
-        let _ = self.board(guest, ListKind::Resources, client).await;
+        let board = self.board(guest, ListKind::Resources, client).await;
         if let Some(found) = self.addressed(uri) {
             return Ok(found);
         }
@@ -171,21 +170,17 @@ impl Hub {
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        Err(self.unknown_resource(uri, client))
+        let templates = self.board(guest, ListKind::Templates, client).await;
+        let mut all = board.keys(ListKind::Resources);
+        all.extend(templates.keys(ListKind::Templates));
+        Err(self.unknown_resource(uri, &all, client))
     }
 
-    fn unknown_resource(&self, uri: &str, client: Revision) -> WireError {
-        let known = self.boards.addressed();
-        let all = known
-            .as_ref()
-            .map_or_else(Vec::new, |known| known.uris.all());
+    fn unknown_resource(&self, uri: &str, all: &[String], client: Revision) -> WireError {
         let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
-        why.push_str(&match all.as_slice() {
+        why.push_str(&match all {
             [] => String::from("No server lists any"),
-            all => {
-                let all: Vec<&str> = all.iter().map(|uri| &**uri).collect();
-                format!("There are: {}", listed(uri, &all))
-            }
+            all => format!("There are: {}", listed_of(uri, all)),
         });
         let servers = self.server_names();
         let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
@@ -236,4 +231,9 @@ impl Hub {
             some => format!("; missing servers: {}", some.join(", ")),
         }
     }
+}
+
+fn listed_of(given: &str, all: &[String]) -> String {
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    listed(given, &all)
 }

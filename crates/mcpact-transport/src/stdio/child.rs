@@ -25,6 +25,6 @@ pub use confinement::Confinement;
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;
-pub use masks::Masks;
+pub use masks::{Masks, secret_args};
 pub use process::{Child, Departure, Process};
 pub use tail::Scribe;

@@ -34,6 +34,9 @@ pub struct ChildCommand {
     pub args: Vec<OsString>,
     /// Its variables besides those of [`INHERITED`], which they replace.
     pub env: BTreeMap<OsString, OsString>,
+    /// What must not be seen in its log, beside the values of its variables and of options such as
+    /// `--api-key`.
+    pub secrets: Vec<String>,
     /// Where it runs; `None` means here.
     pub cwd: Option<PathBuf>,
     /// How many bytes of the end of its standard error are kept.
@@ -53,6 +56,7 @@ impl ChildCommand {
             program,
             args: Vec::new(),
             env: BTreeMap::new(),
+            secrets: Vec::new(),
             cwd: None,
             stderr_limit: DEFAULT_STDERR_LIMIT,
             guard: None,
@@ -149,7 +153,7 @@ impl ChildCommand {
             }
             command.current_dir(cwd);
         }
-        let tail = Tail::new(self.stderr_limit, Masks::of(&self.env), self.scribe.clone());
+        let tail = Tail::new(self.stderr_limit, Masks::of(self), self.scribe.clone());
         Child::start(&self.name, command, tail)
     }
 }

@@ -1,11 +1,23 @@
 //! Values that must not be seen in what a child writes to its log.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ops::Range;
 use std::sync::Arc;
+
+use super::command::ChildCommand;
 
 /// Shorter values are words that a log may use by chance, and no secrets worth the name.
 const SHORTEST: usize = 8;
+
+/// Words in the names of options whose values nobody shall see.
+const SECRET_WORDS: [&str; 7] = [
+    "token",
+    "key",
+    "secret",
+    "passw",
+    "auth",
+    "credential",
+    "cookie",
+];
 
 /// Values that are covered wherever they stand, such as those of the variables that were set for a child.
 #[derive(Clone, Default)]
@@ -18,22 +30,76 @@ impl std::fmt::Debug for Masks {
 }
 
 impl Masks {
-    pub(super) fn of(env: &BTreeMap<OsString, OsString>) -> Self {
-        let values = env.values();
-        Self::new(values.map(|value| value.to_string_lossy().into_owned()))
+    /// What a child must not tell its log: its variables, its secrets, and the values of options that are
+    /// called as if they were.
+    pub(super) fn of(command: &ChildCommand) -> Self {
+        let variables = command.env.values().map(|value| value.to_string_lossy());
+        let args: Vec<_> = command
+            .args
+            .iter()
+            .map(|arg| arg.to_string_lossy())
+            .collect();
+        let options = secret_args(args.iter().map(AsRef::as_ref));
+        Self::new(
+            variables
+                .map(String::from)
+                .chain(options.into_iter().map(str::to_owned))
+                .chain(command.secrets.iter().cloned()),
+        )
     }
 
-    /// Covers these values; those of fewer than eight bytes are words that a text may use by chance, and
-    /// no secrets worth the name.
+    /// Covers these values, and each of their lines; those of fewer than eight bytes are words that a text
+    /// may use by chance, and no secrets worth the name.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
-        let mut values: Vec<String> = values
-            .into_iter()
-            .filter(|value| value.len() >= SHORTEST)
-            .collect();
+        let mut all: Vec<String> = Vec::new();
+        for value in values {
+            let lines = value.lines().map(str::trim).filter(|line| *line != value);
+            all.extend(lines.map(str::to_owned));
+            all.push(value);
+        }
+        all.retain(|value| value.len() >= SHORTEST);
         // A value that contains another one goes first, or its rest would stay.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Self(values.into())
+        all.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+        all.dedup();
+        Self(all.into())
+    }
+
+    /// Where a text can end so that no such value is cut in two, even if it goes on after the text.
+    pub(super) fn last_cut(&self, text: &[u8]) -> usize {
+        let begun = |value: &String| {
+            let lengths = 1..=text.len().min(value.len().saturating_sub(1));
+            let mut lengths = lengths.rev();
+            lengths.find(|length| text.ends_with(&value.as_bytes()[..*length]))
+        };
+        let mut cut = text.len() - self.0.iter().filter_map(begun).max().unwrap_or(0);
+        while let Some(value) = self.around(text, cut) {
+            cut = value.start;
+        }
+        cut
+    }
+
+    /// Where a text can begin so that no such value is cut in two, even if it began before the text.
+    pub(super) fn first_cut(&self, text: &[u8]) -> usize {
+        let ended = |value: &String| {
+            let lengths = 1..=text.len().min(value.len().saturating_sub(1));
+            let mut lengths = lengths.rev();
+            lengths.find(|length| text.starts_with(&value.as_bytes()[value.len() - *length..]))
+        };
+        let mut cut = self.0.iter().filter_map(ended).max().unwrap_or(0);
+        while let Some(value) = self.around(text, cut) {
+            cut = value.end;
+        }
+        cut
+    }
+
+    /// A value that begins before this place and ends after it.
+    fn around(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
+        self.0.iter().find_map(|value| {
+            let mut starts = (at + 1).saturating_sub(value.len())..at;
+            let start = starts.find(|start| text[*start..].starts_with(value.as_bytes()))?;
+            Some(start..start + value.len())
+        })
     }
 
     /// The text with every such value covered.
@@ -48,21 +114,104 @@ impl Masks {
     }
 }
 
+/// Arguments that are values of options such as `--api-key`.
+pub fn secret_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut is_next = false;
+    let mut found = Vec::new();
+    for arg in args {
+        let (option, value) = match arg.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (arg, None),
+        };
+        let names_secret = is_secret(option);
+        match value {
+            Some(value) if names_secret => found.push(value),
+            _ if is_next => found.push(arg),
+            _ => {}
+        }
+        is_next = names_secret && value.is_none() && option.starts_with('-');
+    }
+    found
+}
+
+fn is_secret(option: &str) -> bool {
+    let option = option.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| option.contains(word))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Masks;
+    use super::{ChildCommand, Masks, secret_args};
 
     /// K5: the values of variables are covered in a child's log, the longest first.
     #[test]
     fn values_are_covered() {
-        let env = [
-            ("TOKEN", "hunter2-hunter2"),
-            ("SHORT", "debug"),
-            ("LONG", "hunter2-hunter2-x"),
-        ];
-        let masks = Masks::of(&env.map(|(k, v)| (k.into(), v.into())).into());
+        let command = ChildCommand::new("server")
+            .with_env("TOKEN", "hunter2-hunter2")
+            .with_env("SHORT", "debug")
+            .with_env("LONG", "hunter2-hunter2-x");
+        let masks = Masks::of(&command);
         let line = "debug: using hunter2-hunter2-x and hunter2-hunter2".to_owned();
         assert_eq!(masks.cover(line), "debug: using *** and ***");
         assert!(!format!("{masks:?}").contains("hunter2"));
+    }
+
+    /// K5: a value of several lines is covered line by line, and so is what came by the arguments.
+    #[test]
+    fn lines_and_arguments_are_covered() {
+        let mut command = ChildCommand::new("server")
+            .with_args([
+                "--api-key",
+                "argument-1",
+                "--token=argument-2",
+                "folder-one",
+            ])
+            .with_env(
+                "KEY",
+                "-----BEGIN-----\r\nline-of-key-1\n  line-of-key-2\n--\n",
+            );
+        command.secrets.push(String::from("filled-in-1"));
+        let masks = Masks::of(&command);
+        for (text, covered) in [
+            ("line-of-key-1", "***"),
+            ("x line-of-key-2 y", "x *** y"),
+            (
+                "args --api-key argument-1 --token=argument-2 folder-one",
+                "args --api-key *** --token=*** folder-one",
+            ),
+            ("-- filled-in-1", "-- ***"),
+        ] {
+            assert_eq!(masks.cover(text.to_owned()), covered);
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_cut_is_found() {
+        let masks = Masks::new([String::from("hunter2-hunter2")]);
+        for (text, last, first) in [
+            ("the token is hunter2-hunter", 13, 0),
+            ("the token is h", 13, 0),
+            ("the token is", 12, 0),
+            ("unter2 is the token", 19, 6),
+            ("it is hunter2-hunter2", 6, 0),
+            ("hunter2-hunter2", 0, 15),
+        ] {
+            let bytes = text.as_bytes();
+            let found = (masks.last_cut(bytes), masks.first_cut(bytes));
+            assert_eq!(found, (last, first), "{text}");
+        }
+    }
+
+    /// O7: values of options whose name says so are secrets, however they are written.
+    #[test]
+    fn options_tell_which_arguments_are_secret() {
+        for (args, expected) in [
+            (&["--api-key", "abc", "x"][..], &["abc"][..]),
+            (&["--api-key=abc", "x"], &["abc"]),
+            (&["PASSWORD=abc"], &["abc"]),
+            (&["-y", "server", "/key/folder", "x"], &[]),
+        ] {
+            assert_eq!(secret_args(args.iter().copied()), expected, "{args:?}");
+        }
     }
 }

@@ -79,6 +79,8 @@ impl Tail {
         drop(ring);
         let rest = match bytes.iter().position(|byte| *byte == b'\n') {
             Some(end) if is_cut && end + 1 < bytes.len() => &bytes[end + 1..],
+            // The rest of a secret is one, too.
+            Some(_) | None if is_cut => &bytes[self.masks.first_cut(&bytes)..],
             Some(_) | None => &bytes[..],
         };
         rest.split_inclusive(|byte| *byte == b'\n')
@@ -113,9 +115,17 @@ impl Tail {
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
             for part in piece.chunks(LONGEST_LINE) {
                 open_line.extend_from_slice(part);
-                if part.ends_with(b"\n") || open_line.len() >= LONGEST_LINE {
+                if part.ends_with(b"\n") {
                     self.log_line(name, open_line);
                     open_line.clear();
+                } else if open_line.len() >= LONGEST_LINE {
+                    // A secret that goes on in the next piece would be covered in neither.
+                    let end = match self.masks.last_cut(open_line) {
+                        0 => continue,
+                        end => end,
+                    };
+                    self.log_line(name, &open_line[..end]);
+                    open_line.drain(..end);
                 }
             }
         }
@@ -154,7 +164,7 @@ fn legible(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST_LINE, Masks, Tail, legible};
+    use super::{Arc, LONGEST_LINE, Masks, Mutex, Scribe, Tail, legible};
 
     fn tail(limit: usize, chunks: &[&[u8]]) -> String {
         let tail = Tail::new(limit, Masks::default(), None);
@@ -181,6 +191,28 @@ mod tests {
             legible(b"\xff\x1b[31mred\ttab\r\n"),
             "\u{fffd}\u{fffd}[31mred\ttab"
         );
+    }
+
+    /// K5: a secret that stands where a long line is cut is covered.
+    #[test]
+    fn a_secret_is_not_cut_in_two() {
+        let secret = "hunter2-hunter2";
+        let masks = Masks::new([secret.to_owned()]);
+        let written = Arc::new(Mutex::new(String::new()));
+        let book = Arc::clone(&written);
+        let scribe = Scribe(Arc::new(move |line| book.lock().unwrap().push_str(line)));
+        let tail = Tail::new(64, masks, Some(scribe));
+        let mut open_line = Vec::new();
+        for before in LONGEST_LINE - secret.len() - 1..=LONGEST_LINE + 1 {
+            let line = format!("{}{secret} is it\n", "z".repeat(before));
+            tail.log_lines("test", &mut open_line, line.as_bytes());
+            let told = std::mem::take(&mut *written.lock().unwrap());
+            let expected = format!("{}*** is it", "z".repeat(before));
+            assert!(told == expected, "{before}: {}", &told[told.len() - 40..]);
+        }
+        let tail = Tail::new(12, Masks::new([secret.to_owned()]), None);
+        tail.push(format!("the token is {secret}!!").as_bytes());
+        assert_eq!(tail.text(), "!!\n");
     }
 
     /// T9: a line without an end does not grow.
