@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
-use mcpact::server::backend::{HttpFront, Sealer, serve_link};
+use mcpact::server::backend::{Ending, HttpFront, Sealer, serve_link};
 use mcpact::server::{SealKeys, Settings};
 use mcpact_bridge::input::{ParkLimits, RoundLimits, StandIn};
 use mcpact_engine::capability::CapabilitySet;
@@ -271,7 +271,20 @@ impl Bridge {
     /// # Errors
     /// The carrier fails.
     pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
-        serve_link(self, link).await
+        let ending = Ending::after(self.settings.front.limits.drain);
+        self.serve_until(link, ending).await
+    }
+
+    /// As [`serve`](Self::serve), with an ending of its own.
+    ///
+    /// # Errors
+    /// The carrier fails.
+    pub async fn serve_until(
+        self: Arc<Self>,
+        link: Link,
+        ending: Ending,
+    ) -> Result<(), mcpact::error::Error> {
+        serve_link(self, link, ending).await
     }
 
     /// Takes no more requests, and lets those that run finish for so long. Whether all of them have.

@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use mcpact::client::Verdicts;
 use mcpact::server::Settings;
+use mcpact::server::backend::Ending;
 use mcpact::server::site::{Door, Site};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
@@ -300,12 +301,19 @@ impl Gateway {
         servers.chain(selections).chain([&self.door])
     }
 
-    /// Serves one client on a carrier of lines, until it goes away.
+    /// Serves one client on a carrier of lines, until it goes away and what it asked for is answered, or
+    /// `stopping` says so.
     ///
     /// # Errors
     /// The carrier fails.
-    pub async fn serve(&self, link: Link) -> Result<(), mcpact::error::Error> {
-        Arc::clone(&self.hub).serve(link).await
+    pub async fn serve(
+        &self,
+        link: Link,
+        stopping: tokio::sync::watch::Receiver<bool>,
+    ) -> Result<(), mcpact::error::Error> {
+        let drain = self.state().catalog.gateway.drain;
+        let ending = Ending::new(drain, stopping);
+        Arc::clone(&self.hub).serve_until(link, ending).await
     }
 
     /// Ends every connection, and waits a while for the programs behind them to go.

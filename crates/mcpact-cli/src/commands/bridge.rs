@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use mcpact::server::backend::Ending;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::{Catalog, Machine, fill};
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
@@ -49,7 +50,12 @@ async fn serve(
     let serving = async {
         let served = match args.listen {
             Some(address) => on_http(&bridge, address, drained).await,
-            None => front::on_own_pipes(|link| Arc::clone(&bridge).serve(link), drained).await,
+            None => {
+                let serve = |link, stopping| {
+                    Arc::clone(&bridge).serve_until(link, Ending::new(limit, stopping))
+                };
+                front::on_own_pipes(serve, drained).await
+            }
         };
         Arc::clone(&bridge).close().await;
         served

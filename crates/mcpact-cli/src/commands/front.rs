@@ -115,7 +115,7 @@ impl Stops {
 
 /// Serves a client on standard input and output until it goes, or everything is drained.
 pub(super) async fn on_own_pipes<S>(
-    serve: impl FnOnce(Link) -> S,
+    serve: impl FnOnce(Link, watch::Receiver<bool>) -> S,
     drained: impl Future<Output = ()>,
 ) -> Result<(), CliError>
 where
@@ -124,12 +124,13 @@ where
     /// How long the last answers may take to be written.
     const LAST_WORDS: Duration = Duration::from_millis(500);
     let link = mcpact_transport::stdio::own().map_err(|e| CliError::Serve(e.into()))?;
-    let mut serving = pin!(serve(link));
+    let (stopping, is_stopping) = watch::channel(false);
+    let mut serving = pin!(serve(link, is_stopping));
     tokio::select! {
         served = serving.as_mut() => return served.map_err(CliError::Serve),
         () = drained => {}
     }
-    // The client may go meanwhile; if it stays, it has been told everything by then.
+    stopping.send_replace(true);
     let _ = tokio::time::timeout(LAST_WORDS, serving).await;
     Ok(())
 }

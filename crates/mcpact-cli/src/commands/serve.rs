@@ -103,7 +103,7 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
     let drained = stops.clone().drained(gateway.drain());
     let serving = async {
         let served = if args.stdio {
-            front::on_own_pipes(|link| gateway.serve(link), drained).await
+            front::on_own_pipes(|link, stopping| gateway.serve(link, stopping), drained).await
         } else {
             on_http(&gateway, address, &origin, drained).await
         };

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 
 use serde_json::{Value, json};
 
-use crate::house::{House, builtin, call, handshake, request, send, signal, until};
+use crate::house::{House, builtin, call, handshake, request, send, send_modern, signal, until};
 
 /// A gateway that is told to stop takes no more requests, says when to come back, lets calls that run finish, ends
 /// its programs, and is content.
@@ -39,24 +39,88 @@ fn calls_that_run_may_finish() {
     assert_eq!(gateway.ended(), Some(0));
 }
 
-/// A call that does not end is cut off when its time is over.
+/// A call that does not end is cut off when its time is over, and told so: in a session, without one, and on a stream
+/// that has begun.
 #[test]
 fn nobody_waits_for_ever() {
+    let mut streamed = call("gated__wait");
+    streamed["params"]["_meta"] = json!({"progressToken": "p"});
+    for (kind, is_modern, call) in [
+        ("application/json", false, call("gated__wait")),
+        ("application/json", true, call("gated__wait")),
+        ("text/event-stream", true, streamed),
+    ] {
+        let house = House::new("");
+        let server = house.gated();
+        house.configure(&format!(
+            "drain_seconds = 0.1\n{server}drain_seconds = 0.1\n"
+        ));
+        let gateway = house.serve();
+        let (session, origin) = (gateway.open("/mcp"), gateway.origin.clone());
+        let reply = std::thread::scope(|scope| {
+            let calling = scope.spawn(|| {
+                if is_modern {
+                    send_modern(&origin, "/mcp", &call)
+                } else {
+                    send(&origin, "/mcp", Some(&session), &call)
+                }
+            });
+            house.called();
+            gateway.signal("-TERM");
+            assert_eq!(gateway.ended(), Some(0));
+            calling.join().unwrap()
+        });
+        assert_eq!(reply.header("content-type").as_deref(), Some(kind));
+        assert!(reply.body.contains("the server stops"), "{reply:?}");
+        assert!(reply.body.contains("\"id\":1"), "{reply:?}");
+    }
+}
+
+/// What was asked on pipes is answered when the client closes its side, and the program ends. Whoever is asked
+/// too much is told when the time is over.
+#[test]
+fn what_was_asked_on_pipes_is_answered() {
+    for is_open in [true, false] {
+        let house = House::new("");
+        house.configure(&format!("drain_seconds = 3\n{}", house.gated()));
+        let mut gateway = house.serve_on_pipes();
+        let mut input = gateway.stdin.take().unwrap();
+        let mut lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
+        writeln!(input, "{}", handshake()).unwrap();
+        writeln!(input, "{}", call("gated__wait")).unwrap();
+        drop(input);
+        house.called();
+        if is_open {
+            house.open_the_gate();
+        }
+        let said: Vec<Value> = lines
+            .by_ref()
+            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .collect();
+        assert_eq!(gateway.wait().unwrap().code(), Some(0));
+        let answer = said.last().unwrap();
+        assert_eq!(said.len(), 2, "{said:?}");
+        if is_open {
+            assert_eq!(answer["result"]["content"][0]["text"], "waited", "{answer}");
+        } else {
+            let why = answer["error"]["message"].as_str().unwrap();
+            assert!(why.contains("the server stops"), "{answer}");
+        }
+    }
+}
+
+/// A server that never says a word is not waited for when nobody else waits for it.
+#[test]
+fn a_server_that_does_not_start_is_not_waited_for() {
     let house = House::new("");
     house.configure(&format!(
-        "drain_seconds = 0.1\n{}drain_seconds = 0.1\n",
-        house.gated()
+        "drain_seconds = 3600\n{}drain_seconds = 3600\n",
+        house.mute()
     ));
     let gateway = house.serve();
-    let session = gateway.open("/mcp");
-    let origin = gateway.origin.clone();
-    std::thread::scope(|scope| {
-        let calling = scope.spawn(|| send(&origin, "/mcp", Some(&session), &call("gated__wait")));
-        house.called();
-        gateway.signal("-TERM");
-        assert_eq!(gateway.ended(), Some(0));
-        assert!(!calling.join().unwrap().body.contains("waited"));
-    });
+    until(|| house.status()["servers"][0]["instances"][0]["state"] == "handshaking");
+    gateway.signal("-TERM");
+    assert_eq!(gateway.ended(), Some(0));
 }
 
 /// Whoever says it twice does not want to wait.

@@ -15,7 +15,8 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A legacy server whose tool `wait` answers as soon as there is a file `gate` beside it, and says before that it
-/// was called. It tells its log everything that it knows, and lists what is in a file `tools`, if there is one.
+/// was called, to whoever wants to hear of progress, too. It tells its log everything that it knows, and lists what is
+/// in a file `tools`, if there is one.
 const GATED: &str = r#"#!/bin/sh
 echo "the token is $TOKEN" >&2
 [ $# -eq 0 ] || echo "the arguments are $*" >&2
@@ -29,6 +30,8 @@ while read -r line; do
             [ -e "$here/tools" ] && result="\"result\":$(cat "$here/tools")" ;;
         *'"tools/call"'*)
             : > "$here/called"
+            token=$(printf '%s' "$line" | sed -n 's/.*"progressToken":\("[^"]*"\|[0-9]*\).*/\1/p')
+            [ -z "$token" ] || printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}\n' "$token"
             while [ ! -e "$here/gate" ]; do sleep 0.02; done
             result='"result":{"content":[{"type":"text","text":"waited"}]}' ;;
         *) result='"error":{"code":-32601,"message":"unknown"}' ;;
@@ -64,13 +67,20 @@ impl House {
 
     /// The config of a server that waits at a gate.
     pub(crate) fn gated(&self) -> String {
-        let program = self.path("gated");
-        fs::write(&program, GATED).unwrap();
+        let server = self.program("gated", GATED);
+        format!("{server}env = {{ TOKEN = \"hunter2-hunter2\" }}\n")
+    }
+
+    /// The config of a server that never says a word, whatever it is told.
+    pub(crate) fn mute(&self) -> String {
+        self.program("mute", "#!/bin/sh\nexec sleep 3600\n")
+    }
+
+    fn program(&self, name: &str, text: &str) -> String {
+        let program = self.path(name);
+        fs::write(&program, text).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        let program = program.display();
-        format!(
-            "[servers.gated]\ncommand = \"{program}\"\nenv = {{ TOKEN = \"hunter2-hunter2\" }}\n"
-        )
+        format!("[servers.{name}]\ncommand = \"{}\"\n", program.display())
     }
 
     /// Until the gated server was called.
@@ -124,6 +134,13 @@ impl House {
         let mut command = self.command(&["-v", "bridge", "--", "./gated"]);
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         pipes.stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    pub(crate) fn serve_on_pipes(&self) -> Child {
+        let config = self.path("mcpact.toml");
+        let mut command = self.command(&["serve", "--stdio", "--config", config.to_str().unwrap()]);
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        pipes.stderr(Stdio::null()).spawn().unwrap()
     }
 
     fn start(&self, args: &[&str]) -> Running {
@@ -283,6 +300,23 @@ pub(crate) fn send(origin: &str, path: &str, session: Option<&str>, body: &Value
          Accept: application/json, text/event-stream\r\n{session}"
     );
     exchange(origin, &head, &body)
+}
+
+/// As a client of 2026-07-28, which says everything with every request.
+pub(crate) fn send_modern(origin: &str, path: &str, body: &Value) -> Reply {
+    let mut body = body.clone();
+    let (method, name) = (body["method"].clone(), body["params"]["name"].clone());
+    let (method, name) = (method.as_str().unwrap(), name.as_str().unwrap_or_default());
+    let meta = &mut body["params"]["_meta"];
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "hand", "version": "1"});
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: {method}\r\nMcp-Name: {name}\r\n"
+    );
+    exchange(origin, &head, &body.to_string())
 }
 
 fn exchange(origin: &str, head: &str, body: &str) -> Reply {

@@ -230,9 +230,12 @@ impl Port {
         let supervisor = &self.shared.supervisor;
         let start = supervisor.admit(self.tenant, cause).await?;
         let limit = self.shared.run().start_timeout;
-        let met = match tokio::time::timeout(limit, self.meet(start.life())).await {
-            Ok(met) => met,
-            Err(_) => Err(Trouble::Slow { limit }),
+        let met = tokio::select! {
+            met = tokio::time::timeout(limit, self.meet(start.life())) => {
+                met.unwrap_or(Err(Trouble::Slow { limit }))
+            }
+            // Nobody waits for it any more.
+            () = supervisor.closed() => return Err(Trouble::Closed),
         };
         let met = match met {
             Ok(met) => met,

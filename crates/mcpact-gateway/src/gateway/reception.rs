@@ -52,6 +52,10 @@ impl Reception for Gateway {
         };
         self.doors(&state).for_each(end);
     }
+
+    fn cut_off(&self) {
+        self.doors(&self.state()).for_each(Door::close);
+    }
 }
 
 /// What the headers choose.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use mcpact::server::Settings;
 use mcpact::server::backend::{
-    Backend, HttpFront, Job, Opening, Outbox, Session, Welcome, serve_link,
+    Backend, Ending, HttpFront, Job, Opening, Outbox, Session, Welcome, serve_link,
 };
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
@@ -99,7 +99,20 @@ impl Hub {
     /// # Errors
     /// The carrier fails.
     pub async fn serve(self: Arc<Self>, link: Link) -> Result<(), mcpact::error::Error> {
-        serve_link(self, link).await
+        let ending = Ending::after(self.settings.front.limits.drain);
+        self.serve_until(link, ending).await
+    }
+
+    /// As [`serve`](Self::serve), with an ending of its own.
+    ///
+    /// # Errors
+    /// The carrier fails.
+    pub async fn serve_until(
+        self: Arc<Self>,
+        link: Link,
+        ending: Ending,
+    ) -> Result<(), mcpact::error::Error> {
+        serve_link(self, link, ending).await
     }
 
     /// Listens on HTTP; the hub runs once [`HttpFront::run`] is awaited.

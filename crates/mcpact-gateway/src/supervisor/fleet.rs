@@ -345,6 +345,10 @@ impl Fleet {
         self.seats.is_empty()
     }
 
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// How long ago an instance was started.
     pub(crate) fn age(&self, id: InstanceId, now: Moment) -> Option<Duration> {
         let berth = self.seats.get(&id)?;

@@ -314,18 +314,24 @@ impl Supervisor {
         let closing = self.fleet().close(self.now());
         closing.into_iter().for_each(|id| self.close_one(id));
         self.changed();
-        let emptied = async {
-            loop {
-                let mut changed = pin!(self.changed.notified());
-                changed.as_mut().enable();
-                if self.fleet().is_empty() {
-                    return;
-                }
-                changed.await;
-            }
-        };
         // Whoever is left after that is ended by force, with the runtime.
-        let _ = tokio::time::timeout(patience, emptied).await;
+        let _ = tokio::time::timeout(patience, self.until(Fleet::is_empty)).await;
+    }
+
+    /// Until nobody is served any more.
+    pub(crate) async fn closed(&self) {
+        self.until(Fleet::is_closed).await;
+    }
+
+    async fn until(&self, is_so: impl Fn(&Fleet) -> bool) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if is_so(&self.fleet()) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     fn watch(self: &Arc<Self>) {

@@ -139,4 +139,8 @@ impl Reception for Desk {
     fn stop(&self) {
         self.door.close();
     }
+
+    fn cut_off(&self) {
+        self.door.close();
+    }
 }

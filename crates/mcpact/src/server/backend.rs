@@ -27,6 +27,7 @@ use crate::error::Error;
 
 pub use super::date::now as date;
 pub use super::job::{Job, Reach};
+pub use super::lines::Ending;
 pub use super::outbox::{Gone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
@@ -112,12 +113,16 @@ impl Welcome {
     }
 }
 
-/// Serves one client on a carrier of lines, until it goes away.
+/// Serves one client on a carrier of lines, until it goes away or this ends.
 ///
 /// # Errors
 /// The carrier fails.
-pub async fn serve_link<B: Backend>(backend: Arc<B>, link: Link) -> Result<(), Error> {
-    super::lines::run_apart(backend, link, nobody(), "lines").await
+pub async fn serve_link<B: Backend>(
+    backend: Arc<B>,
+    link: Link,
+    ending: Ending,
+) -> Result<(), Error> {
+    super::lines::run_apart(backend, link, nobody(), "lines", ending).await
 }
 
 /// Listens at an address as the settings say.

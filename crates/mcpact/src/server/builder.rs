@@ -21,6 +21,7 @@ use super::change::Changes;
 use super::context::Context;
 use super::dispatch::{Core, Signatures};
 use super::error::HandlerError;
+use super::lines::{self, Ending};
 use super::principal::{Principals, nobody};
 use super::registry::{
     CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,
@@ -312,7 +313,7 @@ impl Server {
     /// The registration is faulty, or the pipes fail.
     pub async fn serve_stdio(self) -> Result<(), Error> {
         let link = mcpact_transport::stdio::own()?;
-        super::lines::run_apart(self.build()?, link, nobody(), "stdio").await
+        self.on_lines(link, "stdio").await
     }
 
     /// Serves one client on any carrier of lines, until it goes away.
@@ -320,7 +321,12 @@ impl Server {
     /// # Errors
     /// The registration is faulty, or the carrier fails.
     pub async fn serve(self, link: Link) -> Result<(), Error> {
-        super::lines::run_apart(self.build()?, link, nobody(), "lines").await
+        self.on_lines(link, "lines").await
+    }
+
+    async fn on_lines(self, link: Link, carrier: &'static str) -> Result<(), Error> {
+        let ending = Ending::after(self.settings.limits.drain);
+        lines::run_apart(self.build()?, link, nobody(), carrier, ending).await
     }
 
     /// Listens on HTTP; the server runs once [`Listening::run`] is awaited. It answers to the address

@@ -13,6 +13,19 @@ use super::outbox::Outbox;
 use super::session::Session;
 use crate::conformity::Validation;
 
+/// What a request is told that is cut off because the server stops.
+pub(super) fn cut_off() -> WireError {
+    WireError {
+        code: ErrorCode::InternalError.code(),
+        message: String::from(
+            "the server stops, and this was not finished; it may have had its effect",
+        ),
+        data: None,
+        // Whoever reads 503 may send it once more, and it may have had its effect.
+        http_status: 200,
+    }
+}
+
 /// Lets the backend serve a request that fits, and passes a result on that does.
 pub(super) async fn serve<B: Backend>(
     backend: Arc<B>,

@@ -29,7 +29,8 @@ use mcpact_wire::id::{Id, IdRef};
 
 use super::backend::{Backend, Opening, Welcome};
 use super::event_log::{EventLog, STANDALONE};
-use super::outbox::{Outbox, Parcel, Parcels};
+use super::held;
+use super::outbox::Outbox;
 use super::session::Session;
 use crate::log::{self, Witness};
 use sockets::Sockets;
@@ -126,6 +127,7 @@ pub(super) struct HttpEndpoint<B> {
     sse: SseSessions,
     sockets: Sockets,
     memory: Mutex<Option<Memory>>,
+    patience: modern::Patience,
 }
 
 /// What the last modern request has agreed on, and with which terms.
@@ -147,6 +149,7 @@ impl<B: Backend> HttpEndpoint<B> {
             sse: SseSessions::default(),
             sockets: Sockets::default(),
             memory: Mutex::default(),
+            patience: modern::Patience::default(),
         }
     }
 
@@ -169,6 +172,7 @@ impl<B: Backend> HttpEndpoint<B> {
         for session in ended.values() {
             session.stop();
         }
+        self.sse.stop();
         self.sockets.stop();
     }
 
@@ -206,7 +210,11 @@ impl<B: Backend> HttpEndpoint<B> {
         let Some(opening) = Opening::of(frame) else {
             return Ok(Welcome::on(self.backend.terms()));
         };
-        let welcome = self.backend.welcome(opening, principal).await;
+        let welcome = tokio::select! {
+            biased;
+            welcome = self.backend.welcome(opening, principal) => welcome,
+            () = self.patience.ended() => Err(held::cut_off()),
+        };
         welcome.map_err(|error| {
             let text = codec::error(id_of(frame), &error.encode());
             Answer::json(error.http_status, text)
@@ -378,6 +386,10 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
             _ => Answer::text(404, format!("nothing here; MCP is at {}", self.path())),
         }
     }
+
+    fn cut_off(&self) {
+        self.patience.end();
+    }
 }
 
 fn http_facts(arrival: &Arrival, session: SessionFact) -> HttpFacts<'_> {
@@ -414,17 +426,6 @@ fn seen(arrival: &Arrival, name: impl AsHeaderName) -> Seen<'_> {
     }
 }
 
-/// Forwards what belongs to no request to the stream that belongs to none.
-fn pump_standalone(log: Arc<EventLog>, mut parcels: Parcels) {
-    tokio::spawn(async move {
-        while let Some(parcel) = parcels.take().await {
-            if let Parcel::Message(text) = parcel {
-                log.publish(STANDALONE, &text, None);
-            }
-        }
-    });
-}
-
 /// A session id: 128 bits that nobody can guess.
 pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
@@ -442,7 +443,7 @@ impl<B: Backend> HttpEndpoint<B> {
         }
         let (outbox, parcels) = Outbox::new(64);
         self.backend.opened(&session, outbox);
-        pump_standalone(Arc::clone(&log), parcels);
+        legacy::pump_standalone(Arc::clone(&log), parcels);
         sessions.insert(
             id,
             Arc::new(HttpSession {

@@ -1,8 +1,10 @@
 //! A server on a carrier of lines: one task per connection, many requests at once.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -21,6 +23,7 @@ use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use smallvec::SmallVec;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::backend::{Backend, Opening, Welcome};
@@ -36,7 +39,45 @@ use crate::log::{self, Witness};
 const BACKLOG: usize = 1024;
 
 /// How often deadlines are looked at.
-const TICK: std::time::Duration = std::time::Duration::from_secs(1);
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long requests may go on whose client has most likely gone.
+pub(super) const LEFT: Duration = Duration::from_secs(1);
+
+/// How a conversation ends.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// How long requests may go on when the client has closed its side.
+    patience: Duration,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Ending {
+    /// Requests may go on for so long when the client has closed its side, and not at all from when `stopping`
+    /// says so; whoever waits for an answer then is told.
+    #[must_use]
+    pub const fn new(patience: Duration, stopping: watch::Receiver<bool>) -> Self {
+        Self { patience, stopping }
+    }
+
+    /// Only the client ends it; requests may go on for so long when it has closed its side.
+    #[must_use]
+    pub fn after(patience: Duration) -> Self {
+        Self::new(patience, watch::channel(false).1)
+    }
+
+    /// Until nothing may go on any more.
+    async fn stopped(mut self) {
+        if self
+            .stopping
+            .wait_for(|is_stopping| *is_stopping)
+            .await
+            .is_err()
+        {
+            std::future::pending::<()>().await;
+        }
+    }
+}
 
 /// A request that ended: its id, and its outcome unless it was cancelled.
 struct Done {
@@ -49,6 +90,8 @@ struct Done {
 struct OpenRequest {
     session: Arc<Session>,
     abort: AbortHandle,
+    /// Whether it lasts as long as its client.
+    is_listening: bool,
 }
 
 /// How many different terms a connection may be served on; the oldest make room.
@@ -72,10 +115,8 @@ struct Connection<B> {
     running: FuturesUnordered<BoxFuture<'static, Done>>,
     open: HashMap<Id, OpenRequest>,
     is_open: bool,
+    ending: Ending,
 }
-
-/// How long requests may go on after the client has closed its side.
-const DRAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// As [`run`], in a task of its own: what `main` awaits is no task, and would be woken across threads
 /// for every message. Whoever stops waiting stops the conversation.
@@ -84,9 +125,10 @@ pub(super) async fn run_apart<B: Backend>(
     link: Link,
     principal: Arc<str>,
     carrier: &'static str,
+    ending: Ending,
 ) -> Result<(), Error> {
     let mut task = JoinSet::new();
-    task.spawn(run(backend, link, principal, carrier));
+    task.spawn(run(backend, link, principal, carrier, ending));
     match task.join_next().await {
         Some(Ok(outcome)) => outcome,
         Some(Err(ended)) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
@@ -95,13 +137,15 @@ pub(super) async fn run_apart<B: Backend>(
     }
 }
 
-/// Serves until the client closes its side; what it asked for before gets a moment to finish.
+/// Serves until the client closes its side, or nothing may go on any more; what was asked for is answered.
 pub(super) async fn run<B: Backend>(
     backend: Arc<B>,
     link: Link,
     principal: Arc<str>,
     carrier: &str,
+    ending: Ending,
 ) -> Result<(), Error> {
+    let mut stopped = pin!(ending.clone().stopped());
     let Link { mut source, sink } = link;
     let (outbox, parcels) = Outbox::new(BACKLOG);
     let terms = Arc::clone(backend.terms());
@@ -130,6 +174,7 @@ pub(super) async fn run<B: Backend>(
         running: FuturesUnordered::new(),
         open: HashMap::new(),
         is_open: true,
+        ending,
     };
     let mut ticks = tokio::time::interval(TICK);
     while connection.is_open {
@@ -173,10 +218,13 @@ pub(super) async fn run<B: Backend>(
             _ = ticks.tick() => {
                 connection.tick().await;
             }
+            () = stopped.as_mut() => connection.is_open = false,
         }
         connection.gather();
     }
-    let _ = tokio::time::timeout(DRAIN, connection.drain()).await;
+    connection.deafen();
+    connection.drain().await?;
+    connection.cut_off();
     connection.legacy.close();
     connection.sink.close().await?;
     Ok(())
@@ -209,7 +257,11 @@ impl<B: Backend> Connection<B> {
             Some(opening @ Opening::Handshake(_)) if !self.is_agreed => opening,
             Some(Opening::Handshake(_)) | None => return Ok(self.addressee(frame)),
         };
-        let welcome = self.backend.welcome(opening, &self.principal).await?;
+        let welcome = tokio::select! {
+            biased;
+            welcome = self.backend.welcome(opening, &self.principal) => welcome?,
+            () = self.ending.clone().stopped() => return Err(held::cut_off()),
+        };
         let known = self
             .sessions
             .iter()
@@ -238,7 +290,7 @@ impl<B: Backend> Connection<B> {
             Frame::Single(Envelope::Notification(note))
                 if note.method == Method::Cancelled.as_str() =>
             {
-                cancelled(note.params.raw)
+                named(note.params.raw)
             }
             _ => None,
         };
@@ -289,6 +341,7 @@ impl<B: Backend> Connection<B> {
     /// Runs a request as far as it goes at once; most end right here, without a task or a queue.
     async fn start(&mut self, session: &Arc<Session>, job: Job) {
         let id = job.id.clone();
+        let is_listening = job.method == Some(Method::SubscriptionsListen);
         let outbox = self.outbox.clone();
         let backend = Arc::clone(&self.backend);
         let mut serve = held::serve(backend, job, Arc::clone(session), outbox).boxed();
@@ -304,6 +357,7 @@ impl<B: Backend> Connection<B> {
                 let open = OpenRequest {
                     session: Arc::clone(&session),
                     abort,
+                    is_listening,
                 };
                 self.open.insert(id.clone(), open);
                 let serve = Abortable::new(serve, registration);
@@ -318,7 +372,7 @@ impl<B: Backend> Connection<B> {
     }
 
     fn abort(&mut self, params: Option<&str>) {
-        if let Some(open) = cancelled(params).and_then(|id| self.open.remove(&id)) {
+        if let Some(open) = named(params).and_then(|id| self.open.remove(&id)) {
             open.abort.abort();
             // What it held is free for the next message.
             self.gather();
@@ -328,19 +382,21 @@ impl<B: Backend> Connection<B> {
     /// Writes an answer behind everything that its handler sent before.
     fn finish(&mut self, done: Done) {
         // Most end before anybody could find them.
-        if !self.open.is_empty() {
-            self.open.remove(&done.id);
-        }
+        let open = if self.open.is_empty() {
+            None
+        } else {
+            self.open.remove(&done.id)
+        };
         while let Some(parcel) = self.parcels.try_take() {
             self.write(parcel);
         }
-        let cancelled = || WireError {
-            code: -32603,
-            message: String::from("cancelled"),
-            data: None,
-            http_status: 200,
+        let outcome = match done.outcome {
+            Some(outcome) => outcome,
+            None if self.is_open => Err(cancelled()),
+            // Nobody listens any more.
+            None if open.is_some_and(|open| open.is_listening) => return,
+            None => Err(held::cut_off()),
         };
-        let outcome = done.outcome.unwrap_or_else(|| Err(cancelled()));
         for deed in done.session.answer(done.id, outcome) {
             if let Deed::Reply { text, .. } = deed {
                 self.sink.push(&text);
@@ -348,10 +404,41 @@ impl<B: Backend> Connection<B> {
         }
     }
 
-    async fn drain(&mut self) {
-        while let Some(done) = self.running.next().await {
-            self.finish(done);
+    /// The client says nothing any more: it answers nothing that it was asked, and whoever listens for it need
+    /// not go on.
+    fn deafen(&mut self) {
+        self.legacy.deafen();
+        for (_, session) in &self.sessions {
+            session.deafen();
         }
+        for open in self.open.values().filter(|open| open.is_listening) {
+            open.abort.abort();
+        }
+    }
+
+    /// Lets everything end that was asked for, as long as it may.
+    async fn drain(&mut self) -> Result<(), Error> {
+        let mut stopped = pin!(self.ending.clone().stopped());
+        let mut late = pin!(tokio::time::sleep(self.ending.patience));
+        while !self.running.is_empty() {
+            tokio::select! {
+                () = stopped.as_mut() => return Ok(()),
+                () = late.as_mut() => return Ok(()),
+                Some(parcel) = self.parcels.take() => self.write(parcel),
+                Some(done) = self.running.next() => self.finish(done),
+            }
+            self.gather();
+            self.sink.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Lets nothing go on; whoever waits for an answer is told.
+    fn cut_off(&mut self) {
+        for open in self.open.values() {
+            open.abort.abort();
+        }
+        self.gather();
     }
 
     fn write(&mut self, parcel: Parcel) {
@@ -372,8 +459,18 @@ impl<B: Backend> Connection<B> {
     }
 }
 
+/// What is said of a request that was withdrawn.
+fn cancelled() -> WireError {
+    WireError {
+        code: -32603,
+        message: String::from("cancelled"),
+        data: None,
+        http_status: 200,
+    }
+}
+
 /// The request that a cancellation is about.
-fn cancelled(params: Option<&str>) -> Option<Id> {
+fn named(params: Option<&str>) -> Option<Id> {
     let params = Object::parse(params?).ok()?;
     let id = params.get("requestId").and_then(IdRef::from_token)?;
     Some(id.to_id())

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use bytestring::ByteString;
@@ -90,7 +90,8 @@ impl Drop for OpenQuestion<'_> {
 #[derive(Debug)]
 pub struct Session {
     machine: Mutex<Option<Server>>,
-    waiting: Mutex<HashMap<String, oneshot::Sender<Heard>>>,
+    /// Who waits for an answer of the client; nobody from when it answers nothing any more.
+    waiting: Mutex<Option<HashMap<String, oneshot::Sender<Heard>>>>,
     last_id: AtomicI64,
     state: Option<Arc<dyn Any + Send + Sync>>,
     principal: Arc<str>,
@@ -115,7 +116,7 @@ impl Session {
         let machine = Server::new(terms, now()).remembering(memory);
         Self {
             machine: Mutex::new(Some(machine)),
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Some(HashMap::new())),
             last_id: AtomicI64::new(0),
             state,
             owner: Arc::clone(&principal),
@@ -277,7 +278,10 @@ impl Session {
         self.fits(method, params)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
-        self.waiting().insert(id.to_string(), sender);
+        match self.waiting().as_mut() {
+            Some(waiting) => waiting.insert(id.to_string(), sender),
+            None => return Err(String::from("the client went away")),
+        };
         let input = Input::Ask {
             id,
             method: method.as_str(),
@@ -288,7 +292,7 @@ impl Session {
             match deed {
                 Deed::Write(text) => return Ok((id, text, receiver)),
                 Deed::Withheld(why) => {
-                    self.waiting().remove(&id.to_string());
+                    self.answered(&id.to_string());
                     return Err(why);
                 }
                 _ => {}
@@ -319,8 +323,18 @@ impl Session {
         pact.map_or(Revision::LATEST, |pact| pact.revision())
     }
 
-    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<String, oneshot::Sender<Heard>>> {
+    fn waiting(&self) -> MutexGuard<'_, Option<HashMap<String, oneshot::Sender<Heard>>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who waits for this answer, and does not from now on.
+    fn answered(&self, id: &str) -> Option<oneshot::Sender<Heard>> {
+        self.waiting().as_mut()?.remove(id)
+    }
+
+    /// The client answers nothing any more that it was asked, or is.
+    pub(super) fn deafen(&self) {
+        *self.waiting() = None;
     }
 
     fn step(&self, input: Input<'_>, source: Option<&Bytes>) -> SmallVec<[Deed; 1]> {
@@ -390,7 +404,7 @@ impl Session {
             }
             Effect::Settled { id, method, end } => {
                 let heard = self.heard(&method, &end);
-                if let Some(sender) = self.waiting().remove(id.raw()) {
+                if let Some(sender) = self.answered(id.raw()) {
                     // Whoever asked may have gone; then nobody needs the answer.
                     let _ = sender.send(heard);
                 }

@@ -44,6 +44,7 @@ impl<B: Backend> Answering for HttpEndpoint<B> {
 
     fn stop(&self) {
         Self::stop(self);
+        self.cut_off();
     }
 }
 
@@ -92,6 +93,9 @@ pub trait Reception: Debug + Send + Sync + 'static {
 
     /// Ends what would not end by itself.
     fn stop(&self);
+
+    /// Ends everything.
+    fn cut_off(&self);
 }
 
 /// Several backends that are bound to one address.
@@ -117,6 +121,10 @@ impl<R: Reception> Endpoint for Entrance<R> {
             503 => answer.with(RETRY_AFTER, SOON),
             _ => answer,
         }
+    }
+
+    fn cut_off(&self) {
+        self.0.cut_off();
     }
 }
 

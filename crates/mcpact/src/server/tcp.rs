@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 
 use super::backend::Backend;
 use super::dispatch::Core;
+use super::lines::{self, Ending};
 use super::principal::nobody;
 
 /// How many clients are served at a time; the next one waits.
@@ -58,8 +59,9 @@ impl ListeningLines {
             match accepted {
                 Ok(link) => {
                     let core = Arc::clone(&core);
+                    let ending = Ending::after(lines::LEFT);
                     open.spawn(async move {
-                        if let Err(error) = super::lines::run(core, link, nobody(), "tcp").await {
+                        if let Err(error) = lines::run(core, link, nobody(), "tcp", ending).await {
                             tracing::debug!(%error, "connection ended");
                         }
                         drop(seat);

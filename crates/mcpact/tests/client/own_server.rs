@@ -1,6 +1,7 @@
 //! Our client and our server, in every revision and on every carrier.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcpact::client::{CallOptions, Change, Client, Revision, Watch};
 use mcpact::model::{
@@ -8,7 +9,7 @@ use mcpact::model::{
     PromptMessage, PromptResult, Resource, ResourceContents, Root, SamplingMessage, Tool,
     ToolResult,
 };
-use mcpact::server::Server;
+use mcpact::server::{HandlerError, Server};
 use mcpact_transport::memory;
 use serde_json::{Map, Value, json};
 
@@ -91,6 +92,45 @@ async fn every_revision_on_every_carrier() {
         }));
         converse(revision, url.into()).await;
         drop(stop);
+        serving.await.unwrap().unwrap();
+    }
+}
+
+/// L26: a call that outlasts the end of its server is told so, in every revision.
+#[tokio::test]
+async fn who_waits_when_the_server_stops_is_told() {
+    for revision in Revision::ALL {
+        if revision == Revision::V2024_11_05 {
+            continue;
+        }
+        let (called, mut calls) = tokio::sync::mpsc::channel(1);
+        let listening = Server::new("slow", "1")
+            .revisions(&[revision])
+            .settings(|settings| settings.limits.drain = Duration::from_millis(10))
+            .tool_with(
+                Tool::new("wait", json!({ "type": "object" })),
+                move |_: Value, _| {
+                    let called = called.clone();
+                    async move {
+                        let _ = called.send(()).await;
+                        std::future::pending::<Result<ToolResult, HandlerError>>().await
+                    }
+                },
+            )
+            .listen(([127, 0, 0, 1], 0).into())
+            .await
+            .unwrap();
+        let client = Client::builder("t", "1");
+        let (url, (stop, stopped)) = (listening.url(), tokio::sync::oneshot::channel::<()>());
+        let serving = tokio::spawn(listening.run(async move {
+            let _ = stopped.await;
+        }));
+        let client = client.connect(url).await.unwrap();
+        let calling = tokio::spawn(async move { client.call_tool("wait", json!({})).await });
+        calls.recv().await.unwrap();
+        drop(stop);
+        let told = calling.await.unwrap().unwrap_err().to_string();
+        assert!(told.contains("the server stops"), "{revision}: {told}");
         serving.await.unwrap().unwrap();
     }
 }

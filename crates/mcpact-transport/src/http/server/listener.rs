@@ -64,6 +64,9 @@ impl Default for Limits {
 pub trait Endpoint: Send + Sync + 'static {
     /// Answers one request.
     fn handle(&self, arrival: Arrival) -> impl Future<Output = Answer> + Send;
+
+    /// Lets nothing go on that is still being answered. Every connection is looked at afterwards.
+    fn cut_off(&self) {}
 }
 
 /// A server that listens.
@@ -76,6 +79,9 @@ pub struct HttpServer {
     tls: Option<TlsIdentity>,
     limits: Limits,
 }
+
+/// How long those may take to be told who are cut off.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The least that hyper accepts as the size of its buffer.
 const LEAST_BUFFER: usize = 8192;
@@ -135,7 +141,7 @@ impl HttpServer {
         self.address
     }
 
-    /// Serves until `stop` resolves, then lets open requests finish for a while.
+    /// Serves until `stop` resolves, then lets open requests finish for a while, and tells those that do not.
     ///
     /// # Errors
     /// Accepting connections failed for good.
@@ -191,10 +197,13 @@ impl HttpServer {
         }
         drop(listener);
         watch.close();
-        let _ = tokio::time::timeout(limits.drain, async {
-            while open.join_next().await.is_some() {}
-        })
-        .await;
+        let all = async |open: &mut JoinSet<()>| while open.join_next().await.is_some() {};
+        let finished = tokio::time::timeout(limits.drain, all(&mut open)).await;
+        if finished.is_err() {
+            shop.endpoint.cut_off();
+            watch.close();
+            let _ = tokio::time::timeout(LAST_WORDS, all(&mut open)).await;
+        }
         Ok(())
     }
 }

@@ -323,7 +323,9 @@ fn finish(
     async move {
         let outcome = Abortable::new(serve, registration).await;
         session.running().calls.remove(&number);
-        answered(&session, id, outcome.unwrap_or_else(|_| Err(cancelled())))
+        // One that its client has cancelled is told nothing.
+        let outcome = outcome.unwrap_or_else(|_| Err(held::cut_off()));
+        answered(&session, id, outcome)
     }
 }
 
@@ -378,18 +380,6 @@ fn answered(
     })
 }
 
-/// What a call is told that is cut off. One that its client cancelled is told nothing.
-fn cancelled() -> WireError {
-    WireError {
-        code: -32603,
-        message: String::from(
-            "the server stops, and this was not finished; it may have had its effect",
-        ),
-        data: None,
-        http_status: 200,
-    }
-}
-
 fn cancel(session: &HttpSession, params: Option<&str>) {
     let object = Object::parse(params.unwrap_or("{}")).unwrap_or_default();
     let id = object
@@ -399,6 +389,17 @@ fn cancel(session: &HttpSession, params: Option<&str>) {
     if let Some(id) = id {
         session.running().cancel(&id);
     }
+}
+
+/// Forwards what belongs to no request to the stream that belongs to none.
+pub(super) fn pump_standalone(log: Arc<EventLog>, mut parcels: Parcels) {
+    tokio::spawn(async move {
+        while let Some(parcel) = parcels.take().await {
+            if let Parcel::Message(text) = parcel {
+                log.publish(STANDALONE, &text, None);
+            }
+        }
+    });
 }
 
 /// Writes what a call has to say into its stream, until its answer.

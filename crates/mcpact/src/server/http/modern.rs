@@ -1,6 +1,7 @@
 //! Requests that stand alone: nothing is remembered, and a client that leaves cancels.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -28,6 +29,30 @@ use crate::server::session::{Deed, Session};
 /// How many messages of a running request may wait to be written.
 const BACKLOG: usize = 64;
 
+/// Whether requests that run may go on. They are not woken when that ends: it ends when the server stops, and
+/// every connection is looked at then.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Patience(Arc<AtomicBool>);
+
+impl Patience {
+    /// No request may go on.
+    pub(super) fn end(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Until no request may go on.
+    pub(super) async fn ended(&self) {
+        std::future::poll_fn(|_| {
+            if self.0.load(Ordering::Acquire) {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+    }
+}
+
 /// A request on its way, owned by its response: dropping the response drops the work.
 struct Running {
     session: Arc<Session>,
@@ -38,6 +63,7 @@ struct Running {
     _outbox: Outbox,
     ready: Option<String>,
     last: Option<(String, u16)>,
+    patience: Patience,
 }
 
 impl<B: Backend> HttpEndpoint<B> {
@@ -126,6 +152,7 @@ impl<B: Backend> HttpEndpoint<B> {
                     _outbox: outbox,
                     ready: None,
                     last: None,
+                    patience: self.patience.clone(),
                 };
                 return running.whole(outcome);
             }
@@ -138,6 +165,7 @@ impl<B: Backend> HttpEndpoint<B> {
             _outbox: outbox,
             ready: written,
             last: None,
+            patience: self.patience.clone(),
         };
         if running.ready.is_none() {
             match running.step().await {
@@ -183,19 +211,22 @@ impl Running {
                     Parcel::Message(text) => return Some(Said::Message(text)),
                     Parcel::Answer(..) | Parcel::Disconnect(_) => {}
                 },
-                outcome = future => {
-                    self.future = None;
-                    let last = self.answer(outcome);
-                    match self.message() {
-                        // The answer waits behind what was said before it.
-                        Some(text) => {
-                            self.last = last;
-                            return Some(Said::Message(text));
-                        }
-                        None => return last.map(|(text, status)| Said::Answer(text, status)),
-                    }
-                }
+                outcome = future => return self.end(outcome),
+                () = self.patience.ended() => return self.end(Err(held::cut_off())),
             }
+        }
+    }
+
+    /// The work has ended; its answer waits behind what was said before it.
+    fn end(&mut self, outcome: Result<ByteString, WireError>) -> Option<Said> {
+        self.future = None;
+        let last = self.answer(outcome);
+        match self.message() {
+            Some(text) => {
+                self.last = last;
+                Some(Said::Message(text))
+            }
+            None => last.map(|(text, status)| Said::Answer(text, status)),
         }
     }
 

@@ -1,15 +1,19 @@
 //! WebSockets: behind each stands an ordinary connection of lines.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpact_transport::http::server::Answer;
 use tokio::sync::{Semaphore, watch};
 
 use crate::server::backend::Backend;
-use crate::server::lines;
+use crate::server::lines::{self, Ending};
 
 /// How many sockets may be open at a time.
 const LIMIT: usize = 1000;
+
+/// How long those may take to be told whose socket is ended.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
 pub(super) struct Sockets {
@@ -35,13 +39,18 @@ impl Sockets {
         let mut stopping = self.stopping.subscribe();
         Answer::socket(move |link| {
             tokio::spawn(async move {
+                let ending = Ending::new(lines::LEFT, stopping.clone());
+                let stopped = async {
+                    let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+                    tokio::time::sleep(LAST_WORDS).await;
+                };
                 tokio::select! {
-                    served = lines::run(backend, link, principal, "websocket") => {
+                    served = lines::run(backend, link, principal, "websocket", ending) => {
                         if let Err(error) = served {
                             tracing::debug!(%error, "connection ended");
                         }
                     }
-                    _ = stopping.wait_for(|is_stopping| *is_stopping) => {}
+                    () = stopped => {}
                 }
                 drop(seat);
             });

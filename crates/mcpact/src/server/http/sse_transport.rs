@@ -13,12 +13,12 @@ use mcpact_transport::link::{LineSink, LineSource};
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::frame::sse::{EventParts, write_event};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::random_id;
 use crate::server::backend::Backend;
 use crate::server::event_log::frame as event;
-use crate::server::lines;
+use crate::server::lines::{self, Ending};
 
 /// How many such connections may live at a time.
 const LIMIT: usize = 1000;
@@ -33,6 +33,7 @@ struct Mailbox {
 #[derive(Debug, Default)]
 pub(super) struct SseSessions {
     mailboxes: Arc<Mutex<HashMap<String, Mailbox>>>,
+    stopping: watch::Sender<bool>,
 }
 
 /// The listening half; the session ends with it.
@@ -59,6 +60,11 @@ impl SseSessions {
         lock(&self.mailboxes).len()
     }
 
+    /// Ends every session.
+    pub(super) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
     pub(super) fn open<B: Backend>(&self, backend: &Arc<B>, principal: Arc<str>) -> Answer {
         let Some(id) = random_id().filter(|_| lock(&self.mailboxes).len() < LIMIT) else {
             return Answer::text(503, "too many sessions");
@@ -66,8 +72,9 @@ impl SseSessions {
         let (ours, theirs) = memory::pair();
         let backend = Arc::clone(backend);
         let client = Arc::clone(&principal);
+        let ending = Ending::new(lines::LEFT, self.stopping.subscribe());
         tokio::spawn(async move {
-            if let Err(error) = lines::run(backend, theirs, client, "http+sse").await {
+            if let Err(error) = lines::run(backend, theirs, client, "http+sse", ending).await {
                 tracing::debug!(%error, "connection ended");
             }
         });
