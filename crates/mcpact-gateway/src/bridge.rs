@@ -18,6 +18,7 @@ mod port;
 mod pump;
 mod questions;
 mod regulars;
+mod renewal;
 mod rounds;
 mod scope;
 mod tasks;
@@ -28,7 +29,7 @@ mod wishes;
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
@@ -170,7 +171,7 @@ pub struct Bridge {
     terms: Arc<ServerTerms>,
     shared: Arc<Shared>,
     /// The way to a modern server, which everybody shares.
-    modern: OnceLock<Arc<Port>>,
+    modern: RwLock<Option<Arc<Port>>>,
     guests: Mutex<Guests>,
     lot: Arc<ParkingLot>,
     hosting: Arc<Hosting>,
@@ -247,7 +248,7 @@ impl Bridge {
         let bridge = Arc::new(Self {
             terms: Arc::new(terms),
             shared,
-            modern: OnceLock::new(),
+            modern: RwLock::default(),
             guests: Mutex::default(),
             lot,
             hosting,
@@ -264,6 +265,11 @@ impl Bridge {
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn modern(&self) -> Option<Arc<Port>> {
+        let modern = self.modern.read().unwrap_or_else(PoisonError::into_inner);
+        modern.clone()
     }
 
     /// Serves one client on a carrier of lines, until it goes away.

@@ -9,6 +9,7 @@ use mcpact_spec::{Era, Method, Revision};
 use tokio::sync::watch;
 
 use super::lane::Lane;
+use super::watch::LISTS;
 
 /// What the server last said about itself, and who wants to hear of its changes.
 #[derive(Debug, Default)]
@@ -67,13 +68,15 @@ impl Acquaintance {
         // A modern server tells those who listen, which is not yet.
         let can_tell = met.revision.era() == Era::Legacy && lane.upstream.can_push();
         self.hears(can_tell);
-        self.met.send_if_modified(|known| {
-            let is_other = known.as_ref().is_none_or(|known| **known != met);
-            if is_other {
-                *known = Some(Arc::new(met));
-            }
-            is_other
-        });
+        let before = self.met();
+        if before.as_deref() == Some(&met) {
+            return;
+        }
+        self.met.send_replace(Some(Arc::new(met)));
+        if before.is_some() {
+            // Another server has taken its place, or another version of it, and nothing need be as it was.
+            LISTS.into_iter().for_each(|method| self.tell(method));
+        }
     }
 
     /// Whether changes are heard of from here on.

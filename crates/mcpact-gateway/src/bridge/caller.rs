@@ -8,9 +8,10 @@ use mcpact_spec::{Era, LogLevel, Method};
 
 use super::audience::Audience;
 use super::ear::Ear;
-use super::lane::Lane;
+use super::lane::{Hold, Lane};
 use super::pool::Pool;
 use super::port::{Boarded, Port};
+use super::renewal::Renewal;
 use super::wishes::Wishing;
 use crate::catalog::Strategy;
 use crate::error::{Trouble, UpstreamError};
@@ -24,6 +25,8 @@ pub(crate) struct Caller {
     pool: Option<Arc<Pool>>,
     /// What a modern server is told about a legacy client with every request.
     pub(super) stamp: Option<Introduced>,
+    /// What it takes to introduce a client once more that stays.
+    renewal: Option<Renewal>,
     level: Mutex<Option<LogLevel>>,
     wishing: OnceLock<Arc<Wishing>>,
 }
@@ -43,7 +46,7 @@ pub(super) struct Introduced {
 impl Caller {
     /// A client whose every request is welcomed anew.
     pub(super) fn passing(port: Arc<Port>, pool: Option<Arc<Pool>>) -> Self {
-        Self::new(port, pool, None)
+        Self::new(port, pool, None, None)
     }
 
     /// A client that stays.
@@ -51,15 +54,22 @@ impl Caller {
         port: Arc<Port>,
         pool: Option<Arc<Pool>>,
         stamp: Option<Introduced>,
+        renewal: Renewal,
     ) -> Self {
-        Self::new(port, pool, stamp)
+        Self::new(port, pool, stamp, Some(renewal))
     }
 
-    fn new(port: Arc<Port>, pool: Option<Arc<Pool>>, stamp: Option<Introduced>) -> Self {
+    fn new(
+        port: Arc<Port>,
+        pool: Option<Arc<Pool>>,
+        stamp: Option<Introduced>,
+        renewal: Option<Renewal>,
+    ) -> Self {
         Self {
             port,
             pool,
             stamp,
+            renewal,
             level: Mutex::default(),
             wishing: OnceLock::new(),
         }
@@ -117,6 +127,15 @@ impl Caller {
         self.port.live().or_else(in_pool)
     }
 
+    /// Keeps the server awake that is, for as long as this is held.
+    pub(crate) fn hold(&self) -> Option<Hold> {
+        Some(self.open_lane()?.hold())
+    }
+
+    pub(super) const fn renewal(&self) -> Option<&Renewal> {
+        self.renewal.as_ref()
+    }
+
     /// Whether the server is awake for it.
     pub(crate) fn is_awake(&self) -> bool {
         self.open_lane().is_some()
@@ -134,6 +153,9 @@ impl Caller {
 
     /// The client tells something.
     pub(crate) fn observe(self: &Arc<Self>, method: Method, params: Option<&str>) {
+        if let Some(next) = self.renewal().and_then(Renewal::next) {
+            next.observe(method, params);
+        }
         if method == Method::Initialized
             && let Some(wishing) = self.wishing()
         {

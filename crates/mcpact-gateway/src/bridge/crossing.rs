@@ -24,6 +24,7 @@ use super::lane::Lane;
 use super::levels::Hearing;
 use super::pool::Turn;
 use super::port::Boarded;
+use super::renewal::changed;
 use crate::error::Trouble;
 use crate::supervisor::InUse;
 use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply};
@@ -156,7 +157,11 @@ impl Crossing {
         };
         if was_unseen {
             self.in_use = None;
+            let before = self.upstream();
             self.board().await?;
+            if self.upstream() != before {
+                return Err(changed(self.downstream()));
+            }
             call = self.send_once(params).await?;
         }
         Ok(call)
@@ -264,6 +269,7 @@ impl Crossing {
 
     pub(super) fn lost(&self, loss: &Loss) -> WireError {
         let (reason, why) = match loss {
+            Loss::Agreement => return changed(self.downstream()),
             Loss::Session => (
                 "upstream_session",
                 String::from("the server forgot the session"),

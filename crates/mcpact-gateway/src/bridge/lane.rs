@@ -89,7 +89,7 @@ impl Drop for Lane {
 
 /// Somebody who needs the server between calls, for as long as this is held.
 #[derive(Debug)]
-pub(super) struct Hold(Arc<Lane>);
+pub(crate) struct Hold(Arc<Lane>);
 
 impl Drop for Hold {
     fn drop(&mut self) {

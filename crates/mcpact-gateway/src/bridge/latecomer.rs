@@ -27,7 +27,7 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    fn of(opening: &Opening<'_>) -> Self {
+    pub(super) fn of(opening: &Opening<'_>) -> Self {
         match opening {
             Opening::Handshake(params) => Self::Handshake {
                 params: Box::from(params.raw.unwrap_or("{}")),

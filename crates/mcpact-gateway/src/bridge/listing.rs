@@ -20,6 +20,7 @@ use super::caller::Caller;
 use super::crossing::{Told, stamped, wire_error};
 use super::lane::Lane;
 use super::port::Boarded;
+use super::renewal::{changed, is_changed};
 use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
@@ -200,9 +201,10 @@ impl Bridge {
 
     /// Who stands for everybody at a modern server that is awake.
     pub(crate) fn everybody(&self) -> Option<Arc<Caller>> {
-        let port = self.modern.get()?;
-        port.live()?;
-        Some(Arc::new(Caller::passing(Arc::clone(port), None)))
+        let port = self.modern()?;
+        let lane = port.live()?;
+        let is_modern = lane.revision().era() == Era::Modern;
+        is_modern.then(|| Arc::new(Caller::passing(port, None)))
     }
 
     /// Who stands for modern clients that declare this at a legacy server that is awake.
@@ -213,14 +215,28 @@ impl Bridge {
     }
 
     /// A whole list, page by page.
-    pub(crate) async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, Unlisted> {
+    pub(crate) async fn list(
+        &self,
+        caller: &Arc<Caller>,
+        kind: ListKind,
+    ) -> Result<Listing, Unlisted> {
+        match self.list_once(caller, kind).await {
+            // Nobody has looked at it.
+            Err(Unlisted::Lost(error)) if is_changed(&error) => self.list_once(caller, kind).await,
+            listed => listed,
+        }
+    }
+
+    async fn list_once(&self, caller: &Arc<Caller>, kind: ListKind) -> Result<Listing, Unlisted> {
+        let current = self.current(Arc::clone(caller)).await;
+        let (caller, _) = current.map_err(Unlisted::Lost)?;
         let boarded = caller.board().await;
         let boarded = boarded.map_err(|error| Unlisted::Lost(error.on_wire()))?;
         let Boarded {
             lane,
             in_use: _in_use,
         } = boarded;
-        self.in_time(lane.list(caller, kind)).await
+        self.in_time(lane.list(&caller, kind)).await
     }
 
     /// The same, if the server is awake; it may fall asleep as if nobody had asked.
@@ -346,6 +362,7 @@ fn told(raw: &str) -> WireError {
 
 fn lost(loss: &Loss) -> WireError {
     let why = match loss {
+        Loss::Agreement => return changed(Revision::LATEST),
         Loss::Session => String::from("the server forgot the session"),
         Loss::Unsent(why) | Loss::Connection(why) => why.clone(),
         Loss::Status(status) => format!("the server answered with status {status}"),

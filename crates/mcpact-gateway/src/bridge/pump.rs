@@ -22,6 +22,7 @@ use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
 use super::journey::Journey;
 use super::latecomer::Latecomer;
+use super::renewal::is_changed;
 use super::wishes::Wishing;
 use crate::turnstile::closed;
 use crate::upstream::Reply;
@@ -126,11 +127,29 @@ impl Bridge {
         let (method, client) = (job.method, job.pact.revision());
         let journey = Journey::begin(&self.shared, &job);
         let served = self
-            .bring(job, caller, ear)
+            .bring_once_more(job, caller, ear)
             .instrument(journey.span())
             .await;
         journey.end(&served);
         served.map(|raw| self.in_private(method, client, raw))
+    }
+
+    /// What the server did not look at because it has become another one is brought to that one.
+    async fn bring_once_more(
+        self: &Arc<Self>,
+        job: Job,
+        caller: Arc<Caller>,
+        ear: Ear,
+    ) -> Result<ByteString, WireError> {
+        // A program that becomes another one is another connection, which is seen before anything is sent.
+        if !self.is_remote() {
+            return self.bring(job, caller, ear).await;
+        }
+        let (again, whose, whom) = (job.clone(), Arc::clone(&caller), ear.clone());
+        match self.bring(job, caller, ear).await {
+            Err(error) if is_changed(&error) => self.bring(again, whose, whom).await,
+            served => served,
+        }
     }
 
     async fn bring(
@@ -145,7 +164,7 @@ impl Bridge {
             return Ok(ByteString::from_static("{}"));
         }
         // Which connection: one that lives, or a new one.
-        let lane = caller.lane().await.map_err(|error| error.on_wire())?;
+        let (caller, lane) = self.current(caller).await?;
         let crossing = Crossing {
             waiter: Waiter { job, ear },
             caller,
@@ -174,6 +193,9 @@ impl Bridge {
 
     /// A legacy client is there to stay, and hears what belongs to no request.
     pub(crate) fn settle(&self, caller: &Caller, ear: &Ear) {
+        if let Some(renewal) = caller.renewal() {
+            renewal.settle(ear);
+        }
         let Some(lane) = caller.open_lane() else {
             return;
         };

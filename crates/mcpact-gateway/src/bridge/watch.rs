@@ -20,7 +20,7 @@ const PAUSES: Backoff = Backoff {
     longest: Duration::from_secs(60),
 };
 
-const LISTS: [Method; 3] = [
+pub(super) const LISTS: [Method; 3] = [
     Method::ToolsListChanged,
     Method::PromptsListChanged,
     Method::ResourcesListChanged,

@@ -25,8 +25,10 @@ use mcpact_wire::model::initialize::InitializeParams;
 use super::Bridge;
 use super::caller::{Caller, Introduced};
 use super::lane::Lane;
+use super::latecomer::Kept;
 use super::pool::Pool;
 use super::port::Port;
+use super::renewal::Renewal;
 use crate::error::UpstreamError;
 use crate::supervisor::{Sharing, StartCause, Starter, Tenant, most, sharing};
 use crate::upstream::{Upstream, Wish};
@@ -175,22 +177,40 @@ impl Bridge {
         port: Arc<Port>,
         pool: Option<&Pool>,
     ) -> Result<(Arc<Port>, Arc<Lane>), UpstreamError> {
-        let port = self.modern.get().map_or(port, Arc::clone);
+        if let Some(shared) = self.modern() {
+            let lane = shared.lane().await?;
+            if lane.revision().era() == Era::Modern {
+                return Ok((shared, lane));
+            }
+            // It has come back as a server that tells its clients apart.
+            self.unshare(&shared);
+        }
         let lane = match pool.and_then(Pool::open_lane) {
             Some(lane) => lane,
             None => port.lane().await?,
         };
-        if lane.upstream.pact.era() == Era::Modern {
-            let shared = Arc::clone(self.modern.get_or_init(|| Arc::clone(&port)));
+        if lane.revision().era() == Era::Modern {
+            let shared = self.share(port);
             let lane = shared.lane().await?;
             return Ok((shared, lane));
         }
         Ok((port, lane))
     }
 
+    /// The way that everybody shares from here on.
+    fn share(&self, port: Arc<Port>) -> Arc<Port> {
+        let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(modern.get_or_insert(port))
+    }
+
+    fn unshare(&self, port: &Arc<Port>) {
+        let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
+        modern.take_if(|shared| Arc::ptr_eq(shared, port));
+    }
+
     /// Whether a client would be served by a connection that is there.
     pub(super) fn is_awake_for(&self, opening: &Opening<'_>, principal: &str) -> bool {
-        if self.modern.get().is_some_and(|port| port.live().is_some()) {
+        if self.modern().is_some_and(|port| port.live().is_some()) {
             return true;
         }
         let pool = match opening {
@@ -237,9 +257,11 @@ impl Bridge {
                 info: info.encode(upstream),
             }
         });
+        let opening = Kept::of(&Opening::Handshake(params));
+        let renewal = Renewal::new(upstream.era(), opening, principal);
         Ok(Welcome {
             terms: Arc::new(self.terms_on(&lane, revision, principal)),
-            state: Some(Arc::new(Caller::staying(port, pool, stamp))),
+            state: Some(Arc::new(Caller::staying(port, pool, stamp, renewal))),
         })
     }
 
@@ -323,7 +345,7 @@ impl Bridge {
     /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
     /// they declare: each request says it.
     fn told_apart<'a>(&'a self, principal: &'a str, declared: &'a str) -> (&'a str, &'a str) {
-        match (self.modern.get(), sharing(self.shared.run().strategy)) {
+        match (self.modern(), sharing(self.shared.run().strategy)) {
             (_, Sharing::Everybody) => ("", self.settings.declare.raw()),
             (Some(_), Sharing::Nobody | Sharing::Kind) => ("", "{}"),
             (None, Sharing::Nobody | Sharing::Kind) => (principal, declared),

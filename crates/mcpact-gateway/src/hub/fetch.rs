@@ -95,9 +95,10 @@ impl Hub {
             Look::Old(listing) => listing,
             Look::Missing => return None,
         };
-        let way = match guest.awake_part(member) {
-            Some(_) => Way::Awake,
-            None if member.bridge.is_remote() => Way::Starting,
+        let (way, hold) = match guest.awake_part(member) {
+            // It was woken by somebody who may be done before it is asked.
+            Some(caller) => (Way::Awake, caller.hold()),
+            None if member.bridge.is_remote() => (Way::Starting, None),
             None => return Some(listing),
         };
         if slot.begin() {
@@ -107,7 +108,11 @@ impl Hub {
                 kind,
                 slot: Arc::clone(slot),
             };
-            tokio::spawn(Arc::clone(self).fetch(errand, way));
+            let hub = Arc::clone(self);
+            tokio::spawn(async move {
+                hub.fetch(errand, way).await;
+                drop(hold);
+            });
         }
         Some(listing)
     }

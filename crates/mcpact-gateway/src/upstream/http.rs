@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
-use mcpact_spec::{Era, Method, Revision};
+use mcpact_spec::{Era, ErrorCode, Method, Revision};
 use mcpact_transport::error::DoorError;
 use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
 use mcpact_wire::codec;
@@ -277,6 +277,10 @@ impl HttpCall {
             self.is_gone.store(true, Ordering::Relaxed);
             return self.over(Event::Lost(Loss::Session));
         }
+        if disagrees(self.era, &answer) {
+            self.is_gone.store(true, Ordering::Relaxed);
+            return self.over(Event::Lost(Loss::Agreement));
+        }
         match answer.body {
             AnswerBody::Events(events) => {
                 self.state = State::Reading(Reading {
@@ -428,7 +432,8 @@ async fn listen(
             // 405 is the polite way to say that there is no such stream.
             Ok(answer) => {
                 let status = answer.status;
-                if was_there && forgot_session(&answer) {
+                let is_another = status == 405 || disagrees(Era::Legacy, &answer);
+                if was_there && (is_another || forgot_session(&answer)) {
                     is_gone.store(true, Ordering::Relaxed);
                 }
                 return tracing::debug!(status, "the server has no stream of its own");
@@ -443,21 +448,51 @@ async fn listen(
     is_gone.store(true, Ordering::Relaxed);
 }
 
+/// The error that an answer is, if it is one.
+fn error_of<T>(answer: &Answer, read: impl FnOnce(&ErrorBody<'_>) -> T) -> Option<T> {
+    let AnswerBody::Json(bytes) = &answer.body else {
+        return None;
+    };
+    match sort(bytes) {
+        Sorted::Reply(_, Reply::Error(raw)) => ErrorBody::parse(&raw).as_ref().map(read),
+        Sorted::Reply(_, Reply::Result(_))
+        | Sorted::Note(_)
+        | Sorted::Ask(_)
+        | Sorted::Nothing(_) => None,
+    }
+}
+
 /// Whether the server says that it does not know the session: it has not looked at the request then.
 ///
 /// `2025-11-25 basic/transports#session-management` wants 404. Servers after the example of the official
 /// TypeScript SDK answer 400 with an error of their own that names the session.
 fn forgot_session(answer: &Answer) -> bool {
-    match (answer.status, &answer.body) {
-        (404, _) => true,
-        (400, AnswerBody::Json(bytes)) => {
-            let Sorted::Reply(_, Reply::Error(raw)) = sort(bytes) else {
-                return false;
-            };
-            ErrorBody::parse(&raw).is_some_and(|error| {
-                error.code == -32000 && error.message.to_ascii_lowercase().contains("session")
-            })
-        }
-        (_, _) => false,
+    let names_it = |error: &ErrorBody<'_>| error.code == -32000 && names(error, "session");
+    match answer.status {
+        404 => true,
+        400 => error_of(answer, names_it).unwrap_or_default(),
+        _ => false,
     }
+}
+
+/// Whether the server speaks another revision than was agreed, because another one has taken its place: it has
+/// not looked at the request then.
+///
+/// `2026-07-28 basic/transports/streamable-http#backward-compatibility`: one that knows no requests without a
+/// session wants one, or a handshake, or does not know the address at all.
+fn disagrees(era: Era, answer: &Answer) -> bool {
+    let refuses = |error: &ErrorBody<'_>| {
+        let wants_session = || names(error, "session") || names(error, "initializ");
+        error.code == ErrorCode::UnsupportedVersion.code()
+            || (era == Era::Modern && answer.status == 400 && wants_session())
+    };
+    match (answer.status, era) {
+        (200..300, _) => false,
+        (404 | 405, Era::Modern) if !matches!(answer.body, AnswerBody::Json(_)) => true,
+        (_, _) => error_of(answer, refuses).unwrap_or_default(),
+    }
+}
+
+fn names(error: &ErrorBody<'_>, word: &str) -> bool {
+    error.message.to_ascii_lowercase().contains(word)
 }

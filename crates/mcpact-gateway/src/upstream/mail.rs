@@ -69,6 +69,8 @@ pub(crate) enum Reply {
 pub(crate) enum Loss {
     /// The server has forgotten the session, and did not look at the request.
     Session,
+    /// The server does not go along with what was agreed any more, and did not look at the request.
+    Agreement,
     /// The connection was gone before the request could be sent.
     Unsent(String),
     /// The connection broke; what the server did is not known.

@@ -14,5 +14,6 @@ mod states;
 mod streams;
 mod tasks;
 mod together;
+mod turned;
 mod unknown;
 mod wire;

@@ -18,7 +18,7 @@ const PARENT_HEADER: HeaderName = HeaderName::from_static(TRACE_PARENT);
 const STATE_HEADER: HeaderName = HeaderName::from_static(TRACE_STATE);
 
 /// A request that was admitted and is to be served.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Job {
     /// Its id.
     pub id: Id,

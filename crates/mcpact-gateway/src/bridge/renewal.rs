@@ -1,0 +1,109 @@
+//! A legacy client that stays, while its server comes back as one of the other era.
+
+use std::sync::{Arc, OnceLock};
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Era, ErrorCode, Method, Revision};
+use mcpact_wire::raw::ObjectWriter;
+use tokio::sync::OnceCell;
+
+use super::Bridge;
+use super::caller::Caller;
+use super::crossing::wire_error;
+use super::ear::{Ear, FarEar};
+use super::lane::Lane;
+use super::latecomer::Kept;
+
+/// How often in a row a server may turn out to be another one than a moment ago.
+const TURNS: usize = 3;
+
+/// What it takes to introduce a client once more.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    /// The era of the server that it was introduced to.
+    era: Era,
+    opening: Kept,
+    principal: Box<str>,
+    ear: OnceLock<FarEar>,
+    /// Who stands for it at a server of the other era.
+    next: OnceCell<Arc<Caller>>,
+}
+
+impl Renewal {
+    pub(super) fn new(era: Era, opening: Kept, principal: &str) -> Self {
+        Self {
+            era,
+            opening,
+            principal: Box::from(principal),
+            ear: OnceLock::new(),
+            next: OnceCell::new(),
+        }
+    }
+
+    /// The client is there to stay.
+    pub(super) fn settle(&self, ear: &Ear) {
+        // A session opens once.
+        let _ = self.ear.set(ear.downgrade());
+    }
+
+    pub(super) fn next(&self) -> Option<&Arc<Caller>> {
+        self.next.get()
+    }
+
+    async fn renew(&self, bridge: &Bridge, before: &Caller) -> Result<Arc<Caller>, WireError> {
+        let caller = self.opening.receive(bridge, &self.principal).await?;
+        if let Some(ear) = self.ear.get().and_then(FarEar::near) {
+            bridge.settle(&caller, &ear);
+            caller.observe(Method::Initialized, None);
+        }
+        if let Some(level) = before.level() {
+            caller.set_level(level);
+        }
+        Ok(caller)
+    }
+}
+
+impl Bridge {
+    /// Who stands for a client at the server as it is, and on which connection.
+    pub(super) async fn current(
+        &self,
+        mut caller: Arc<Caller>,
+    ) -> Result<(Arc<Caller>, Arc<Lane>), WireError> {
+        for _ in 0..TURNS {
+            let lane = caller.lane().await.map_err(|error| error.on_wire())?;
+            let Some(renewal) = caller
+                .renewal()
+                .filter(|renewal| renewal.era != lane.revision().era())
+            else {
+                return Ok((caller, lane));
+            };
+            let renewed = renewal
+                .next
+                .get_or_try_init(|| renewal.renew(self, &caller));
+            let renewed = Arc::clone(renewed.await?);
+            caller = renewed;
+        }
+        Err(changed(Revision::LATEST))
+    }
+}
+
+const REASON: &str = "upstream_changed";
+
+/// What is told of a request that the server did not look at, because it speaks another revision than was agreed.
+pub(super) fn changed(to: Revision) -> WireError {
+    let why =
+        "the server speaks another revision than before, and has not looked at this; try again";
+    let data = ObjectWriter::new().text("reason", REASON).finish();
+    wire_error(
+        ErrorCode::InternalError.code(),
+        why.to_owned(),
+        Some(data),
+        to,
+    )
+}
+
+/// Whether that is it.
+pub(super) fn is_changed(error: &WireError) -> bool {
+    let data = error.data.as_deref();
+    data.is_some_and(|data| data.contains(REASON))
+}
