@@ -84,7 +84,7 @@ impl<'t> Word<'t> {
 fn is_in_disguise(program: &Text<'_>, real: &str) -> bool {
     let is_judged = match sort(real) {
         Sort::Raiser | Sort::Destroyer | Sort::Fetcher | Sort::Pipe | Sort::Shell => true,
-        Sort::Wrapper | Sort::Runner(_) | Sort::Other => false,
+        Sort::Container | Sort::Wrapper | Sort::Runner(_) | Sort::Other => false,
     };
     is_judged && sort(program.filled.value()) == Sort::Other
 }
@@ -157,6 +157,14 @@ fn started(
         problem.remedy("start the server itself");
         return Reached::Shell;
     }
+    let destroying = args
+        .iter()
+        .find(|word| words::destroys(program.value, word.value));
+    if let Some(option) = destroying {
+        let message = format!("`{shown} {}` destroys what it finds", option.written);
+        findings.error(option.span, message);
+        return Reached::Program;
+    }
     match sort(program.value) {
         Sort::Raiser => {
             let problem = findings.error(
@@ -186,6 +194,7 @@ fn started(
             return Reached::Shell;
         }
         Sort::Wrapper => return started(behind(args), rules, findings, depth + 1),
+        Sort::Container => openings(shown, args, findings),
         Sort::Runner(pin) => unpinned(shown, args, pin, findings),
         Sort::Other => {}
     }
@@ -194,6 +203,9 @@ fn started(
 
 /// The words that can be options of the program itself: behind a package stand those of the package.
 fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
+    if let Some(own) = words::own_words(program, args.iter().map(|word| word.value)) {
+        return &args[..own];
+    }
     if !words::starts_packages(program) {
         return args;
     }
@@ -216,6 +228,22 @@ fn behind<'w, 't>(args: &'w [Word<'t>]) -> &'w [Word<'t>] {
     let own = args.iter().take_while(|word| is_own(word)).count();
     let judged = args.iter().position(|word| sort(word.value) != Sort::Other);
     &args[judged.unwrap_or(own)..]
+}
+
+/// Options that let out of a container what it is there to hold.
+fn openings(program: &str, args: &[Word<'_>], findings: &mut Findings) {
+    for (at, word) in args.iter().enumerate() {
+        let (option, value) = match word.value.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (word.value, None),
+        };
+        let next = args.get(at + 1).map(|word| word.value);
+        if let Some(risk) = words::opening(option, value.or(next)) {
+            let message = format!("`{program} … {option}` {risk}");
+            let problem = findings.warning(word.span, message);
+            problem.remedy("leave it out unless you trust the image with this machine");
+        }
+    }
 }
 
 fn shell(program: &Word<'_>, args: &[Word<'_>], rules: &CommandRules, findings: &mut Findings) {

@@ -14,6 +14,8 @@ pub(super) enum Sort {
     Shell,
     /// Starts the program that its arguments name.
     Wrapper,
+    /// Starts what is in an image, closed off from the machine as far as its options say.
+    Container,
     /// Fetches a package and starts it; with the marks behind which a version stands.
     Runner(&'static [&'static str]),
     Other,
@@ -97,6 +99,7 @@ const SORTS: &[(Sort, &[&str])] = &[
             "ld-linux",
         ],
     ),
+    (Sort::Container, &["docker", "podman", "nerdctl"]),
     (Sort::Runner(&["@"]), &["npx", "bunx", "pnpx"]),
     (Sort::Runner(&["==", "@"]), &["uvx", "pipx"]),
 ];
@@ -166,7 +169,135 @@ pub(super) fn starts_packages(program: &str) -> bool {
     matches!(sort(program), Sort::Runner(_)) || matches!(&*name(program), "npm" | "pnpm")
 }
 
-/// Programs that are no shells, and the options by which they hand a text to one, or destroy what they find.
+/// Programs behind whose own words stands a command with options of its own: which of their options take a
+/// value, and how many words stand before the command beside those.
+const LED: &[(&str, &[&str], usize)] = &[
+    ("env", &["-u", "--unset", "-C", "--chdir"], 0),
+    (
+        "flock",
+        &["-w", "--wait", "--timeout", "-E", "--conflict-exit-code"],
+        1,
+    ),
+];
+
+/// How many of these words are the program's own, and not of a command that it starts; none if that cannot be
+/// told.
+pub(super) fn own_words<'a>(
+    program: &str,
+    args: impl IntoIterator<Item = &'a str>,
+) -> Option<usize> {
+    let name = &*name(program);
+    let (_, valued, places) = LED.iter().find(|(led, ..)| *led == name)?;
+    let (mut left, mut is_value, mut own) = (*places, false, 0);
+    for arg in args {
+        let is_option = is_value || arg.starts_with('-') || arg.contains('=');
+        if !is_option {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+        }
+        is_value = !is_value && valued.iter().any(|known| takes_next(arg, known));
+        own += 1;
+    }
+    Some(own)
+}
+
+/// Whether an option is this one that takes a value, and the value is the next word: by itself, at the end of
+/// several letters, or shortened.
+fn takes_next(option: &str, known: &str) -> bool {
+    match known.strip_prefix("--") {
+        Some(_) => is_short_for(option, known),
+        None => {
+            let letter = known.trim_start_matches('-');
+            !option.starts_with("--") && option.starts_with('-') && option.ends_with(letter)
+        }
+    }
+}
+
+/// Whether a long option is this one, or as much of it as tells it from others.
+fn is_short_for(option: &str, known: &str) -> bool {
+    option.len() > 2 && option.starts_with("--") && known.starts_with(option)
+}
+
+/// Options that open a container, with the value that does, and what comes of it.
+const OPENINGS: &[(&[&str], Opened, &str)] = &[
+    (
+        &["--privileged"],
+        Opened::Alone,
+        "gives the container every right over this machine",
+    ),
+    (
+        &["--pid"],
+        Opened::By("host"),
+        "lets the container see and end every process of this machine",
+    ),
+    (
+        &["--cap-add"],
+        Opened::By("SYS_ADMIN"),
+        "gives the container rights by which it can leave its bounds",
+    ),
+    (
+        &["--cap-add"],
+        Opened::By("ALL"),
+        "gives the container rights by which it can leave its bounds",
+    ),
+    (
+        &["-v", "--volume", "--mount"],
+        Opened::From("/"),
+        "opens the whole disk of this machine to the container",
+    ),
+    (
+        &["-v", "--volume", "--mount"],
+        Opened::From("/var/run/docker.sock"),
+        "lets the container start others with every right over this machine",
+    ),
+];
+
+/// How an option opens a container.
+#[derive(Clone, Copy)]
+enum Opened {
+    /// By standing there.
+    Alone,
+    /// By this value, however it is written.
+    By(&'static str),
+    /// By this place of the machine.
+    From(&'static str),
+}
+
+/// What an option of a container means for the machine, if that is more than one would expect.
+pub(super) fn opening(option: &str, value: Option<&str>) -> Option<&'static str> {
+    let value = value.unwrap_or_default();
+    let row = OPENINGS.iter().find(|(options, how, _)| {
+        options.contains(&option)
+            && match how {
+                Opened::Alone => !value.eq_ignore_ascii_case("false"),
+                Opened::By(wanted) => {
+                    let value = value.to_ascii_uppercase();
+                    let value = value.strip_prefix("CAP_").unwrap_or(&value);
+                    value.eq_ignore_ascii_case(wanted)
+                }
+                Opened::From(place) => opened_place(value) == Some(*place),
+            }
+    });
+    row.map(|(_, _, risk)| *risk)
+}
+
+/// The place of the machine that a volume or mount opens.
+fn opened_place(value: &str) -> Option<&str> {
+    let named = value.split(',').find_map(|part| {
+        let (key, place) = part.split_once('=')?;
+        matches!(key, "source" | "src").then_some(place)
+    });
+    let place = named.or_else(|| Some(value.split_once(':')?.0))?;
+    match place.trim_end_matches('/') {
+        "" if place.starts_with('/') => Some("/"),
+        "/run/docker.sock" => Some("/var/run/docker.sock"),
+        place => Some(place),
+    }
+}
+
+/// Programs that are no shells, and the options by which they hand a text to one.
 const SCRIPTED: &[(&[&str], &[&str])] = &[
     (
         &["npx", "npm", "pnpm", "pnpx"],
@@ -174,15 +305,23 @@ const SCRIPTED: &[(&[&str], &[&str])] = &[
     ),
     (&["script", "flock"], &["-c", "--command"]),
     (&["env"], &["-S", "--split-string"]),
-    (&["find"], &["-delete"]),
 ];
 
-/// Whether an option of this program makes it run a text, or destroy what it finds.
+/// Whether an option of this program makes it destroy what it finds.
+pub(super) fn destroys(program: &str, option: &str) -> bool {
+    &*name(program) == "find" && option == "-delete"
+}
+
+/// Whether an option of this program makes it run a text.
 pub(super) fn hides_command(program: &str, option: &str) -> bool {
     let name = &*name(program);
     let row = SCRIPTED.iter().find(|(names, _)| names.contains(&name));
     row.is_some_and(|(_, options)| {
         options.iter().any(|known| {
+            let name = option.split_once('=').map_or(option, |(name, _)| name);
+            if is_short_for(name, known) {
+                return true;
+            }
             let rest = option.strip_prefix(known);
             let is_short = known.len() == 2;
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || is_short)
