@@ -67,28 +67,20 @@ pub enum Trouble {
         why: String,
     },
     /// All its instances have as many calls as they may.
-    #[error(
-        "the server is {state}: {instances} instances may take {calls} calls each, and {queue} calls may \
-         wait; try again later, or raise `max_instances`, `max_concurrent` or `queue`"
-    )]
+    #[error("{}", room.full(state))]
     Busy {
         /// How it is.
         state: &'static str,
-        /// `max_instances`.
-        instances: usize,
-        /// `max_concurrent`.
-        calls: usize,
-        /// `queue`.
-        queue: usize,
+        /// What it may take.
+        room: Room,
     },
     /// No instance became free in time.
-    #[error(
-        "the server is {state}, and no instance took the call within {waited:?}; try again later, or raise \
-         `max_instances`, `max_concurrent` or `queue_seconds`"
-    )]
+    #[error("{}", room.late(state, *waited))]
     Late {
         /// How it is.
         state: &'static str,
+        /// What it may take.
+        room: Room,
         /// `queue_seconds`.
         waited: std::time::Duration,
     },
@@ -127,6 +119,81 @@ pub enum Trouble {
     Same(std::sync::Arc<Self>),
 }
 
+/// How many calls a server may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Whether every client has an instance for itself.
+    pub is_own: bool,
+    /// `max_instances`.
+    pub instances: usize,
+    /// `max_concurrent`.
+    pub calls: usize,
+    /// `queue`.
+    pub queue: usize,
+}
+
+impl Room {
+    fn full(self, state: &str) -> String {
+        let waiting = count(self.queue, "call");
+        if self.is_own {
+            let taken = self.taken();
+            return format!(
+                "{taken}, and {waiting} may wait; try again when another client has gone, or raise \
+                 `max_instances` or `queue`"
+            );
+        }
+        let (instances, calls) = (count(self.instances, "instance"), count(self.calls, "call"));
+        let each = if self.instances == 1 { "" } else { " each" };
+        format!(
+            "the server is {state}: {instances} may take {calls}{each}, and {waiting} may wait; try again \
+             later, or raise `max_instances`, `max_concurrent` or `queue`"
+        )
+    }
+
+    fn late(self, state: &str, waited: std::time::Duration) -> String {
+        if self.is_own {
+            let taken = self.taken();
+            return format!(
+                "{taken}, and none became free within {waited:?}; try again when another client has gone, or \
+                 raise `max_instances` or `queue_seconds`"
+            );
+        }
+        format!(
+            "the server is {state}, and no instance took the call within {waited:?}; try again later, or raise \
+             `max_instances`, `max_concurrent` or `queue_seconds`"
+        )
+    }
+
+    fn taken(self) -> String {
+        let instances = count(self.instances, "instance");
+        format!(
+            "every client has an instance of the server for itself, and the {instances} that may run are taken"
+        )
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    match number {
+        1 => format!("1 {what}"),
+        number => format!("{number} {what}s"),
+    }
+}
+
+/// What stands before the end of a log, and before a hint.
+const LOG: &str = "; its log ends with: ";
+const HINT: &str = "; hint: ";
+
+/// The same without the end of the log, in one line.
+pub(crate) fn in_short(message: &str) -> String {
+    let (cause, rest) = message.split_once(LOG).unwrap_or((message, ""));
+    let hint = rest.rsplit_once(HINT).map(|(_, hint)| hint);
+    let mut text = cause.to_owned();
+    for part in hint.into_iter().flat_map(|hint| [HINT, hint]) {
+        text.push_str(part);
+    }
+    text.replace(['\n', '\r'], " ")
+}
+
 /// How much of a log is told.
 const TOLD: usize = 600;
 
@@ -141,8 +208,8 @@ fn last_words(stderr: &str) -> String {
     let end: String = stderr.trim().chars().skip(skipped).map(clean).collect();
     match (end.as_str(), skipped) {
         ("", _) => String::new(),
-        (text, 0) => format!("; its log ends with: {text}"),
-        (text, _) => format!("; its log ends with: …{text}"),
+        (text, 0) => format!("{LOG}{text}"),
+        (text, _) => format!("{LOG}…{text}"),
     }
 }
 
@@ -263,10 +330,7 @@ impl UpstreamError {
         let why = format!("{}: {}", self.target, self.kind.told());
         let (message, data) = match self.kind.advice() {
             None => (why, data),
-            Some(advice) => (
-                format!("{why}; hint: {advice}"),
-                data.text("advice", &advice),
-            ),
+            Some(advice) => (format!("{why}{HINT}{advice}"), data.text("advice", &advice)),
         };
         WireError {
             code: -32603,
@@ -297,5 +361,46 @@ mod tests {
             message.contains("\u{fffd}[1mwaiting; hint: it is silent"),
             "{message}"
         );
+        let short = in_short(&message);
+        assert!(
+            short.contains("in time; hint: it is silent") && !short.contains("waiting"),
+            "{short}"
+        );
+    }
+
+    /// G12: who has to wait is told for what, in numbers that fit.
+    #[test]
+    fn a_server_without_room_is_told_with_its_limits() {
+        let room = Room {
+            is_own: false,
+            instances: 1,
+            calls: 8,
+            queue: 1,
+        };
+        let state = "busy";
+        let full = Trouble::Busy { state, room }.to_string();
+        let expected = "the server is busy: 1 instance may take 8 calls, and 1 call may wait;";
+        assert!(full.starts_with(expected), "{full}");
+        let room = Room {
+            is_own: true,
+            instances: 2,
+            ..room
+        };
+        let waited = std::time::Duration::from_secs(30);
+        let (full, late) = (
+            Trouble::Busy { state, room }.to_string(),
+            Trouble::Late {
+                state,
+                room,
+                waited,
+            }
+            .to_string(),
+        );
+        let taken = "every client has an instance of the server for itself, and the 2 instances that may run are taken";
+        assert!(
+            full.starts_with(taken) && late.starts_with(taken),
+            "{full} {late}"
+        );
+        assert!(late.contains("none became free within 30s"), "{late}");
     }
 }

@@ -63,7 +63,7 @@ fn facts(page: &mut Page, rows: &[(&str, Tone, String)]) {
             text: name,
             width: wide,
         };
-        page.entry(0, &[cell], *tone, &printable(text));
+        page.entry(0, &[cell], *tone, &in_one_line(text));
     }
 }
 
@@ -147,7 +147,7 @@ fn table(page: &mut Page, names: &[&str], rows: &[Row]) {
     for row in rows {
         line(page, &row.cells, &wide);
         if let Some((tone, text)) = &row.note {
-            page.entry(NOTE, &[], *tone, &printable(text));
+            page.entry(NOTE, &[], *tone, &in_one_line(text));
         }
     }
 }
@@ -321,6 +321,16 @@ fn instances(page: &mut Page, instances: &[InstanceLine]) {
     table(page, &names, &rows);
 }
 
+/// A text of any number of lines, such as the end of a log.
+fn in_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end);
+    let lines: Vec<String> = lines
+        .filter(|line| !line.is_empty())
+        .map(printable)
+        .collect();
+    lines.join(" | ")
+}
+
 /// A number of things.
 fn count(number: usize, what: &str) -> String {
     match number {
@@ -356,6 +366,15 @@ mod tests {
         ] {
             assert_eq!(age(seconds), expected);
         }
+    }
+
+    #[test]
+    fn lines_of_a_log_stand_beside_each_other() {
+        let text = "it ended; its log ends with: one\n\n  two\u{7}\r\n";
+        assert_eq!(
+            in_one_line(text),
+            "it ended; its log ends with: one |   two\\u{7}"
+        );
     }
 
     #[test]

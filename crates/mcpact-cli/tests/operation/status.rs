@@ -1,17 +1,25 @@
 //! What is told about a gateway that runs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::house::{House, builtin, call, mode, request};
+use crate::house::{House, builtin, call, handshake, mode, request};
 
 /// O5, G3: the gateway, the state and the revision of every server, its instances with their processes, what it
 /// has, and what went wrong.
 #[test]
 fn people_and_machines_see_how_everything_is() {
     let house = House::new("");
-    let broken = "[servers.broken]\ncommand = \"false\"\n";
+    let broken = house.path("broken");
+    fs::write(
+        &broken,
+        "#!/bin/sh\necho it is >&2\necho broken >&2\nexit 1\n",
+    )
+    .unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    let broken = format!("[servers.broken]\ncommand = \"{}\"\n", broken.display());
     house.configure(&format!("{}{}{broken}", house.gated(), builtin("local")));
     let gateway = house.serve();
     let session = gateway.open("/mcp");
@@ -49,6 +57,7 @@ fn people_and_machines_see_how_everything_is() {
         "2025-06-18",
         "ready",
         "exit status: 1",
+        "| broken",
         gateway.origin.as_str(),
     ] {
         assert!(printed.contains(words), "{printed}");
@@ -58,6 +67,13 @@ fn people_and_machines_see_how_everything_is() {
     assert!(
         printed.contains("1 tool") && !printed.contains("local"),
         "{printed}"
+    );
+    // Clients are told in a line; the log is for the owner.
+    let welcome = gateway.post("/mcp", None, &handshake()).body;
+    let told = "`broken` is missing: the program ended before it agreed to anything (exit status: 1); hint: ";
+    assert!(
+        welcome.contains(told) && !welcome.contains("its log"),
+        "{welcome}"
     );
 }
 

@@ -1,10 +1,11 @@
 //! Nothing is started that nobody has agreed to.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use mcpact::client::Client;
 use mcpact_spec::Revision;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::place::{Place, said};
 
@@ -99,4 +100,42 @@ async fn a_named_config_is_agreed_to() {
     let running = place.serve(&["--config", "named.toml"]);
     let client = running.client(Revision::LATEST).await;
     assert_eq!(echo(&client).await.as_deref(), Ok("x"));
+}
+
+/// SL1: a server that is known from an earlier run and not approved in this one does not look as if the next call
+/// would start it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_and_not_approved_is_told() {
+    let place = Place::new();
+    place.configure("named.toml", CONFIG);
+    let running = place.serve(&["--config", "named.toml"]);
+    let client = running.client(Revision::LATEST).await;
+    client.list_tools().await.unwrap();
+    let cache = place.path().join("cache/mcpact/servers");
+    let is_kept = || fs::read_dir(&cache).is_ok_and(|mut files| files.next().is_some());
+    until(is_kept);
+    drop(running);
+    fs::remove_file(place.path().join("args")).unwrap();
+
+    let _running = place.serve(&["--config", "named.toml", "--approved-only"]);
+    let told = || {
+        let status = place.run(&["status", "--json", "--config", "named.toml"]);
+        let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
+        let server = &status["servers"][0];
+        let missing = server["missing"].as_str().unwrap_or_default();
+        server["state"] == "failed"
+            && missing.starts_with("the command is not approved")
+            && missing.contains("mcpact approve")
+    };
+    until(told);
+    assert!(!place.was_started());
+}
+
+/// Until this is so.
+fn until(is_so: impl Fn() -> bool) {
+    let late = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < late, "it did not come to that");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }

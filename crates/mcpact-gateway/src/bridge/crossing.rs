@@ -15,7 +15,7 @@ use mcpact_engine::server::Scope;
 use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision, Site};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 use mcpact_wire::scan::ScanError;
 
 use super::caller::Caller;
@@ -312,6 +312,9 @@ impl Crossing {
     }
 
     pub(super) fn result(&self, raw: &ByteString) -> Result<ByteString, WireError> {
+        if !raw.starts_with('{') {
+            return Err(self.no_result(raw));
+        }
         let (down, up) = (self.downstream(), self.upstream());
         let Some(method) = self.waiter.job.method.filter(|_| down != up) else {
             return Ok(raw.clone());
@@ -330,6 +333,13 @@ impl Crossing {
             let text = format!("The server's result cannot be passed on: {fault}");
             wire_error(ErrorCode::InternalError.code(), text, None, down)
         })
+    }
+
+    /// What is told of a result that is none: in every revision it is an object.
+    fn no_result(&self, raw: &str) -> WireError {
+        let (name, kind) = (&self.waiter.job.name, JsonKind::of(raw));
+        let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
+        self.caller.error(Trouble::Misbehaved(why)).on_wire()
     }
 
     /// Where tasks are hosted here, every tool runs as one.

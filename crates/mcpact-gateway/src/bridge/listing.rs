@@ -25,7 +25,7 @@ use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
-use crate::error::Trouble;
+use crate::error::{Trouble, UpstreamError};
 use crate::target::{Target, digest};
 use crate::upstream::{Event, Loss, Ordered, Reply};
 
@@ -185,6 +185,14 @@ impl Bridge {
             }
         }
         self.shared.acquaintance.recall(record.met.clone());
+    }
+
+    /// Why nobody may start it, if it must be approved and is not.
+    pub(crate) async fn unapproved(&self) -> Option<WireError> {
+        let approval = self.settings.approval.as_ref()?;
+        let kind = approval.check().await.err()?;
+        let target = self.shared.target.to_string();
+        Some(UpstreamError { target, kind }.on_wire())
     }
 
     /// Whether it costs nobody a process to ask it.

@@ -83,6 +83,10 @@ impl Bridge {
                     continue;
                 }
                 Reply::Error(_) => return crossing.finished(&reply).map(CallEnd::Answer),
+                // No result at all: there are no rounds to it.
+                Reply::Result(raw) if !raw.starts_with('{') => {
+                    return crossing.finished(&reply).map(CallEnd::Answer);
+                }
                 Reply::Result(raw) => raw,
             };
             let mut turn = rounds.upstream(raw, self.clock.now(), &mut mint);

@@ -134,7 +134,7 @@ fn adopted(root: &Table, servers: &[&Node], folder: &str, findings: &mut Finding
     for entry in all_entries(root, servers, folder, findings) {
         let Some(table) = entry.node.table() else {
             let message = format!("`{}` is no server and is left out", entry.key);
-            findings.note(entry.key_span, message);
+            findings.warning(entry.key_span, message);
             continue;
         };
         let Some(mut server) = server::adopt(&entry.key, entry.key_span, table, findings) else {

@@ -37,6 +37,8 @@ impl<'t, 'f> Fields<'t, 'f> {
         for member in &table.0 {
             if keys::find(keys, &member.key).is_none() {
                 unknown(member, keys, what, findings);
+            } else if member.node.value == Value::Null {
+                nothing(member, what, findings);
             }
         }
         Self {
@@ -337,6 +339,16 @@ fn unknown(member: &Member, keys: &'static [Key], what: &str, findings: &mut Fin
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known keys: {}", quoted(&names)),
     });
+}
+
+/// A key without a value: whoever wrote it wanted something.
+pub(super) fn nothing(member: &Member, what: &str, findings: &mut Findings) {
+    let message = format!(
+        "`{}` has no value in {what}, and counts as left out",
+        member.key
+    );
+    let problem = findings.warning(member.key_span, message);
+    problem.remedy("give it a value, or leave it out");
 }
 
 /// What somebody may have meant, or else everything that there is.

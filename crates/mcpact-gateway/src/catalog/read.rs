@@ -76,7 +76,8 @@ impl Desk<'_> {
     fn catalog(&self, root: &Node, findings: &mut Findings) -> Catalog {
         let table = match &root.value {
             Value::Table(table) => table,
-            Value::Null => return Catalog::default(),
+            // A file without anything in it; `null` is something.
+            Value::Null if root.span == Span::default() => return Catalog::default(),
             _ => {
                 findings.error(root.span, "a config is a table of keys");
                 return Catalog::default();

@@ -47,7 +47,7 @@ impl Gateway {
         let mut servers = ObjectWriter::new();
         for (name, served) in &state.servers {
             let status = served.member.bridge().status();
-            let failure = served.member.failure();
+            let failure = served.member.failure_in_short();
             let wanted = served.member.bridge().least();
             let standing = standing(wanted, &status, failure.is_some());
             standings.push(standing);

@@ -18,6 +18,7 @@ use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
 use crate::catalog::ToolFilter;
 use crate::control::Lists;
+use crate::error::in_short;
 use crate::gateway::ServerReport;
 
 /// How many lists are kept of one server; clients that declare the same share them.
@@ -139,7 +140,12 @@ impl Member {
     /// Reaches the server, so that something is known about it.
     pub async fn meet(&self) -> bool {
         if self.known().is_some() {
-            return true;
+            // What is known from an earlier run may have to be approved since.
+            let refused = self.bridge.unapproved().await;
+            if let Some(error) = &refused {
+                self.judge(Some(&error.message));
+            }
+            return refused.is_none();
         }
         let params = Params {
             raw: Some("{}"),
@@ -156,6 +162,7 @@ impl Member {
 
     /// Remembers whether it could be used.
     pub(super) fn judge(&self, failure: Option<&str>) {
+        let failure = failure.map(|failure| self.without_name(failure));
         let mut known = lock(&self.failure);
         if known.as_deref() == failure {
             return;
@@ -169,6 +176,18 @@ impl Member {
             }
             None => tracing::info!(server = %self.name, "a server is back"),
         }
+    }
+
+    /// What is said about it, without its name before it.
+    pub(super) fn without_name<'m>(&self, message: &'m str) -> &'m str {
+        let rest = message.strip_prefix('`');
+        let rest = rest.and_then(|rest| rest.strip_prefix(&*self.name)?.strip_prefix("`: "));
+        rest.unwrap_or(message)
+    }
+
+    /// Why it is missing, if it is, in one line and without its log.
+    pub(crate) fn failure_in_short(&self) -> Option<String> {
+        self.failure().as_deref().map(in_short)
     }
 
     /// Why it is missing, if it is.

@@ -177,7 +177,8 @@ impl Hub {
         }
         // Who stands for the client there: a server that sleeps is woken here.
         let caller = guest.part(self, &member).await.map_err(|mut error| {
-            error.message = format!("`{}`: {}", member.name, error.message);
+            let why = member.without_name(&error.message);
+            error.message = format!("`{}`: {why}", member.name);
             error
         })?;
         // The bridge translates; the view shows its addresses as clients know them.

@@ -218,7 +218,13 @@ impl Hub {
         let missing: Vec<String> = roster
             .members
             .iter()
-            .filter_map(|member| Some(format!("`{}` ({})", member.name, member.failure()?)))
+            .filter_map(|member| {
+                Some(format!(
+                    "`{}` ({})",
+                    member.name,
+                    member.failure_in_short()?
+                ))
+            })
             .chain(
                 roster
                     .absent

@@ -111,7 +111,10 @@ impl Hub {
             .collect();
         let has_unknown = met.iter().any(|(_, met)| met.is_none());
         let declared = capabilities::union(&shown, has_unknown);
-        let failures: Vec<_> = met.iter().map(|(member, _)| member.failure()).collect();
+        let failures: Vec<_> = met
+            .iter()
+            .map(|(member, _)| member.failure_in_short())
+            .collect();
         let lacking: Vec<_> = met.iter().map(|(member, _)| member.lacking()).collect();
         let parts = met.iter().zip(failures.iter().zip(&lacking)).map(
             |((member, met), (failure, lacking))| instructions::Part {

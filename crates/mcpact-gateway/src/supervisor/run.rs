@@ -18,11 +18,11 @@ use super::fleet::{Admission, Entry, Fleet, Line, Refusal, Round};
 use super::handles::{InUse, Running, Start};
 use super::health::{Answer, Diagnosis, Question, judge, question};
 use super::instance::{InstanceId, StartCause, StopCause};
-use super::placement::{Choice, Tenant};
+use super::placement::{Choice, Sharing, Tenant, most, sharing};
 use super::status::ServerStatus;
 use crate::catalog::RunSettings;
 use crate::chronicle::Journal;
-use crate::error::Trouble;
+use crate::error::{Room, Trouble};
 use crate::figures::ServerFigures;
 
 /// How long the end of everything may take beyond what running calls are given.
@@ -444,9 +444,7 @@ impl Supervisor {
         match refusal {
             Refusal::Busy => Trouble::Busy {
                 state: fleet.status(self.now()).state.as_str(),
-                instances: super::placement::most(settings),
-                calls: settings.max_concurrent,
-                queue: settings.queue,
+                room: room(settings),
             },
             Refusal::Suspended { failures, wait } => Trouble::Suspended {
                 tries: u32::try_from(failures).unwrap_or(u32::MAX),
@@ -460,6 +458,7 @@ impl Supervisor {
     fn late(&self, waited: Duration) -> Trouble {
         Trouble::Late {
             state: self.status().state.as_str(),
+            room: room(self.fleet().settings()),
             waited,
         }
     }
@@ -468,6 +467,16 @@ impl Supervisor {
 impl Drop for Supervisor {
     fn drop(&mut self) {
         self.sooner.notify_one();
+    }
+}
+
+/// What a server may take that is set like this.
+fn room(settings: &RunSettings) -> Room {
+    Room {
+        is_own: sharing(settings.strategy) == Sharing::Nobody,
+        instances: most(settings),
+        calls: settings.max_concurrent,
+        queue: settings.queue,
     }
 }
 

@@ -133,3 +133,27 @@ async fn a_list_that_becomes_whole_is_not_complained_about() {
     );
     assert_eq!(member.lacking(), Vec::<String>::new());
 }
+
+/// What a server gives back that is no result is an error that names the server, and goes to nobody as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_is_none_is_an_error() {
+    for era in [Speaks::Handshake, Speaks::Discover] {
+        let script = Script::new(era, &json!({"tools": {}}));
+        let hub = hub(vec![script.member("s")]);
+        let mut wires = [
+            Wire::modern(&hub, &json!({})),
+            Wire::legacy(&hub, &json!({})).await,
+        ];
+        for nonsense in [json!("text"), json!(null), json!([]), json!(7)] {
+            script.answers("tools-call", &nonsense);
+            for wire in &mut wires {
+                let answer = wire.ask("tools/call", json!({"name": "s__one"})).await;
+                let told = answer["error"]["message"].as_str().unwrap_or_default();
+                let words =
+                    "the server broke a rule: its answer to `tools/call` should be `object`";
+                assert!(told.contains(words), "{era:?} {answer}");
+                assert!(told.starts_with('`'), "{era:?} {answer}");
+            }
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use mcpact_transport::http::client::is_reserved;
 
 use super::meanings::{Carrier, Meaning, carrier, meaning, renamed, table};
+use crate::catalog::fields::nothing;
 use crate::catalog::keys::{self, Kind};
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::Filled;
@@ -34,6 +35,14 @@ pub(super) fn adopt(
         first_unused: None,
     };
     draft.take_all(theirs);
+    let what = format!("server `{name}`");
+    for member in theirs
+        .0
+        .iter()
+        .filter(|member| member.node.value == Value::Null)
+    {
+        nothing(member, &what, findings);
+    }
     if let Some(first) = draft.first_unused {
         let keys: Vec<String> = draft.unused.iter().map(|key| format!("`{key}`")).collect();
         let message = format!("not used for server `{name}`: {}", keys.join(", "));

@@ -122,6 +122,41 @@ bearer_token_env_var = "TOKEN"
     assert_eq!(headers, [("Authorization", "Bearer hunter2")]);
 }
 
+/// K1: what has no value is told, wherever it stands.
+#[test]
+fn nothing_is_not_taken_for_something() {
+    for (name, text, expected) in [
+        (".mcp.json", "null", "a config is a table of keys"),
+        (
+            ".mcp.json",
+            r#"{"mcpServers": null}"#,
+            "no servers are configured",
+        ),
+        (
+            ".mcp.json",
+            r#"{"mcpServers": {"a": null}}"#,
+            "1:17: warning: `a` is no server and is left out",
+        ),
+        (
+            ".mcp.json",
+            r#"{"mcpServers": {"a": {"command": "npx", "args": null}}}"#,
+            "1:41: warning: `args` has no value in server `a`",
+        ),
+        (
+            "mcpact.yaml",
+            "servers:\n  a:\n    command: npx\n    args:\n",
+            "4:5: warning: `args` has no value in server `a`",
+        ),
+    ] {
+        let found = found_in(name, text);
+        assert!(
+            found.iter().any(|found| found.contains(expected)),
+            "{text}: {found:?}"
+        );
+    }
+    assert_eq!(found_in("mcpact.yaml", ""), Vec::<String>::new());
+}
+
 /// K8: Zed, opencode, Amp, Goose and Continue.
 #[test]
 fn other_shapes_are_understood() {
@@ -236,7 +271,7 @@ fn what_is_not_used_is_noted() {
         "x.json:3:3: warning: server `b` has no program and no address that mcpact could use",
         "x.json:4:3: note: server `a b` is called `a-b` here",
         "x.json:4:28: note: server `a-b` is called `a-b-2` here",
-        "x.json:4:53: note: `e` is no server",
+        "x.json:4:53: warning: `e` is no server",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
