@@ -73,7 +73,7 @@ impl Default for HubSettings {
             separator: String::from(style.separator),
             longest_name: style.longest,
             introduction_wait: Duration::from_secs(5),
-            list_wait: Duration::from_secs(20),
+            list_wait: Duration::from_secs(10),
             list_age: Duration::from_secs(60),
             figures: Arc::default(),
             turnstile: Turnstile::default(),

@@ -7,9 +7,9 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 /// What a client can rely on over all servers.
 ///
-/// A server of which nothing is known yet counts for everything that could be routed to it: what a
-/// legacy client is told at first holds for its whole session. Changes of lists can always be told, for
-/// servers come and go. Extensions and experimental keys stay behind: nobody could say whose they are. Tasks
+/// A server of which nothing is known yet counts for nothing but the lists: what a legacy client is told at
+/// first holds for its whole session, and it could not be told of what becomes known later. Changes of lists can
+/// always be told, for servers come and go. Extensions and experimental keys stay behind: nobody could say whose they are. Tasks
 /// are told apart by their names, so they are shown in the form that the client knows.
 pub(crate) fn union<'a>(
     known: impl IntoIterator<Item = &'a CapabilitySet>,
@@ -19,29 +19,23 @@ pub(crate) fn union<'a>(
         Completions, Logging, Prompts, PromptsListChanged, Resources, ResourcesListChanged,
         ResourcesSubscribe, Tools, ToolsListChanged,
     };
-    let all = [
-        Tools,
-        Prompts,
-        Resources,
-        ResourcesSubscribe,
-        Completions,
-        Logging,
-    ];
+    let lists = [Tools, Prompts, Resources];
+    let others = [ResourcesSubscribe, Completions, Logging];
     let known: Vec<&CapabilitySet> = known.into_iter().collect();
     let mut extensions = known.iter().flat_map(|set| set.extensions());
     let extends_tasks = extensions.any(|(id, _)| id == Extension::Tasks.id());
     let declared: Vec<_> = known.iter().map(|set| set.declared()).collect();
-    let is_there = |row: Capability| has_unknown || declared.iter().any(|bits| bits.has(row));
+    let has = |row: &Capability| declared.iter().any(|bits| bits.has(*row));
+    let is_there = |row: &Capability| has_unknown || has(row);
     let changes = [
         (Tools, ToolsListChanged),
         (Prompts, PromptsListChanged),
         (Resources, ResourcesListChanged),
     ];
-    let changes = changes.into_iter().filter(|(list, _)| is_there(*list));
-    let rows = all.into_iter().filter(|row| is_there(*row));
-    let has_tasks = |row: &Capability| declared.iter().any(|bits| bits.has(*row));
-    let tasks = TASKS.into_iter().filter(has_tasks);
-    let rows = rows.chain(changes.map(|(_, change)| change)).chain(tasks);
+    let changes = changes.into_iter().filter(|(list, _)| is_there(list));
+    let lists = lists.into_iter().filter(is_there);
+    let others = others.into_iter().chain(TASKS).filter(has);
+    let rows = lists.chain(changes.map(|(_, change)| change)).chain(others);
     let plain = CapabilitySet::declaring(Side::Server, rows);
     if extends_tasks {
         with_extension(&plain, Extension::Tasks)
@@ -106,10 +100,12 @@ mod tests {
         assert!(merged.has("tools") && !merged.has("tasks"));
     }
 
-    /// G5: a server that is still to come may have everything.
+    /// G5: of a server that is still to come nothing is promised but that it will be listed.
     #[test]
-    fn what_may_come_is_declared() {
+    fn what_may_come_can_be_told_of() {
         let merged = union([], true);
-        assert!(merged.has("resources.subscribe") && merged.has("prompts.listChanged"));
+        assert!(merged.has("tools.listChanged") && merged.has("prompts.listChanged"));
+        assert!(!merged.has("resources.subscribe") && !merged.has("completions"));
+        assert!(merged.has("resources") && !merged.has("logging"));
     }
 }

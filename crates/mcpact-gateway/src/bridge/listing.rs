@@ -52,6 +52,8 @@ pub(crate) struct Listing {
 pub(crate) enum Unlisted {
     /// The server is not there, or has gone meanwhile.
     Lost(WireError),
+    /// It is there, and does not answer.
+    Late(WireError),
     /// It is there, and says something else than a list.
     Refused(WireError),
 }
@@ -266,7 +268,7 @@ impl Bridge {
         let listed = tokio::time::timeout(limit, listing).await;
         listed.unwrap_or_else(|_| {
             let why = format!("the server did not list anything within {limit:?}");
-            Err(Unlisted::Lost(lost(&Loss::Connection(why))))
+            Err(Unlisted::Late(lost(&Loss::Connection(why))))
         })
     }
 }

@@ -45,6 +45,8 @@ pub struct GatewayConfig {
     pub watch: bool,
     /// How long running calls may take to end.
     pub drain: Duration,
+    /// How long a list waits for one of the servers.
+    pub list_wait: Duration,
     /// The revisions that clients may speak; empty means all.
     pub revisions: Vec<Revision>,
     /// The named set of choices.

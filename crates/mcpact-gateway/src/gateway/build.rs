@@ -103,6 +103,7 @@ pub(super) fn hub_settings(
         front: front.clone(),
         separator: config.separator.clone(),
         turnstile: turnstile.clone(),
+        list_wait: config.list_wait,
         ..HubSettings::default()
     }
 }

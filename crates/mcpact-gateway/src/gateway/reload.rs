@@ -206,7 +206,7 @@ fn differences(old: &GatewayConfig, new: &GatewayConfig, effect: Effect) -> Vec<
 
 /// Every key, when another value takes effect, and whether there is one. The file of the certificate stands
 /// for that of its key.
-fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, bool); 23] {
+fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, bool); 24] {
     use Effect::{AtNextStart, AtOnce};
     [
         ("listen", AtNextStart, old.listen != new.listen),
@@ -234,6 +234,7 @@ fn rows(old: &GatewayConfig, new: &GatewayConfig) -> [(&'static str, Effect, boo
         ("separator", AtOnce, old.separator != new.separator),
         ("watch", AtOnce, old.watch != new.watch),
         ("drain_seconds", AtOnce, old.drain != new.drain),
+        ("list_seconds", AtNextStart, old.list_wait != new.list_wait),
         ("revisions", AtNextStart, old.revisions != new.revisions),
         ("profile", AtNextStart, old.profile != new.profile),
         ("strict", AtNextStart, old.strict != new.strict),

@@ -123,7 +123,7 @@ impl Hub {
         let member = Arc::clone(&errand.member);
         let mut done = slot.subscribe();
         // Who has just failed is left alone for a while, which nobody has to wait for.
-        let is_resting = member.bridge.is_resting();
+        let is_resting = member.bridge.is_resting() || slot.was_late();
         if slot.begin() {
             // Whoever waits may go away; the others need it all the same.
             tokio::spawn(Arc::clone(self).fetch(errand.clone(), Way::Starting));
@@ -133,11 +133,16 @@ impl Hub {
             return slot.listing();
         }
         // Nobody waits again for a server that has kept others waiting.
-        let since = slot.fetching_since().unwrap_or_else(Instant::now);
+        let since = member.fetching_since().unwrap_or_else(Instant::now);
         let until = since + self.settings.list_wait;
         let waited = tokio::time::timeout_at(until, done.changed()).await;
-        if waited.is_err() {
-            member.judge(Some("it has not answered yet"));
+        match (waited, member.known()) {
+            (Ok(_), _) => {}
+            (Err(_), None) => member.judge(Some("it has not answered yet")),
+            (Err(_), Some(_)) => {
+                let why = format!("its `{}` has not come yet", errand.kind.method());
+                member.lack(errand.kind, Some(why));
+            }
         }
         let changes = member.basis(errand.kind).changes;
         if slot.unchanged(changes).is_none() {
@@ -165,6 +170,12 @@ impl Hub {
             }
             Err(Unlisted::Lost(error)) => {
                 member.judge(Some(&error.message));
+                None
+            }
+            Err(Unlisted::Late(error)) => {
+                slot.rest();
+                let why = format!("its `{}` is missing: {}", kind.method(), error.message);
+                member.lack(*kind, Some(why));
                 None
             }
             Err(Unlisted::Refused(error)) => {
@@ -204,7 +215,7 @@ impl Hub {
             return Ok(None);
         };
         let revision = member.known().map_or(Revision::LATEST, |met| met.revision);
-        if !member.may_have(needed(kind)) {
+        if !member.has(needed(kind)) {
             return Ok(Some(Listing::empty(kind, revision)));
         }
         let listed = match way {

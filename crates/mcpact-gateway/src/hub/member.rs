@@ -256,10 +256,10 @@ impl Member {
         }
     }
 
-    /// Whether it declares something; a server that nobody has met may.
-    pub(super) fn may_have(&self, capability: Capability) -> bool {
+    /// Whether it declares something; of a server that nobody has met nobody knows.
+    pub(super) fn has(&self, capability: Capability) -> bool {
         self.known()
-            .is_none_or(|met| met.introduction.capabilities.declared().has(capability))
+            .is_some_and(|met| met.introduction.capabilities.declared().has(capability))
     }
 
     /// What a client is told that it has; none while nobody knows. Only those who are told apart are
@@ -291,7 +291,7 @@ impl Member {
     /// Whether it tells when a list changes, as it is connected at the moment.
     pub(super) fn tells_of(&self, kind: ListKind) -> bool {
         self.bridge.can_tell()
-            && self.may_have(match kind {
+            && self.has(match kind {
                 ListKind::Tools => Capability::ToolsListChanged,
                 ListKind::Prompts => Capability::PromptsListChanged,
                 ListKind::Resources | ListKind::Templates => Capability::ResourcesListChanged,
@@ -328,6 +328,15 @@ impl Member {
         let listing = Listing::recalled(&recalled.swap_remove(kept));
         self.lack(key.kind, listing.left_out());
         Some(ListSlot::recalled(Arc::new(listing), 0))
+    }
+
+    /// Since when it keeps somebody waiting for a list.
+    pub(super) fn fetching_since(&self) -> Option<Instant> {
+        let slots = self.slots();
+        slots
+            .iter()
+            .filter_map(|(_, slot)| slot.fetching_since())
+            .min()
     }
 
     /// Every list that somebody has asked for.

@@ -166,7 +166,7 @@ impl Hub {
         let mut having = roster
             .members
             .iter()
-            .filter(|member| member.may_have(mcpact_spec::Capability::Resources));
+            .filter(|member| member.has(mcpact_spec::Capability::Resources));
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }

@@ -1,7 +1,9 @@
 //! One list of one server, for those who are shown the same.
 
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
+use mcpact_bridge::input::Backoff;
 use mcpact_bridge::lifecycle::Fingerprint;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -11,6 +13,12 @@ use super::lock;
 use crate::aggregate::kind::ListKind;
 use crate::bridge::Listing;
 use crate::target::digest;
+
+/// The pauses before a server is asked again for a list that did not come.
+const PAUSES: Backoff = Backoff {
+    first: Duration::from_secs(5),
+    longest: Duration::from_secs(300),
+};
 
 /// Who sees the same list of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +54,8 @@ struct Held {
     fetching: Option<Instant>,
     /// Whether somebody had to do without it.
     is_missed: bool,
+    /// How often in a row it did not come, and until when it is not asked for again.
+    rest: Option<(u32, Instant)>,
     /// Who asked last.
     patron: Weak<Guest>,
 }
@@ -171,9 +181,27 @@ impl ListSlot {
         self.held().fetching
     }
 
+    /// Whether it did not come when it was asked for last.
+    pub(super) fn was_late(&self) -> bool {
+        self.held().rest.is_some()
+    }
+
+    /// It did not come, and is not asked for again for ever longer.
+    pub(super) fn rest(&self) {
+        let mut held = self.held();
+        let times = held.rest.map_or(0, |(times, _)| times);
+        held.rest = Some((
+            times.saturating_add(1),
+            Instant::now() + PAUSES.pause(times),
+        ));
+    }
+
     /// Whether it is ours to fetch.
     pub(super) fn begin(&self) -> bool {
         let mut held = self.held();
+        if held.is_resting() {
+            return false;
+        }
         let is_ours = held.fetching.is_none();
         held.fetching.get_or_insert_with(Instant::now);
         is_ours
@@ -194,7 +222,12 @@ impl ListSlot {
 }
 
 impl Held {
+    fn is_resting(&self) -> bool {
+        self.rest.is_some_and(|(_, until)| Instant::now() < until)
+    }
+
     fn take(&mut self, listing: Listing, basis: Basis) -> News {
+        self.rest = None;
         let was_missed = std::mem::take(&mut self.is_missed);
         let before = self.basis.replace(basis);
         if self.listing.as_ref().is_some_and(|l| l.is_same(&listing)) {

@@ -6,6 +6,7 @@ mod asleep;
 mod calls;
 mod flawed;
 mod house;
+mod late;
 mod lists;
 mod news;
 mod principals;

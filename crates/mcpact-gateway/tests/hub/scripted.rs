@@ -20,8 +20,8 @@ pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
 /// Notes every start and every line. A request is answered with what is in the file that is called after its
 /// method: `tools/list` with `tools-list`, and with the cursor `x` with `tools-list-x`. What begins with
-/// `error ` is an error; without a file the method is not known. It waits while there is a file `hold`, and
-/// does not start while there is a file `broken`.
+/// `error ` is an error, `never` is no answer, and `silence` none as long as it is there; without a file the method is
+/// not known. It waits while there is a file `hold`, and does not start while there is a file `broken`.
 ///
 /// It tells who listens what is in `news`: before the next answer to a call, with the id of the stream in the
 /// place of `ID`.
@@ -45,8 +45,9 @@ while IFS= read -r line; do
   esac
   if [ ! -e "$file" ]; then say "\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"Method not found\"}"
   else
-    text=$(cat "$file")
+    while text=$(cat "$file"); [ "$text" = silence ]; do sleep 0.02; done
     case "$text" in
+      never) ;;
       'error '*) say "\"id\":$id,\"error\":${text#error }" ;;
       *) say "\"id\":$id,\"result\":$text" ;;
     esac

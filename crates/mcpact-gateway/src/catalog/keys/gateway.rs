@@ -70,6 +70,12 @@ pub const GATEWAY: &[Key] = &[
         10.0,
         "How long running calls may take to end when the gateway stops.",
     ),
+    seconds(
+        "list_seconds",
+        [0.05, 3600.0],
+        10.0,
+        "How long a list of all servers waits for one of them; whoever is late is left out, and clients are told when it comes.",
+    ),
     choices(
         "revisions",
         REVISIONS,

@@ -49,6 +49,7 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
         separator: separator(&mut fields),
         watch: fields.flag("watch"),
         drain: fields.seconds("drain_seconds"),
+        list_wait: fields.seconds("list_seconds"),
         revisions: revisions(&mut fields),
         profile: Profile::parse(fields.choice("profile")).unwrap_or(Profile::Spec),
         strict: fields.flag("strict"),

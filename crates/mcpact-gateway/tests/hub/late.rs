@@ -1,0 +1,127 @@
+//! Servers that keep everybody waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact::client::{Client, Watch};
+use mcpact_gateway::catalog::RunSettings;
+use mcpact_gateway::{Cache, Hub, HubSettings, Member};
+use mcpact_spec::{Capability, Revision};
+use serde_json::json;
+
+use crate::house::{client, on_lines};
+use crate::scripted::{PATIENCE, SHORT, Script, Speaks, until};
+
+const CASES: [(Speaks, Revision); 2] = [
+    (Speaks::Handshake, Revision::V2026_07_28),
+    (Speaks::Discover, Revision::V2025_06_18),
+];
+
+async fn tools(client: &Client) -> Vec<String> {
+    let tools = client.list_tools().await.unwrap();
+    tools.iter().map(|tool| tool.name.clone()).collect()
+}
+
+/// A hub that does not wait long.
+fn impatient(members: Vec<Arc<Member>>) -> Arc<Hub> {
+    let settings = HubSettings {
+        introduction_wait: SHORT,
+        list_wait: SHORT,
+        ..HubSettings::default()
+    };
+    Hub::new(members, settings).unwrap()
+}
+
+/// A server whose calls and starts take as long as these.
+fn member(script: &Script, call: Duration, start: Duration) -> Arc<Member> {
+    let run = RunSettings {
+        call_timeout: call,
+        start_timeout: start,
+        ..RunSettings::default()
+    };
+    script.member_run("late", &Cache::nowhere(), run)
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// G14, G15: a list that does not come is not waited for with every list: the others are served, clients are told what is
+/// missing, and told again when it comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_comes_late_is_announced() {
+    for (era, revision) in CASES {
+        let quick = Script::new(era, &json!({"tools": {}}));
+        let late = Script::new(era, &json!({"tools": {}}));
+        late.put("tools-list", "silence");
+        let members = vec![quick.member("quick"), member(&late, HOUR, HOUR)];
+        let hub = impatient(members.clone());
+        let connected = on_lines(&hub, client(revision)).await;
+        let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+        let listed = async || while tools(&connected).await != ["quick__one"] {};
+        let listed = tokio::time::timeout(PATIENCE, listed()).await;
+        assert!(listed.is_ok(), "{era:?}");
+        until("it is noted", || !members[1].lacking().is_empty()).await;
+        let later = on_lines(&hub, client(revision)).await;
+        let told = later.instructions().unwrap_or_default();
+        assert!(told.contains("`late`"), "{told}");
+        late.tools(&["two"]);
+        let joined = async {
+            while tools(&connected).await != ["quick__one", "late__two"] {
+                assert!(changes.next().await.is_some());
+            }
+        };
+        let joined = tokio::time::timeout(PATIENCE, joined).await;
+        assert!(joined.is_ok(), "{era:?}");
+        assert_eq!(members[1].lacking(), Vec::<String>::new(), "{era:?}");
+    }
+}
+
+/// G14: a server that never says what it has is not asked again by everybody who comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_never_comes_is_not_asked_for_again_at_once() {
+    for (era, revision) in CASES {
+        let late = Script::new(era, &json!({"tools": {}}));
+        late.put("tools-list", "never");
+        let member = member(&late, SHORT, HOUR);
+        let hub = impatient(vec![member.clone()]);
+        let connected = on_lines(&hub, client(revision)).await;
+        assert_eq!(tools(&connected).await, [""; 0], "{era:?}");
+        let is_missing = || {
+            member
+                .lacking()
+                .iter()
+                .any(|what| what.contains("is missing"))
+        };
+        until("it was given up", is_missing).await;
+        for _ in 0..5 {
+            assert_eq!(tools(&connected).await, [""; 0], "{era:?}");
+        }
+        assert_eq!(late.heard("tools/list").len(), 1, "{era:?}");
+    }
+}
+
+/// G5, G14: what a server has that nobody has met is not promised, and not waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_promised_for_a_server_that_was_never_met() {
+    for (era, revision) in CASES {
+        let there = Script::new(era, &json!({"tools": {}}));
+        let never = Script::new(era, &json!({"tools": {}, "resources": {}, "logging": {}}));
+        never.put("hold", "");
+        let members = vec![there.member("there"), member(&never, HOUR, HOUR)];
+        let hub = impatient(members.clone());
+        until("it is known", || members[0].failure().is_none()).await;
+        let connected = on_lines(&hub, client(revision)).await;
+        for unknown in [
+            Capability::Logging,
+            Capability::Completions,
+            Capability::ResourcesSubscribe,
+        ] {
+            assert!(!connected.pact().declares(unknown), "{era:?} {unknown:?}");
+        }
+        let reading = connected.read_resource("x:nobody");
+        let read = tokio::time::timeout(PATIENCE, reading).await.unwrap();
+        let told = read.unwrap_err().to_string();
+        assert!(told.contains("missing servers: `late`"), "{era:?}: {told}");
+        assert_eq!(tools(&connected).await, ["there__one"], "{era:?}");
+        never.remove("hold");
+    }
+}
