@@ -85,24 +85,29 @@ fn what_is_gone_is_ended_when_its_calls_are() {
     assert!(called.body.contains("hello"), "{called:?}");
 }
 
-/// G19: other names and another separator hold for servers that did not change, too, without a new start.
+/// G19: other names, another separator and other limits hold without a new start, and the sessions at the address of the
+/// server alone outlive them. A session that is lost is not opened anew here, as a client of ours would.
 #[test]
 fn names_change_without_a_new_start() {
     let house = House::new(&builtin("one"));
     let gateway = house.serve();
-    let session = gateway.open("/mcp");
+    let (session, alone) = (gateway.open("/mcp"), gateway.open("/servers/one/mcp"));
     let list = request("tools/list", &json!({}));
     let listed = || gateway.post("/mcp", Some(&session), &list).body;
     assert!(listed().contains("one__echo"));
-    for (keys, expected) in [
-        ("separator = \"-\"\n", "\"one-echo\""),
-        ("names = \"flat\"\n", "\"echo\""),
-        ("", "\"one__echo\""),
+    for (keys, more, expected) in [
+        ("separator = \"-\"\n", "", "\"one-echo\""),
+        ("names = \"flat\"\n", "", "\"echo\""),
+        ("", "prefix = \"uno\"\n", "\"uno__echo\""),
+        ("", "queue = 3\n", "\"one__echo\""),
     ] {
-        house.configure(&format!("{keys}{}", builtin("one")));
+        house.configure(&format!("{keys}{}{more}", builtin("one")));
         assert_eq!(house.run(&["reload"]).0, 0);
         let listed = listed();
         assert!(listed.contains(expected), "{expected}: {listed}");
+        let listed = gateway.post("/servers/one/mcp", Some(&alone), &list);
+        assert_eq!(listed.status, 200, "{expected}: {listed:?}");
+        assert!(listed.body.contains("\"echo\""), "{listed:?}");
     }
     assert_eq!(house.status()["servers"][0]["starts"], 1);
 }

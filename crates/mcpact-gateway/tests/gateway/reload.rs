@@ -42,7 +42,7 @@ async fn another_catalog_takes_effect_while_clients_stay() {
             let echoed = connected.call_tool(name, json!({"text": name})).await;
             assert_eq!(echoed.is_ok(), is_there, "{name}");
         }
-        // Its server has another prefix now, and went on.
+        // Its server has another prefix now.
         let echoed = alone.call_tool("echo", json!({"text": "still here"})).await;
         assert_eq!(echoed.unwrap().all_text(), "still here");
         alone.close().await;
