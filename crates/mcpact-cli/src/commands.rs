@@ -34,6 +34,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     let told = std::env::var(log::VARIABLE).ok();
     let format = log::format(cli.log_format, std::env::var(log::FORMAT).ok().as_deref())?;
     log::begin(cli.log.as_deref(), told.as_deref(), cli.verbose, format)?;
+    keep_secrets(&cli.command);
     match &cli.command {
         Command::Serve(args) => serve::run(args),
         #[cfg(unix)]
@@ -52,4 +53,16 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
         #[cfg(target_os = "linux")]
         Command::Guard(args) => guard::run(args),
     }
+}
+
+/// Commands that hold secrets of others do not leave them on the disk when they crash.
+fn keep_secrets(command: &Command) {
+    #[cfg(unix)]
+    if matches!(command, Command::Serve(_) | Command::Bridge(_))
+        && let Err(error) = mcpact_transport::cores::leave_none()
+    {
+        tracing::warn!(%error, "a crash would leave secrets on the disk");
+    }
+    #[cfg(not(unix))]
+    let _ = command;
 }

@@ -8,7 +8,6 @@ mod http;
 mod lines;
 mod mail;
 mod negotiate;
-mod spoiled;
 mod sse_link;
 
 use std::sync::Arc;

@@ -4,6 +4,8 @@
 //! arrived; it never looks into a message and never knows a revision. Read [`link::Link`] first.
 
 pub mod address;
+#[cfg(unix)]
+pub mod cores;
 pub mod error;
 pub mod http;
 pub mod http_sse;

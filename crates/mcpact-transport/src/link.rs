@@ -82,7 +82,9 @@ impl LineSource {
         if !self.is_open {
             return Ok(false);
         }
-        let count = self.io.read(&mut self.chunk).await?;
+        let read = self.io.read(&mut self.chunk).await;
+        // A carrier that is made of another one hands on what went wrong there.
+        let count = read.map_err(|error| error.downcast().unwrap_or_else(DoorError::Io))?;
         self.lines.push(&self.chunk[..count]);
         self.is_open = count > 0;
         Ok(self.is_open)

@@ -1,7 +1,13 @@
 //! Two ends of a conversation inside one process.
 
-use tokio::io::duplex;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
+use tokio::io::{AsyncRead, DuplexStream, ReadBuf, duplex};
+
+use crate::error::DoorError;
 use crate::link::Link;
 
 /// How many bytes wait in each direction before the writer has to wait.
@@ -13,13 +19,60 @@ const CAPACITY: usize = 64 * 1024;
 /// end for the other side's source, and writing to a dropped source fails.
 #[must_use]
 pub fn pair() -> (Link, Link) {
+    faulty_pair(&Fault::default())
+}
+
+/// Two links as [`pair`] makes them; where the second would read the end of the first it is told of the fault,
+/// if there is one.
+pub(crate) fn faulty_pair(fault: &Fault) -> (Link, Link) {
     // One stream per direction: with one for both, a dropped sink would not be seen while its source lives.
     let (left_write, right_read) = duplex(CAPACITY);
     let (right_write, left_read) = duplex(CAPACITY);
+    let right_read = Faulty {
+        read: right_read,
+        fault: fault.clone(),
+    };
     (
         Link::new(left_read, left_write),
         Link::new(right_read, right_write),
     )
+}
+
+/// Why a link ends, if it does not just end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fault(Arc<Mutex<Option<DoorError>>>);
+
+impl Fault {
+    pub(crate) fn set(&self, error: DoorError) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    fn take(&self) -> Option<DoorError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The reading end of such a link.
+#[derive(Debug)]
+struct Faulty {
+    read: DuplexStream,
+    fault: Fault,
+}
+
+impl AsyncRead for Faulty {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.read).poll_read(context, buffer);
+        let is_end = matches!(read, Poll::Ready(Ok(()))) && buffer.filled().len() == before;
+        if is_end && let Some(error) = self.fault.take() {
+            return Poll::Ready(Err(io::Error::other(error)));
+        }
+        read
+    }
 }
 
 #[cfg(test)]

@@ -13,9 +13,10 @@ use mcpact_transport::link::Link;
 use mcpact_transport::{tcp, websocket};
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
 const SECRET: &str = "a-token-that-nobody-guesses";
 
@@ -226,9 +227,60 @@ async fn what_is_no_message_ends_a_websocket() {
             panic!("it must be closed with {code}");
         };
         assert_eq!(u16::from(frame.code), code);
+        let limit = DEFAULT_LINE_LIMIT.to_string();
+        assert_eq!(frame.reason.contains(&limit), code == 1009, "{frame:?}");
     }
     other.send(Message::text("[1]")).await.unwrap();
     assert_eq!(other.next().await.unwrap().unwrap(), Message::text("[1]"));
+}
+
+/// Opens a socket for messages of MCP.
+#[expect(
+    clippy::result_large_err,
+    reason = "the callback's error is the library's"
+)]
+fn agree(_: &Request, mut response: Response) -> Result<Response, ErrorResponse> {
+    let protocol = "mcp".parse().unwrap();
+    let headers = response.headers_mut();
+    headers.insert("sec-websocket-protocol", protocol);
+    Ok(response)
+}
+
+/// T9: who asked is told that a message was too long, and what the limit is.
+#[tokio::test]
+async fn a_message_that_is_too_long_is_told_with_the_limit() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}/ws", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut socket = tokio_tungstenite::accept_hdr_async(stream, agree)
+            .await
+            .unwrap();
+        socket.send(Message::text("{}")).await.unwrap();
+        // The client may close before everything is written.
+        let long = Message::text("x".repeat(DEFAULT_LINE_LIMIT + 1));
+        let _ = socket.send(long).await;
+        while let Some(Ok(_)) = socket.next().await {}
+    });
+    let mut link = websocket::connect(&url, &HttpSettings::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        hear(&mut link).await.as_deref(),
+        Some("{}"),
+        "what came before is heard"
+    );
+    let limit = loop {
+        match link.source.fill().await {
+            Ok(true) => {}
+            Ok(false) => panic!("it just ended"),
+            Err(DoorError::TooLarge { limit }) => break limit,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(limit, DEFAULT_LINE_LIMIT);
+    drop(link);
+    server.await.unwrap();
 }
 
 /// T6: messages travel both ways on lines over TCP, and closing is the end.

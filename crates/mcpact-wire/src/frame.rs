@@ -2,4 +2,5 @@
 
 mod backlog;
 pub mod ndjson;
+pub mod spoiled;
 pub mod sse;

@@ -3,7 +3,7 @@
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::Place;
+use crate::place::{Place, Running};
 
 /// What the kernel says about a server, written down before it serves, and by something that it starts.
 const FIRST: &str =
@@ -43,6 +43,35 @@ async fn servers_are_confined_as_the_config_says() {
             "{logs}"
         );
     }
+}
+
+/// P16: neither the gateway nor a server leaves its memory on the disk when it crashes, whatever was allowed before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_leaves_no_secrets_behind() {
+    let place = Place::new();
+    place.install_noisy("ulimit -S -c > \"$here/core\"");
+    place.configure("own.toml", "[servers.a]\ncommand = \"SERVER\"\n");
+    let plain = place.command(&[]);
+    let raised = "ulimit -S -c \"$(ulimit -H -c)\"; exec \"$0\" serve --listen 127.0.0.1:0 --config own.toml";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", raised]).arg(plain.get_program());
+    shell
+        .current_dir(place.path())
+        .stdout(std::process::Stdio::piped());
+    for (name, value) in plain.get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    let running = Running::start(shell);
+    let client = running.client(Revision::LATEST).await;
+    let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
+    assert_eq!(echoed.unwrap().all_text(), "x");
+    assert_eq!(place.written("core"), "0\n");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.id())).unwrap();
+    let core = limits
+        .lines()
+        .find(|line| line.starts_with("Max core file size"));
+    let soft = core.unwrap().split_whitespace().nth(4);
+    assert_eq!(soft, Some("0"), "{limits}");
 }
 
 /// SL4: a limit below which nothing starts is told, and so is one for something that is not started.

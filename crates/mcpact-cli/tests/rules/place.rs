@@ -114,6 +114,11 @@ impl Running {
         }
     }
 
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends something, and gives the status back.
     pub(crate) async fn send(&self, verb: &str, path: &str, body: &str) -> u16 {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

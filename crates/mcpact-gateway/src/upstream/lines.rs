@@ -10,13 +10,13 @@ use mcpact_transport::link::{LineSink, LineSource, Link};
 use mcpact_transport::stdio::child::Process;
 use mcpact_wire::codec;
 use mcpact_wire::frame::ndjson::Line;
+use mcpact_wire::frame::spoiled::{answered, is_answer};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::Ordered;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
-use super::spoiled::{answered, is_answer};
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 

@@ -11,8 +11,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
+use crate::error::DoorError;
 use crate::link::{LineSink, LineSource, Link};
-use crate::memory;
+use crate::memory::{self, Fault};
 
 /// How long the other side may take to close after we have.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -29,24 +30,29 @@ pub(crate) fn link<S>(socket: WebSocketStream<S>) -> Link
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (ours, theirs) = memory::pair();
-    tokio::spawn(pump(socket, ours));
+    let fault = Fault::default();
+    let (ours, theirs) = memory::faulty_pair(&fault);
+    tokio::spawn(pump(socket, ours, fault));
     theirs
 }
 
-async fn pump<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>, link: Link) {
+async fn pump<S: AsyncRead + AsyncWrite + Unpin>(
+    socket: WebSocketStream<S>,
+    link: Link,
+    fault: Fault,
+) {
     let (mut sender, mut receiver) = socket.split();
     let Link { source, sink } = link;
     let why = tokio::select! {
-        why = inbound(&mut receiver, sink) => why,
+        why = inbound(&mut receiver, sink, &fault) => why,
         why = outbound(&mut sender, source) => why,
     };
     if let Some(code) = why {
         let reason = match code {
-            CloseCode::Size => "the message is too long",
-            CloseCode::Unsupported => "messages are text",
-            CloseCode::Invalid => "the message is not UTF-8",
-            _ => "",
+            CloseCode::Size => format!("a message may have {DEFAULT_LINE_LIMIT} bytes"),
+            CloseCode::Unsupported => String::from("messages are text"),
+            CloseCode::Invalid => String::from("the message is not UTF-8"),
+            _ => String::new(),
         };
         let frame = CloseFrame {
             code,
@@ -65,6 +71,7 @@ async fn pump<S: AsyncRead + AsyncWrite + Unpin>(socket: WebSocketStream<S>, lin
 async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
     receiver: &mut SplitStream<WebSocketStream<S>>,
     mut sink: LineSink,
+    fault: &Fault,
 ) -> Option<CloseCode> {
     loop {
         match receiver.next().await? {
@@ -77,7 +84,13 @@ async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
             Ok(Message::Binary(_)) => return Some(CloseCode::Unsupported),
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
             Ok(Message::Close(_)) => return None,
-            Err(Error::Capacity(_)) => return Some(CloseCode::Size),
+            Err(Error::Capacity(_)) => {
+                // The rest of the message cannot be skipped, and so the socket ends with it.
+                fault.set(DoorError::TooLarge {
+                    limit: DEFAULT_LINE_LIMIT,
+                });
+                return Some(CloseCode::Size);
+            }
             Err(Error::Utf8(_)) => return Some(CloseCode::Invalid),
             Err(error) => {
                 tracing::debug!(%error, "the socket broke");

@@ -49,7 +49,11 @@ pub(crate) fn serve(
                 let message: Value = serde_json::from_slice(bytes).unwrap();
                 log.push(message.clone());
                 for answer in script(&message) {
-                    far.sink.push(&answer.to_string());
+                    match answer {
+                        // A line as it is, whose members have an order.
+                        Value::String(line) => far.sink.push(&line),
+                        answer => far.sink.push(&answer.to_string()),
+                    }
                 }
             }
             if far.sink.flush().await.is_err() || !far.source.fill().await.unwrap_or(false) {

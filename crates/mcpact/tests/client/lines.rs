@@ -7,6 +7,8 @@ use mcpact::client::{
     AnswerError, CallOptions, CancelToken, Client, ClientError, Era, EraMode, Failure,
 };
 use mcpact::model::{CreateMessageRequest, CreateMessageResult, FormRequest, LogLevel, Root};
+use mcpact_transport::error::DoorError;
+use mcpact_wire::frame::ndjson::DEFAULT_LINE_LIMIT;
 use serde_json::{Map, Value, json};
 
 use crate::line_server::{error, initialized, legacy, modern, result, serve};
@@ -445,6 +447,38 @@ async fn errors_keep_their_code_and_data() {
         (error.code, error.data),
         (-31337, Some(json!({ "why": [1, 2] })))
     );
+}
+
+/// T9: a call whose answer is too long fails at once and with the limit, wherever its id stands and even without
+/// one if it is alone; the others are answered.
+#[tokio::test]
+async fn an_answer_that_is_too_long_fails_its_call() {
+    for place in ["first", "last", "nowhere"] {
+        let (link, _) = legacy("2025-11-25", tools(), move |message| {
+            let name = message["params"]["name"].as_str().unwrap_or_default();
+            if name != "long" {
+                return result(message, json!({ "content": [] }));
+            }
+            let text = "x".repeat(DEFAULT_LINE_LIMIT);
+            // The order of the members is what counts here.
+            let id = &message["id"];
+            let line = match place {
+                "first" => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"x":"{text}"}}}}"#),
+                "last" => format!(r#"{{"jsonrpc":"2.0","result":{{"x":"{text}"}},"id":{id}}}"#),
+                _ => format!(
+                    r#"{{"jsonrpc":"2.0","result":{{"x":"{text}"}},"id":{id} , "z":{{}} }}"#
+                ),
+            };
+            vec![Value::String(line)]
+        });
+        let client = Client::connect(link).await.unwrap();
+        let failed = client.call_tool("long", json!({})).await.unwrap_err();
+        let ClientError::Door(DoorError::TooLarge { limit }) = failed else {
+            panic!("{place}: {failed:?}");
+        };
+        assert_eq!(limit, DEFAULT_LINE_LIMIT);
+        client.call_tool("short", json!({})).await.unwrap();
+    }
 }
 
 /// Closing lets what is in flight finish; a server that goes away ends what is in flight.

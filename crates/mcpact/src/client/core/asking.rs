@@ -7,7 +7,9 @@ use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Input};
 use mcpact_engine::effect::{Effect, End};
 use mcpact_engine::outstanding::Patience;
 use mcpact_spec::Method;
+use mcpact_transport::error::DoorError;
 use mcpact_wire::envelope::{Envelope, Outcome};
+use mcpact_wire::frame::spoiled::{answered, is_answer};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -125,6 +127,27 @@ impl Core {
             let _ = ask.reply.send(Err(error));
         }
         let _ = self.feed(Input::Cancel { id });
+    }
+
+    /// An answer was too long, of which these are both ends. One that names nobody can only be told to a
+    /// request that is alone.
+    pub(in crate::client) fn missed(&mut self, ends: &[u8], limit: usize) {
+        let mut waiting = self.pending.keys();
+        let alone = match (waiting.next(), waiting.next()) {
+            (Some(id), None) if is_answer(ends) => Some(*id),
+            _ => None,
+        };
+        if let Some(id) = answered(ends).or(alone) {
+            self.lose(id, ClientError::Door(DoorError::TooLarge { limit }));
+        }
+    }
+
+    /// A message was too long for the carrier, which is no more.
+    pub(in crate::client) fn missed_all(&mut self, limit: usize) {
+        let waiting: Vec<i64> = self.pending.keys().copied().collect();
+        for id in waiting {
+            self.lose(id, ClientError::Door(DoorError::TooLarge { limit }));
+        }
     }
 
     pub(super) fn settle(&mut self, id: i64, end: End<'_>) {

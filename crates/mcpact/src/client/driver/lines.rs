@@ -72,8 +72,9 @@ pub(super) async fn converse(
                     tracing::debug!(length = bytes.len(), "a line that is no message");
                     continue;
                 }
-                Line::TooLong { limit, .. } => {
+                Line::TooLong { limit, ends } => {
                     tracing::warn!(limit, "a line was too long and is lost");
+                    core.missed(ends, limit);
                     continue;
                 }
             };
@@ -92,6 +93,9 @@ pub(super) async fn converse(
         deeds = tokio::select! {
             woken = core.woken() => heed(core, woken),
             more = link.source.fill() => {
+                if let Err(DoorError::TooLarge { limit }) = more {
+                    core.missed_all(limit);
+                }
                 is_open = more.unwrap_or_default();
                 Deeds::default()
             }

@@ -1,8 +1,9 @@
 //! Answers that cannot be read.
 
-use std::borrow::Cow;
+use alloc::borrow::Cow;
+use alloc::string::String;
 
-use mcpact_wire::frame::ndjson::KEPT_END;
+use super::ndjson::KEPT_END;
 
 /// How far from either end of a line its id is looked for: of a line that is too long, nothing else is left.
 const REACH: usize = KEPT_END;
@@ -11,14 +12,16 @@ const REACH: usize = KEPT_END;
 ///
 /// Servers write the id first or last, so nothing between is looked at: what stands there may look like an
 /// id and be none.
-pub(super) fn answered(line: &[u8]) -> Option<i64> {
+#[must_use]
+pub fn answered(line: &[u8]) -> Option<i64> {
     first(line).or_else(|| last(line))
 }
 
 const ID: &str = "\"id\":";
 
 /// Whether a line looks like an answer, by the outermost names at its beginning.
-pub(super) fn is_answer(line: &[u8]) -> bool {
+#[must_use]
+pub fn is_answer(line: &[u8]) -> bool {
     let start = start(line);
     let Some(members) = start.strip_prefix('{') else {
         return false;
@@ -53,6 +56,8 @@ fn last(line: &[u8]) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::format;
+
     use super::{answered, is_answer};
 
     #[test]
