@@ -21,7 +21,7 @@ pub struct Step<'a, M> {
     /// The machine in its new state.
     pub next: M,
     /// What to do, in this order.
-    pub effects: SmallVec<[Effect<'a>; 2]>,
+    pub effects: SmallVec<[Effect<'a>; 1]>,
 }
 
 /// One thing to do.
@@ -173,7 +173,7 @@ impl DropCause {
 /// Gathers the effects of one input.
 #[derive(Debug, Default)]
 pub(crate) struct Effects<'a> {
-    all: SmallVec<[Effect<'a>; 2]>,
+    all: SmallVec<[Effect<'a>; 1]>,
 }
 
 impl<'a> Effects<'a> {

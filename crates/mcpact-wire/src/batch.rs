@@ -28,7 +28,14 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// The bytes are not JSON, not a message, or an empty array.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, EnvelopeError> {
-        let text = utf8(bytes)?;
+        Self::read(utf8(bytes)?)
+    }
+
+    /// The same for what is known to be text.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub fn read(text: &'a str) -> Result<Self, EnvelopeError> {
         let mut cursor = Cursor::new(text);
         if cursor.next_byte()? != b'[' {
             let layout = Layout::parse(text)?;

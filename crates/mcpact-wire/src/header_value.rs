@@ -58,13 +58,14 @@ pub fn encode(value: &str) -> Cow<'_, str> {
 ///
 /// Bytes that a header must not carry, and a sentinel around anything but Base64 of UTF-8.
 pub fn decode(value: &str) -> Result<Cow<'_, str>, HeaderValueError> {
-    let value = value.trim_matches([' ', '\t']);
     if !value
         .bytes()
         .all(|byte| matches!(byte, b'\t' | b' '..=b'~'))
     {
         return Err(HeaderValueError::InvalidCharacter);
     }
+    // Of what is left, these two are what ASCII calls white space.
+    let value = value.trim_ascii();
     if !is_sentinel(value) {
         return Ok(Cow::Borrowed(value));
     }

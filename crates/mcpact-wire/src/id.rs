@@ -115,6 +115,9 @@ impl PartialOrd for Id {
 
 impl Ord for Id {
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        if self.raw == other.raw {
+            return core::cmp::Ordering::Equal;
+        }
         self.as_ref().key().cmp(&other.as_ref().key())
     }
 }

@@ -24,3 +24,4 @@ pub mod layout;
 pub mod model;
 pub mod raw;
 pub mod scan;
+pub mod tree;

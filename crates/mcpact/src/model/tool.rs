@@ -236,16 +236,24 @@ impl ToolResult {
                 .all(|block| matches!(block, Content::Text(text) if text.is_plain()))
     }
 
-    /// As JSON. Most results are plain and most of them is text, which a serializer looks at byte by
-    /// byte.
+    /// As JSON.
     pub(crate) fn encode(&self) -> Result<String, serde_json::Error> {
-        if !self.is_plain() {
-            return serde_json::to_string(self);
+        if self.is_plain() {
+            Ok(self.encode_plain(["{", ""], ["", "}"]))
+        } else {
+            serde_json::to_string(self)
         }
+    }
+
+    /// A plain one as JSON, between what stands before and behind its members. Most of it is text, which a
+    /// serializer looks at byte by byte.
+    pub(crate) fn encode_plain(&self, before: [&str; 2], behind: [&str; 2]) -> String {
         let texts = || self.content.iter().filter_map(Content::as_text);
         let room: usize = texts().map(|text| text.len() + 32).sum();
-        let mut out = String::with_capacity(room + 64);
-        out.push_str(r#"{"content":["#);
+        let around = before.into_iter().chain(behind).map(str::len);
+        let mut out = String::with_capacity(room + around.sum::<usize>() + 64);
+        out.extend(before);
+        out.push_str(r#""content":["#);
         for (at, text) in texts().enumerate() {
             out.push_str(if at > 0 { "," } else { "" });
             out.push_str(r#"{"type":"text","text":"#);
@@ -257,8 +265,8 @@ impl ToolResult {
             out.push_str(r#","isError":"#);
             out.push_str(if is_error { "true" } else { "false" });
         }
-        out.push('}');
-        Ok(out)
+        out.extend(behind);
+        out
     }
 
     /// All text, one line feed between blocks.

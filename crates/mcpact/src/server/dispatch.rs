@@ -56,8 +56,8 @@ pub(super) struct Core {
 enum Served {
     /// An ordinary result.
     Result(String),
-    /// A result that looks alike in every legacy revision.
-    Alike(String),
+    /// A result of plain text, which looks alike in every legacy revision.
+    Alike(ToolResult),
     /// A result that has its final shape already.
     Final(String),
 }
@@ -67,12 +67,11 @@ impl Served {
         Ok(Self::Result(serde_json::to_string(value)?))
     }
 
-    fn of_tool(result: &ToolResult) -> Result<Self, HandlerError> {
-        let raw = result.encode()?;
+    fn of_tool(result: ToolResult) -> Result<Self, HandlerError> {
         Ok(if result.is_plain() {
-            Self::Alike(raw)
+            Self::Alike(result)
         } else {
-            Self::Result(raw)
+            Self::Result(result.encode()?)
         })
     }
 }

@@ -31,6 +31,7 @@ use super::backend::{Backend, Opening, Welcome};
 use super::event_log::{EventLog, STANDALONE};
 use super::held;
 use super::outbox::Outbox;
+use super::raw_params::text_of;
 use super::session::Session;
 use crate::log::{self, Witness};
 use sockets::Sockets;
@@ -236,11 +237,15 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     /// The live session that a request names; somebody else's is as unknown as none.
-    fn session(&self, arrival: &Arrival) -> (SessionFact, Option<Arc<HttpSession>>) {
+    fn session(
+        &self,
+        named: Seen<'_>,
+        arrival: &Arrival,
+    ) -> (SessionFact, Option<Arc<HttpSession>>) {
         if self.offered.legacy.is_empty() {
             return (SessionFact::Absent, None);
         }
-        let named = match seen(arrival, &SESSION_ID) {
+        let named = match named {
             Seen::Absent => return (SessionFact::Absent, None),
             Seen::Once(id) => Some(id),
             Seen::Repeated => None,
@@ -258,13 +263,24 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     async fn post(&self, arrival: Arrival) -> Answer {
-        let (fact, session) = self.session(&arrival);
-        let body = arrival.body.clone();
-        let frame = match Frame::parse(&body) {
+        let [named, version, method, name] =
+            seen_all(&arrival, [&SESSION_ID, &VERSION, &METHOD, &NAME]);
+        let (fact, session) = self.session(named, &arrival);
+        let body = match text_of(&arrival.body) {
+            Ok(body) => body,
+            Err(error) => return self.unreadable(error.into(), &arrival),
+        };
+        let frame = match Frame::read(&body) {
             Ok(frame) => frame,
             Err(error) => return self.unreadable(error, &arrival),
         };
-        let facts = CarrierFacts::Http(http_facts(&arrival, fact));
+        let facts = CarrierFacts::Http(HttpFacts {
+            verb: Kind::Post,
+            version,
+            method,
+            name,
+            session: fact,
+        });
         match route(Some(&frame), &facts, None, &self.offered) {
             // 2026-07-28 basic/transports/streamable-http: clients send no responses.
             Route::Modern if matches!(frame, Frame::Single(Envelope::Response(_))) => {
@@ -392,16 +408,6 @@ impl<B: Backend> Endpoint for HttpEndpoint<B> {
     }
 }
 
-fn http_facts(arrival: &Arrival, session: SessionFact) -> HttpFacts<'_> {
-    HttpFacts {
-        verb: Kind::Post,
-        version: seen(arrival, &VERSION),
-        method: seen(arrival, &METHOD),
-        name: seen(arrival, &NAME),
-        session,
-    }
-}
-
 fn id_of<'a>(frame: &Frame<'a>) -> Option<IdRef<'a>> {
     match frame {
         Frame::Single(Envelope::Request(request)) => Some(request.id),
@@ -416,14 +422,35 @@ fn method_of(frame: &Frame<'_>) -> Option<Method> {
     }
 }
 
-/// A header as the engine wants to know of it; bytes that are not text are as good as malformed.
+/// Bytes that are not text are as good as malformed.
+const NO_TEXT: &str = "\u{0}";
+
+/// A header as the engine wants to know of it.
 fn seen(arrival: &Arrival, name: impl AsHeaderName) -> Seen<'_> {
     let mut all = arrival.headers.get_all(name).iter();
     match (all.next(), all.next()) {
         (None, _) => Seen::Absent,
-        (Some(value), None) => Seen::Once(value.to_str().unwrap_or("\u{0}")),
+        (Some(value), None) => Seen::Once(value.to_str().unwrap_or(NO_TEXT)),
         (Some(_), Some(_)) => Seen::Repeated,
     }
+}
+
+/// Several headers, found in one go: there are few, and looking one up costs more than passing by.
+fn seen_all<'h, const N: usize>(arrival: &'h Arrival, names: [&HeaderName; N]) -> [Seen<'h>; N] {
+    let mut all = [Seen::Absent; N];
+    for (name, value) in &arrival.headers {
+        let found = all
+            .iter_mut()
+            .zip(names)
+            .find(|(_, wanted)| *wanted == name);
+        if let Some((place, _)) = found {
+            *place = match place {
+                Seen::Absent => Seen::Once(value.to_str().unwrap_or(NO_TEXT)),
+                Seen::Once(_) | Seen::Repeated => Seen::Repeated,
+            };
+        }
+    }
+    all
 }
 
 /// A session id: 128 bits that nobody can guess.

@@ -31,6 +31,7 @@ use super::held;
 use super::job::Job;
 use super::outbox::{Outbox, Parcel, Parcels};
 use super::principal::somebody;
+use super::raw_params::text_of;
 use super::session::{Deed, Session};
 use crate::error::Error;
 use crate::log::{self, Witness};
@@ -232,7 +233,9 @@ pub(super) async fn run<B: Backend>(
 
 impl<B: Backend> Connection<B> {
     async fn receive(&mut self, bytes: &Bytes) {
-        let Ok(frame) = Frame::parse(bytes) else {
+        // What is no text is no message either.
+        let text = text_of(bytes).unwrap_or_default();
+        let Ok(frame) = Frame::read(&text) else {
             let deeds = self.legacy.bytes(bytes);
             return self.perform(&Arc::clone(&self.legacy), deeds).await;
         };
@@ -246,7 +249,7 @@ impl<B: Backend> Connection<B> {
                 return;
             }
         };
-        let deeds = session.frame(bytes, frame, CarrierFacts::Stream);
+        let deeds = session.frame(&text, frame, CarrierFacts::Stream);
         self.perform(&session, deeds).await;
     }
 

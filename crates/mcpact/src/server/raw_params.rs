@@ -1,10 +1,18 @@
 //! The parameters of a request as they came.
 
+use std::borrow::Cow;
 use std::ops::{Deref, Range};
 
 use bytes::Bytes;
 use bytestring::ByteString;
 use mcpact_wire::envelope::Params;
+use mcpact_wire::raw::Object;
+use mcpact_wire::scan::{self, ScanError, utf8};
+
+/// What arrived as text, which is looked through for that once.
+pub(super) fn text_of(bytes: &Bytes) -> Result<ByteString, ScanError> {
+    ByteString::try_from(bytes.clone()).or_else(|_| utf8(bytes).map(ByteString::from))
+}
 
 /// Raw parameters; those of a call know where its two members stand, so that nobody has to look for them
 /// again.
@@ -41,12 +49,11 @@ impl CallPlaces {
 
 impl RawParams {
     /// Those of a message; `source` is where its text lies, if that is shared.
-    pub(super) fn of(params: &Params<'_>, source: Option<&Bytes>) -> Self {
-        let shared = params.raw.zip(source);
-        let shared = shared.map(|(raw, source)| source.slice_ref(raw.as_bytes()));
-        let text = match shared.and_then(|bytes| ByteString::try_from(bytes).ok()) {
-            Some(text) => text,
-            None => ByteString::from(params.raw.unwrap_or("{}")),
+    pub(super) fn of(params: &Params<'_>, source: Option<&ByteString>) -> Self {
+        let text = match (params.raw, source) {
+            (Some(raw), Some(source)) => source.slice_ref(raw),
+            (Some(raw), None) => ByteString::from(raw),
+            (None, _) => ByteString::from_static("{}"),
         };
         Self {
             text,
@@ -58,6 +65,14 @@ impl RawParams {
     #[must_use]
     pub const fn is_plain_call(&self) -> bool {
         self.call.is_some()
+    }
+
+    /// The name of what is called.
+    pub(super) fn name(&self) -> Option<Cow<'_, str>> {
+        match self.call() {
+            Some((name, _)) => scan::text(name),
+            None => Object::parse(&self.text).ok()?.get_str("name"),
+        }
     }
 
     /// The raw name and the raw arguments, if these are all there is.
@@ -93,8 +108,8 @@ mod tests {
 
     fn read(params: &str) -> RawParams {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
-        let source = Bytes::from(text);
-        let envelope = Envelope::parse(&source).unwrap();
+        let source = ByteString::from(text);
+        let envelope = Envelope::read(&source).unwrap();
         RawParams::of(envelope.params().unwrap(), Some(&source))
     }
 

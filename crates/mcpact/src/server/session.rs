@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
 use bytestring::ByteString;
 use mcpact_engine::classify::{CarrierFacts, Remembered};
 use mcpact_engine::effect::{Effect, End};
@@ -189,23 +188,19 @@ impl Session {
         machine.as_ref().and_then(Server::memory)
     }
 
-    pub(super) fn bytes(&self, bytes: &Bytes) -> SmallVec<[Deed; 1]> {
-        self.step(
-            Input::Bytes {
-                bytes,
-                facts: CarrierFacts::Stream,
-            },
-            Some(bytes),
-        )
+    /// What is no message.
+    pub(super) fn bytes(&self, bytes: &[u8]) -> SmallVec<[Deed; 1]> {
+        let facts = CarrierFacts::Stream;
+        self.step(Input::Bytes { bytes, facts }, None)
     }
 
     pub(super) fn frame(
         &self,
-        bytes: &Bytes,
+        source: &ByteString,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> SmallVec<[Deed; 1]> {
-        self.step(Input::Frame { frame, facts }, Some(bytes))
+        self.step(Input::Frame { frame, facts }, Some(source))
     }
 
     pub(super) fn answer(
@@ -337,7 +332,7 @@ impl Session {
         *self.waiting() = None;
     }
 
-    fn step(&self, input: Input<'_>, source: Option<&Bytes>) -> SmallVec<[Deed; 1]> {
+    fn step(&self, input: Input<'_>, source: Option<&ByteString>) -> SmallVec<[Deed; 1]> {
         let mut slot = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(machine) = slot.take() else {
             return SmallVec::new();
@@ -368,7 +363,7 @@ impl Session {
         }
     }
 
-    fn own(&self, effect: Effect<'_>, source: Option<&Bytes>) -> Option<Deed> {
+    fn own(&self, effect: Effect<'_>, source: Option<&ByteString>) -> Option<Deed> {
         self.tell_watch(&effect);
         Some(match effect {
             Effect::Write(text) => Deed::Write(text),

@@ -93,7 +93,8 @@ fn single<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> Result<Option<
 
 /// The host of `host[:port]`, without a trailing dot.
 fn host_name(authority: &str) -> Option<&str> {
-    if authority.is_empty() || authority.contains(['@', '/', '\\', ' ', '?', '#']) {
+    let is_foreign = |b| matches!(b, b'@' | b'/' | b'\\' | b' ' | b'?' | b'#');
+    if authority.bytes().any(is_foreign) {
         return None;
     }
     let (host, port) = match authority.strip_prefix('[') {

@@ -194,10 +194,11 @@ fn is_foreign_content(head: &http::request::Parts) -> bool {
     if head.method != http::Method::POST {
         return false;
     }
-    let kind = head
-        .headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
+    let kind = head.headers.get(CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind == JSON) {
+        return false;
+    }
+    let kind = kind.and_then(|value| value.to_str().ok());
     let essence = kind.map(|kind| kind.split(';').next().unwrap_or(kind).trim());
     !essence.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json"))
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use mcpact_wire::raw::visit;
-use mcpact_wire::scan;
+use mcpact_wire::{scan, tree};
 use serde_json::{Map, Value};
 
 use crate::server::error::HandlerError;
@@ -30,14 +30,13 @@ impl<'a> Params<'a> {
     }
 
     fn parse(raw: &'a str) -> Result<Self, HandlerError> {
-        let refuse = |error: scan::ScanError| HandlerError::invalid_params(error.to_string());
         let mut members = Vec::with_capacity(4);
         visit(raw, |key, value| {
             if key != "_meta" {
                 members.push((key, value));
             }
         })
-        .map_err(refuse)?;
+        .map_err(|error| unreadable(&error))?;
         Ok(Self { members })
     }
 
@@ -50,7 +49,7 @@ impl<'a> Params<'a> {
     /// The value of a member, where `null` counts as absent.
     pub(super) fn value(&self, key: &str) -> Result<Option<Value>, HandlerError> {
         let raw = self.get(key).filter(|raw| *raw != "null");
-        Ok(raw.map(serde_json::from_str).transpose()?)
+        raw.map(grown).transpose()
     }
 
     pub(super) fn text(&self, key: &str) -> Result<Cow<'a, str>, HandlerError> {
@@ -63,10 +62,18 @@ impl<'a> Params<'a> {
     pub(super) fn tree(&self) -> Result<Map<String, Value>, HandlerError> {
         let mut tree = Map::with_capacity(self.members.len());
         for (key, raw) in &self.members {
-            tree.insert(key.clone().into_owned(), serde_json::from_str(raw)?);
+            tree.insert(key.clone().into_owned(), grown(raw)?);
         }
         Ok(tree)
     }
+}
+
+fn grown(raw: &str) -> Result<Value, HandlerError> {
+    tree::tree(raw).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &scan::ScanError) -> HandlerError {
+    HandlerError::invalid_params(error.to_string())
 }
 
 #[cfg(test)]

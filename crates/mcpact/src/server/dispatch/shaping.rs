@@ -68,9 +68,12 @@ impl Served {
     ) -> String {
         let signature = signatures.find(revision);
         match (self, revision.era(), method) {
-            (Self::Final(raw), _, _) | (Self::Alike(raw), Era::Legacy, _) => raw,
-            (Self::Alike(raw), Era::Modern, _) => signed(&raw, signature),
-            (Self::Result(raw), _, None) => raw,
+            (Self::Final(raw), _, _) | (Self::Result(raw), _, None) => raw,
+            (Self::Alike(result), Era::Legacy, _) => result.encode_plain(["{", ""], ["", "}"]),
+            (Self::Alike(result), Era::Modern, _) => {
+                let tail = signature.map_or("", |signature| signature.tail.as_str());
+                result.encode_plain([COMPLETE, ","], [tail, "}"])
+            }
             (Self::Result(raw), Era::Legacy, Some(method)) => {
                 owned(shape::lower_result(method, &raw, revision).ok()).unwrap_or(raw)
             }
@@ -87,13 +90,6 @@ fn owned(shaped: Option<Cow<'_, str>>) -> Option<String> {
         Cow::Borrowed(_) => None,
         Cow::Owned(text) => Some(text),
     }
-}
-
-/// A plain result for a modern client. What stands in it is known, so it need not be looked through.
-fn signed(raw: &str, signature: Option<&Signature>) -> String {
-    let inner = raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}'));
-    let tail = signature.map_or("", |signature| signature.tail.as_str());
-    [COMPLETE, ",", inner.unwrap_or_default(), tail, "}"].concat()
 }
 
 #[cfg(test)]
@@ -123,7 +119,7 @@ mod tests {
                     serde_json::from_str(&text).unwrap()
                 };
                 assert_eq!(
-                    shape(Served::Alike(raw.clone())),
+                    shape(Served::Alike(result.clone())),
                     shape(Served::Result(raw.clone())),
                     "{revision:?}"
                 );

@@ -34,7 +34,7 @@ impl Core {
                 .has(Feature::ArgumentErrorsAreResults);
             let text = format!("Invalid arguments for tool {name}: {problem}");
             return if is_result {
-                Served::of_tool(&ToolResult::error(text))
+                Served::of_tool(ToolResult::error(text))
             } else {
                 Err(HandlerError::invalid_params(text))
             };
@@ -69,7 +69,7 @@ impl Core {
                 .map(Served::Final);
         }
         let result = run_tool(entry, arguments, context.clone()).await?;
-        Served::of_tool(&result)
+        Served::of_tool(result)
     }
 
     /// Whether this call is to be a task.

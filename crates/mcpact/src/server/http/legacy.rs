@@ -20,7 +20,7 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
-use super::{HttpEndpoint, HttpSession, SESSION_ID, json, random_id};
+use super::{HttpEndpoint, HttpSession, SESSION_ID, json, random_id, seen};
 use crate::log;
 use crate::server::backend::Backend;
 use crate::server::event_log::{EventLog, Place, STANDALONE};
@@ -41,7 +41,7 @@ impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn open(
         &self,
         arrival: &Arrival,
-        body: &Bytes,
+        body: &ByteString,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
@@ -77,7 +77,7 @@ impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn legacy(
         &self,
         session: &Arc<HttpSession>,
-        body: &Bytes,
+        body: &ByteString,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
         arrival: &Arrival,
@@ -258,7 +258,7 @@ impl<B: Backend> HttpEndpoint<B> {
 
     /// GET: the stream that belongs to no request, or the rest of one that broke.
     pub(super) fn stream(&self, arrival: &Arrival) -> Answer {
-        let session = match self.session(arrival) {
+        let session = match self.session(seen(arrival, &SESSION_ID), arrival) {
             (SessionFact::Live(_), Some(session)) => session,
             (SessionFact::Unknown, _) => return Answer::empty(404),
             _ => return Answer::text(400, "the Mcp-Session-Id header is missing"),
@@ -282,7 +282,7 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     pub(super) fn delete(&self, arrival: &Arrival) -> Answer {
-        match self.session(arrival) {
+        match self.session(seen(arrival, &SESSION_ID), arrival) {
             (SessionFact::Live(_), Some(_)) => {
                 let id = arrival.header(SESSION_ID).unwrap_or_default();
                 let ended = self.sessions().remove(id);

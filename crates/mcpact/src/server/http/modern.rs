@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-use bytes::Bytes;
 use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,11 +13,10 @@ use mcpact_engine::refusal::{Dialect, Refusal, WireError};
 use mcpact_spec::Method;
 use mcpact_transport::http::server::{Answer, Arrival};
 use mcpact_wire::batch::Frame;
-use mcpact_wire::header_value;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 
-use super::{HttpEndpoint, Memory, NAME, json, seen};
+use super::{HttpEndpoint, Memory, json, seen};
 use crate::server::backend::Backend;
 use crate::server::event_log::frame as event;
 use crate::server::held;
@@ -70,7 +68,7 @@ impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn modern(
         &self,
         arrival: &Arrival,
-        body: &Bytes,
+        body: &ByteString,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
@@ -112,9 +110,7 @@ impl<B: Backend> HttpEndpoint<B> {
         if job.method != Some(Method::ToolsCall) {
             return Ok(());
         }
-        // The engine has admitted only a header that says what the body says.
-        let name = arrival.header(NAME).unwrap_or_default();
-        let name = header_value::decode(name).unwrap_or_default();
+        let name = job.params.name().unwrap_or_default();
         let annotations = self.backend.mirrored(&name).unwrap_or_default();
         if annotations.is_empty() {
             return Ok(());

@@ -1,0 +1,93 @@
+//! The tree of a raw value, for those who cannot do without one.
+
+use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
+
+use serde_json::{Map, Value};
+
+use crate::scan::{Cursor, MAX_DEPTH, ScanError, ScanFault};
+
+/// The tree of a raw value. Most of a message is long text, which this looks through a block at a time.
+///
+/// # Errors
+/// The text is not one well-formed value, or a string in it says what no text can.
+pub fn tree(raw: &str) -> Result<Value, ScanError> {
+    let mut cursor = Cursor::new(raw);
+    let value = grow(&mut cursor, 0)?;
+    cursor.end()?;
+    Ok(value)
+}
+
+fn grow(cursor: &mut Cursor<'_>, depth: u32) -> Result<Value, ScanError> {
+    match cursor.next_byte()? {
+        b'{' => {
+            let mut members = Map::new();
+            cursor.members(depth, |cursor, key| {
+                members.insert(key.into_owned(), grow(cursor, depth + 1)?);
+                Ok(())
+            })?;
+            Ok(Value::Object(members))
+        }
+        b'[' => {
+            if depth >= MAX_DEPTH {
+                return cursor.fail(ScanFault::Depth);
+            }
+            let mut elements = Vec::new();
+            cursor.elements(|cursor| {
+                elements.push(grow(cursor, depth + 1)?);
+                Ok(())
+            })?;
+            Ok(Value::Array(elements))
+        }
+        _ => leaf(cursor, depth),
+    }
+}
+
+fn leaf(cursor: &mut Cursor<'_>, depth: u32) -> Result<Value, ScanError> {
+    let at = cursor.at();
+    let token = cursor.value(depth)?;
+    let inner = token.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+    match inner {
+        Some(inner) if !inner.contains('\\') => Ok(Value::String(inner.to_owned())),
+        Some(_) | None => serde_json::from_str(token).map_err(|_| ScanError {
+            at,
+            fault: if inner.is_some() {
+                ScanFault::Text
+            } else {
+                ScanFault::Number
+            },
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use super::*;
+
+    #[test]
+    fn it_is_the_tree_that_serde_makes() {
+        for raw in [
+            "null",
+            " true ",
+            "-1.5e3",
+            "18446744073709551615",
+            r#""a \"quoted\" \u00e9 \ud83d\ude00 word""#,
+            r#"{"a":[1,{"b":[]},"c",{}],"d":{"e":null,"\u0066":false},"a":2}"#,
+            "[[[ ]],\"\"]",
+        ] {
+            let expected: Value = serde_json::from_str(raw).unwrap();
+            assert_eq!(tree(raw), Ok(expected), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_or_no_text_has_none() {
+        let deep: String = core::iter::repeat_n('[', 200).collect();
+        for raw in ["", "{", r#"{"a":}"#, "1 2", r#""\ud800""#, "1e999", &deep] {
+            let expected = serde_json::from_str::<Value>(raw);
+            assert!(tree(raw).is_err() && expected.is_err(), "{raw}");
+        }
+    }
+}
