@@ -116,6 +116,13 @@ impl<'a> Object<'a> {
         self.get(key).and_then(text)
     }
 
+    /// About how many bytes its members need when they are written again.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        let each = self.members.iter().map(|(key, raw)| key.len() + raw.len());
+        each.map(|length| length + r#","":"#.len()).sum()
+    }
+
     /// The members in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.members.iter().map(|(k, v)| (k.as_ref(), *v))
@@ -151,6 +158,24 @@ pub fn visit<'a>(
     cursor.end()
 }
 
+/// The raw value of a member of an object that is known to be well-formed; what stands behind it is not
+/// looked at.
+#[must_use]
+pub fn member<'a>(raw: &'a str, key: &str) -> Option<&'a str> {
+    let mut found = None;
+    let mut cursor = Cursor::new(raw);
+    // Finding it ends the walk, by way of a fault that nobody hears of.
+    let _ = cursor.members(0, |cursor, name| {
+        let value = cursor.value(1)?;
+        if name == key {
+            found = Some(value);
+            return cursor.fail(ScanFault::Trailing);
+        }
+        Ok(())
+    });
+    found
+}
+
 /// The elements of a raw array.
 ///
 /// # Errors
@@ -183,9 +208,15 @@ impl ObjectWriter {
     /// An object without members yet.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            out: String::from("{"),
-        }
+        Self::with_room(64)
+    }
+
+    /// The same for members that need about so many bytes.
+    #[must_use]
+    pub fn with_room(bytes: usize) -> Self {
+        let mut out = String::with_capacity(bytes + 2);
+        out.push('{');
+        Self { out }
     }
 
     fn key(&mut self, key: &str) {
@@ -283,6 +314,14 @@ mod tests {
             assert!(Object::parse(&keys(0)).is_err(), "{count}");
             assert!(Object::parse(&keys(count - 2)).is_err(), "{count}");
         }
+    }
+
+    #[test]
+    fn a_member_is_found_without_looking_further() {
+        let raw = r#"{"a":{"b":1},"\u0062":2,"c":3"#;
+        assert_eq!(member(raw, "b"), Some("2"));
+        assert_eq!(member("{}", "b"), None);
+        assert_eq!(member("7", "b"), None);
     }
 
     #[test]

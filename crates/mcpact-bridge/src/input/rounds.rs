@@ -23,6 +23,7 @@ use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::time::Moment;
 use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_wire::codec::modern::COMPLETE;
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 use mcpact_wire::scan::{quote, text};
@@ -223,6 +224,9 @@ impl Rounds {
     }
 
     fn read(&mut self, result: &str, mint: &mut dyn FnMut() -> String) -> Result<Read, String> {
+        if result.starts_with(COMPLETE) {
+            return Ok(Read::Complete);
+        }
         let body = Object::parse(result).map_err(|fault| format!("{fault}"))?;
         let kind = body.get_present("resultType").unwrap_or(r#""complete""#);
         match text(kind).as_deref() {

@@ -14,6 +14,8 @@ use super::fault::ShapeError;
 pub(crate) struct Members<'a> {
     object: raw::Object<'a>,
     edits: Vec<(&'static str, Option<String>)>,
+    /// The member that comes before all others, if one must.
+    first: Option<&'static str>,
 }
 
 impl<'a> Members<'a> {
@@ -22,6 +24,7 @@ impl<'a> Members<'a> {
         Ok(Self {
             object: raw::Object::parse(raw)?,
             edits: Vec::new(),
+            first: None,
         })
     }
 
@@ -73,6 +76,12 @@ impl<'a> Members<'a> {
         self.set(key, quote(value));
     }
 
+    /// Gives a member this text, and the first place.
+    pub(crate) fn begin_with(&mut self, key: &'static str, value: &str) {
+        self.set_str(key, value);
+        self.first = Some(key);
+    }
+
     /// Takes a member away, if it is there.
     pub(crate) fn remove(&mut self, key: &'static str) {
         if self.get(key).is_some() {
@@ -107,20 +116,26 @@ impl<'a> Members<'a> {
         Ok(())
     }
 
-    /// The object with its edits, in the order of its members, new ones last.
+    /// The object with its edits, in the order of its members, new ones last but for the one that begins.
     pub(crate) fn finish(self) -> Option<String> {
         if self.edits.is_empty() {
             return None;
         }
         let edit_of = |key: &str| self.edits.iter().find(|(edited, _)| *edited == key);
-        let mut out = ObjectWriter::new();
-        for (key, raw) in self.object.iter() {
+        let edited = self.edits.iter().filter_map(|(_, value)| value.as_deref());
+        let room: usize = edited.map(|value| value.len() + 24).sum();
+        let mut out = ObjectWriter::with_room(self.object.room() + room);
+        let is_first = |key: &str| self.first == Some(key);
+        for (key, value) in self.edits.iter().filter(|(key, _)| is_first(key)) {
+            out = out.maybe_raw(key, value.as_deref());
+        }
+        for (key, raw) in self.object.iter().filter(|(key, _)| !is_first(key)) {
             out = match edit_of(key) {
                 Some((_, value)) => out.maybe_raw(key, value.as_deref()),
                 None => out.raw(key, raw),
             };
         }
-        let is_new = |key: &str| self.object.get(key).is_none();
+        let is_new = |key: &str| self.object.get(key).is_none() && !is_first(key);
         for (key, value) in self.edits.iter().filter(|(key, _)| is_new(key)) {
             out = out.maybe_raw(key, value.as_deref());
         }
@@ -169,7 +184,7 @@ pub(crate) fn each_value(
     }
     let object = raw::Object::parse(raw)?;
     let mut changed = false;
-    let mut out = ObjectWriter::new();
+    let mut out = ObjectWriter::with_room(object.room());
     for (key, raw) in object.iter() {
         let rewritten = rewrite(raw)?;
         changed |= rewritten.is_some();
@@ -234,6 +249,15 @@ mod tests {
         members.set_str("b", "two");
         members.remove("a");
         assert_eq!(members.finish().unwrap(), r#"{"b":"two","c":[1, 2],"d":4}"#);
+    }
+
+    #[test]
+    fn one_member_may_begin() {
+        for raw in [r#"{"a":1}"#, r#"{"a":1,"b":2}"#] {
+            let mut members = Members::of_body(raw).unwrap();
+            members.begin_with("b", "two");
+            assert_eq!(members.finish().unwrap(), r#"{"b":"two","a":1}"#);
+        }
     }
 
     #[test]

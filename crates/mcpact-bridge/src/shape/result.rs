@@ -55,7 +55,8 @@ pub fn raise_result<'a>(
     }
     // To a legacy server the word means nothing; to the client it could mean a question or a task.
     if result.get_str("resultType").as_deref() != Some(COMPLETE) {
-        result.set_str("resultType", COMPLETE);
+        // In the first place it is seen without looking further.
+        result.begin_with("resultType", COMPLETE);
     }
     if method.is_cacheable() && to.has(Feature::CacheHints) {
         add_cache_hints(&mut result);

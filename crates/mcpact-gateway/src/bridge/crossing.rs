@@ -99,21 +99,23 @@ impl Crossing {
     }
 
     /// The client's parameters as far as they mean something to the server.
-    pub(super) fn params(&self) -> Result<String, WireError> {
+    pub(super) fn params(&self) -> Result<ByteString, WireError> {
         let job = &self.waiter.job;
         let raw = &job.params;
         // Whoever speaks the same revision is understood as it is.
         if self.downstream() == self.upstream() {
-            return Ok(raw.to_string());
+            return Ok(ByteString::clone(raw));
         }
         let params = params_up(job.method, raw, self.downstream(), self.upstream())
             .map_err(|fault| self.malformed(&fault))?;
-        match self.cursor_keeper() {
-            Some(keeper) => {
-                cursor::params_up(&params, keeper, self.downstream()).map(Cow::into_owned)
-            }
-            None => Ok(params.into_owned()),
-        }
+        let params = match self.cursor_keeper() {
+            Some(keeper) => cursor::params_up(&params, keeper, self.downstream())?.into_owned(),
+            None => match params {
+                Cow::Borrowed(_) => return Ok(ByteString::clone(raw)),
+                Cow::Owned(params) => params,
+            },
+        };
+        Ok(params.into())
     }
 
     /// Whose cursors a list has, where the two eras differ about that.
@@ -323,7 +325,7 @@ impl Crossing {
             Era::Legacy => {
                 lower_result(method, raw, down).and_then(|lowered| self.offering_tasks(lowered))
             }
-            Era::Modern => raise_result(method, raw, down, Some(&self.lane.server_info())),
+            Era::Modern => raise_result(method, raw, down, Some(&self.lane.server_info)),
         };
         let paged = shaped.and_then(|shaped| match self.cursor_keeper() {
             Some(keeper) => page_down(&shaped, keeper).map(Cow::into_owned),

@@ -43,6 +43,8 @@ pub(super) struct Lane {
     /// The same, to be written down.
     pub(super) name: Box<str>,
     pub(super) upstream: Upstream,
+    /// Who a legacy server is, as a modern result says it.
+    pub(super) server_info: Box<str>,
     pub(super) book: Arc<HeaderBook>,
     pub(super) audience: Arc<Audience>,
     pub(super) levels: Levels,
@@ -171,6 +173,12 @@ impl Lane {
             holders: AtomicUsize::new(0),
             session,
             name: format!("{session:x}").into(),
+            server_info: met
+                .upstream
+                .introduction
+                .server_info
+                .encode(Revision::LATEST)
+                .into(),
             upstream: met.upstream,
             book: Arc::clone(&shared.book),
             audience,
@@ -202,12 +210,6 @@ impl Lane {
 
     pub(super) fn revision(&self) -> Revision {
         self.upstream.revision()
-    }
-
-    /// Who a legacy server is, as a modern result says it.
-    pub(super) fn server_info(&self) -> String {
-        let info = &self.upstream.introduction.server_info;
-        info.encode(Revision::LATEST)
     }
 
     /// Takes note of a page of the server's tools.

@@ -102,7 +102,6 @@ pub(super) struct Open {
     pub(super) call: Call,
     /// Questions that came on another stream than the call's own.
     asked: mpsc::Receiver<Ask>,
-    pub(super) binding: Binding,
     /// What the client would have had to declare.
     pub(super) missing: Vec<Capability>,
     /// Questions that came together, and until when more are waited for.
@@ -119,7 +118,11 @@ impl Bridge {
         self: &Arc<Self>,
         crossing: Crossing,
     ) -> Result<ByteString, WireError> {
-        let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
+        let raw = &crossing.waiter.job.params;
+        if raw.is_plain_call() {
+            return self.call_and_park(crossing).await;
+        }
+        let params = Object::parse(raw).unwrap_or_default();
         match params.get_str("requestState") {
             Some(state) => {
                 let state = state.into_owned();
@@ -134,7 +137,6 @@ impl Bridge {
         self: &Arc<Self>,
         mut crossing: Crossing,
     ) -> Result<ByteString, WireError> {
-        let binding = binding(&crossing);
         let way = self.way(&crossing).await;
         if way == Way::Task {
             return self.call_as_task(crossing).await;
@@ -169,7 +171,6 @@ impl Bridge {
             crossing,
             call,
             asked,
-            binding,
             missing: Vec::new(),
             gathered: Vec::new(),
             until: None,
@@ -190,6 +191,7 @@ impl Bridge {
             let id = new_id();
             let lane = Arc::clone(&open.crossing.lane);
             let (revision, now) = (lane.revision(), self.clock.now());
+            let binding = binding(&open.crossing);
             let parked = self.lot.parks().park(id, binding, revision, questions, now);
             if let Some(round) = self.begun(&lane, parked).await {
                 let asked = self.asked(&round)?;
@@ -245,7 +247,7 @@ impl Bridge {
         if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
             let pact = &crossing.waiter.job.pact;
             let ttl = self.settings.parks.ttl;
-            return match url_required(raw, open.binding, pact, ttl, self.clock.now()) {
+            return match url_required(raw, binding(crossing), pact, ttl, self.clock.now()) {
                 UrlRequired::Ask {
                     ticket,
                     input_requests,

@@ -234,7 +234,7 @@ impl Bridge {
                 }
                 Settled::Ask(raw) | Settled::Answer(raw) => return Ok(raw.into()),
                 Settled::Fail(error) => return Err(error),
-                Settled::Again(next) => params = next,
+                Settled::Again(next) => params = next.into(),
             }
         }
         let why = String::from("Too many input rounds: the server keeps asking");
@@ -243,7 +243,7 @@ impl Bridge {
     }
 
     /// The client's parameters. A modern client says itself what it can; the rest is said for it.
-    fn introduced(&self, crossing: &Crossing) -> Result<String, WireError> {
+    fn introduced(&self, crossing: &Crossing) -> Result<ByteString, WireError> {
         let params = crossing.params()?;
         let client = crossing.waiter.job.pact.party(Side::Client);
         let introduced = match crossing.downstream().era() {
@@ -251,9 +251,9 @@ impl Bridge {
             Era::Modern => self.settings.stand_in.introduce(&client.capabilities),
         };
         match introduced {
-            Some(told) => {
-                with_capabilities(&params, told.raw()).map_err(|fault| crossing.malformed(&fault))
-            }
+            Some(told) => with_capabilities(&params, told.raw())
+                .map(Into::into)
+                .map_err(|fault| crossing.malformed(&fault)),
             None => Ok(params),
         }
     }

@@ -65,7 +65,7 @@ impl Bridge {
         let mut has_refreshed = false;
         loop {
             crossing.progress.next_round();
-            let params = rounds.next_params(&original).into_owned();
+            let params = rounds.next_params(&original);
             let mut call = crossing.send(&params).await?;
             let reply = crossing.reply(&mut call).await?;
             // Nobody has to wait while the client thinks.
@@ -194,7 +194,7 @@ impl Bridge {
         mut crossing: Crossing,
     ) -> Result<ByteString, WireError> {
         let params = match crossing.go_to_task().await? {
-            Some(params) => params,
+            Some(params) => params.into(),
             None => crossing.params()?,
         };
         let ear = crossing.waiter.ear.clone();

@@ -8,7 +8,8 @@ use mcpact_engine::classify::param_headers::{Annotation, annotations, argument, 
 use mcpact_spec::{Header, Method, Revision};
 use mcpact_wire::header_value;
 use mcpact_wire::model::trace::TraceContext;
-use mcpact_wire::raw::{Object, elements};
+use mcpact_wire::raw::{Object, elements, member};
+use mcpact_wire::scan::text;
 
 use super::Ordered;
 
@@ -85,16 +86,16 @@ pub(super) fn modern(order: Ordered<'_>, revision: Revision, book: &HeaderBook) 
     let Some(key) = order.method.and_then(Method::name_param) else {
         return facts;
     };
-    let params = Object::parse(order.params).unwrap_or_default();
-    let Some(name) = params.get_str(key) else {
+    let Some(name) = member(order.params, key).and_then(text) else {
         return facts;
     };
     insert(&mut facts, NAME, &header_value::encode(&name));
     if order.method == Some(Method::ToolsCall)
         && let Some(annotations) = book.of(&name)
     {
+        let arguments = member(order.params, "arguments");
         for annotation in annotations.iter() {
-            let value = argument(annotation, params.get("arguments")).and_then(header_for);
+            let value = argument(annotation, arguments).and_then(header_for);
             match (value, HeaderName::try_from(&*annotation.header)) {
                 (Some(value), Ok(name)) => insert(&mut facts, name, &value),
                 (Some(_), Err(_)) => tracing::warn!("a parameter has a header without a name"),

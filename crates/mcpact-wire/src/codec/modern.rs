@@ -36,7 +36,7 @@ impl Stamp<'_> {
     pub fn apply(&self, params: Option<&str>) -> Result<String, ScanError> {
         let body = Object::parse(params.unwrap_or("{}"))?;
         let meta = self.meta(body.get("_meta"))?;
-        let mut out = ObjectWriter::new();
+        let mut out = ObjectWriter::with_room(body.room() + meta.len() + r#","_meta":"#.len());
         for (key, raw) in body.iter().filter(|(key, _)| *key != "_meta") {
             out = out.raw(key, raw);
         }
@@ -45,7 +45,9 @@ impl Stamp<'_> {
 
     fn meta(&self, existing: Option<&str>) -> Result<String, ScanError> {
         let existing = Object::parse(existing.unwrap_or("{}"))?;
-        let mut out = ObjectWriter::new()
+        let keys: usize = STAMPED.iter().map(|key| key.len() + 24).sum();
+        let values = self.capabilities.len() + self.client_info.map_or(0, str::len);
+        let mut out = ObjectWriter::with_room(existing.room() + keys + values)
             .text(meta::PROTOCOL_VERSION, self.version)
             .raw(meta::CLIENT_CAPABILITIES, self.capabilities)
             .maybe_raw(meta::CLIENT_INFO, self.client_info);
@@ -74,7 +76,8 @@ pub fn complete(result: &str) -> Result<Cow<'_, str>, ScanError> {
     if body.get("resultType").is_some() {
         return Ok(Cow::Borrowed(result));
     }
-    let out = ObjectWriter::new().text("resultType", "complete");
+    let room = body.room() + COMPLETE.len();
+    let out = ObjectWriter::with_room(room).text("resultType", "complete");
     let out = body.iter().fold(out, |out, (key, raw)| out.raw(key, raw));
     Ok(Cow::Owned(out.finish()))
 }

@@ -123,7 +123,7 @@ fn results_are_raised_by_their_method() {
             r#"{"tools":[{"name":"a","execution":{}}]}"#,
             V2026_07_28,
             None,
-            r#"{"tools":[{"name":"a"}],"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+            r#"{"resultType":"complete","tools":[{"name":"a"}],"ttlMs":0,"cacheScope":"private"}"#,
         ),
         (
             "not cacheable, with identity",
@@ -131,7 +131,7 @@ fn results_are_raised_by_their_method() {
             r#"{"content":[],"_meta":{"v/k":1}}"#,
             V2026_07_28,
             info,
-            r#"{"content":[],"_meta":{"v/k":1,"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"resultType":"complete"}"#,
+            r#"{"resultType":"complete","content":[],"_meta":{"v/k":1,"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#,
         ),
         (
             "what is there stays",
@@ -155,7 +155,7 @@ fn results_are_raised_by_their_method() {
             r#"{"contents":[],"resultType":null,"ttlMs":"7","cacheScope":1}"#,
             V2026_07_28,
             None,
-            r#"{"contents":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+            r#"{"resultType":"complete","contents":[],"ttlMs":0,"cacheScope":"private"}"#,
         ),
         (
             "tasks moved to an extension",

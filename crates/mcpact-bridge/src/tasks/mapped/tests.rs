@@ -72,8 +72,8 @@ fn a_task_is_shown_with_its_result() {
         &[],
     );
     let info = Some(r#"{"name":"s","version":"1"}"#);
-    let signed = r#"{"content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}},"resultType":"complete"}"#;
-    let failed = r#"{"content":[],"isError":true,"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
+    let signed = r#"{"resultType":"complete","content":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
+    let failed = r#"{"resultType":"complete","content":[],"isError":true,"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;
     let plain =
         r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"up"}}}"#;
     let cells = [

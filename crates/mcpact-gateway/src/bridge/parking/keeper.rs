@@ -11,7 +11,7 @@ use mcpact_spec::Revision;
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Open, Said, answer_all};
+use super::{Open, Said, answer_all, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Waiter, wire_error};
 use crate::upstream::{Event, Reply};
@@ -135,7 +135,7 @@ impl Keeper {
     /// The server asks again.
     async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
         let lane = Arc::clone(&self.open.crossing.lane);
-        let binding = self.open.binding;
+        let binding = binding(&self.open.crossing);
         let parked = loop {
             {
                 let mut parks = self.bridge.lot.parks();

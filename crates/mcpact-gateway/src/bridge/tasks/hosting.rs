@@ -193,6 +193,7 @@ impl Bridge {
         let may = job.method == Some(Method::ToolsCall)
             && crossing.upstream().era() == Era::Modern
             && crossing.downstream().era() == Era::Legacy
+            && !job.params.is_plain_call()
             && job.pact.declares(Capability::ServerTasksToolsCall);
         if !may {
             return None;

@@ -253,8 +253,9 @@ async fn fetch(mapping: Weak<Mapping>, open: Open, task: Box<str>) {
     let Some(mapping) = mapping.upgrade() else {
         return;
     };
-    let info = lane.server_info();
-    let detailed = mapping.mapped().ended(&task, &ended, Some(&info));
+    let detailed = mapping
+        .mapped()
+        .ended(&task, &ended, Some(&lane.server_info));
     mapping.open().remove(&task);
     if let Some(detailed) = detailed {
         lane.announce(&detailed).await;
@@ -289,10 +290,14 @@ impl Bridge {
         // The session is known before anybody can ask for it.
         mapping.open().insert(task.as_str().into(), open);
         let (lane, now) = (&crossing.lane, self.clock.now());
-        let info = lane.server_info();
-        let created = mapping
-            .mapped()
-            .created(&task, &owner, lane.session, raw, Some(&info), now);
+        let created = mapping.mapped().created(
+            &task,
+            &owner,
+            lane.session,
+            raw,
+            Some(&lane.server_info),
+            now,
+        );
         created.map(Into::into).map_err(|fault| {
             mapping.close(&task);
             let why = format!("The server's task cannot be passed on: {fault}");
