@@ -199,6 +199,14 @@ impl<'a> Cursor<'a> {
         self.walk(|walk| walk.value(depth))
     }
 
+    /// Steps over a string and gives its text, if it stands there as it is; none if it has escapes.
+    pub(crate) fn plain_string(&mut self) -> Result<Option<&'a str>, ScanError> {
+        let start = self.at + 1;
+        let escaped = self.walk(Walk::string)?;
+        let inner = self.text.get(start..self.at - 1).unwrap_or_default();
+        Ok((!escaped).then_some(inner))
+    }
+
     /// Steps over a key and its colon.
     fn key(&mut self) -> Result<Cow<'a, str>, ScanError> {
         let mut start = 0;

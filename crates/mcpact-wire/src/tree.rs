@@ -39,25 +39,24 @@ fn grow(cursor: &mut Cursor<'_>, depth: u32) -> Result<Value, ScanError> {
             })?;
             Ok(Value::Array(elements))
         }
-        _ => leaf(cursor, depth),
+        b'"' => {
+            let at = cursor.at();
+            match cursor.plain_string()? {
+                Some(text) => Ok(Value::String(text.to_owned())),
+                None => leaf(cursor, at, ScanFault::Text),
+            }
+        }
+        _ => {
+            let at = cursor.at();
+            cursor.skip_value(depth)?;
+            leaf(cursor, at, ScanFault::Number)
+        }
     }
 }
 
-fn leaf(cursor: &mut Cursor<'_>, depth: u32) -> Result<Value, ScanError> {
-    let at = cursor.at();
-    let token = cursor.value(depth)?;
-    let inner = token.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
-    match inner {
-        Some(inner) if !inner.contains('\\') => Ok(Value::String(inner.to_owned())),
-        Some(_) | None => serde_json::from_str(token).map_err(|_| ScanError {
-            at,
-            fault: if inner.is_some() {
-                ScanFault::Text
-            } else {
-                ScanFault::Number
-            },
-        }),
-    }
+/// What the cursor has just stepped over.
+fn leaf(cursor: &Cursor<'_>, at: usize, fault: ScanFault) -> Result<Value, ScanError> {
+    serde_json::from_str(cursor.since(at)).map_err(|_| ScanError { at, fault })
 }
 
 #[cfg(test)]
