@@ -37,7 +37,6 @@ use super::registry::Registry;
 use super::seal::Sealer;
 use super::session::Session;
 use super::task::TaskStore;
-use crate::model::ToolResult;
 
 /// Everything that the connections of a server share.
 #[derive(Debug)]
@@ -56,8 +55,6 @@ pub(super) struct Core {
 enum Served {
     /// An ordinary result.
     Result(String),
-    /// A result of plain text, which looks alike in every legacy revision.
-    Alike(ToolResult),
     /// A result that has its final shape already.
     Final(String),
 }
@@ -65,14 +62,6 @@ enum Served {
 impl Served {
     fn of(value: &impl Serialize) -> Result<Self, HandlerError> {
         Ok(Self::Result(serde_json::to_string(value)?))
-    }
-
-    fn of_tool(result: ToolResult) -> Result<Self, HandlerError> {
-        Ok(if result.is_plain() {
-            Self::Alike(result)
-        } else {
-            Self::Result(result.encode()?)
-        })
     }
 }
 

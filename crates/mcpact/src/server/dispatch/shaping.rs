@@ -11,6 +11,8 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::Served;
+use crate::model::ToolResult;
+use crate::server::error::HandlerError;
 
 /// How a server says who it is, written once for each revision.
 #[derive(Debug)]
@@ -59,6 +61,26 @@ impl Signatures {
 }
 
 impl Served {
+    /// The result of a tool. Plain text has its final shape at once: it looks alike in every legacy
+    /// revision, and what stands in it is known, so that it need not be looked through.
+    pub(super) fn of_tool(
+        result: &ToolResult,
+        revision: Revision,
+        signatures: &Signatures,
+    ) -> Result<Self, HandlerError> {
+        if !result.is_plain() {
+            return Ok(Self::Result(result.encode()?));
+        }
+        Ok(Self::Final(match revision.era() {
+            Era::Legacy => result.encode_plain(["{", ""], ["", "}"]),
+            Era::Modern => {
+                let signature = signatures.find(revision);
+                let tail = signature.map_or("", |signature| signature.tail.as_str());
+                result.encode_plain([COMPLETE, ","], [tail, "}"])
+            }
+        }))
+    }
+
     /// The result as a client of this revision reads it.
     pub(super) fn shaped(
         self,
@@ -69,11 +91,6 @@ impl Served {
         let signature = signatures.find(revision);
         match (self, revision.era(), method) {
             (Self::Final(raw), _, _) | (Self::Result(raw), _, None) => raw,
-            (Self::Alike(result), Era::Legacy, _) => result.encode_plain(["{", ""], ["", "}"]),
-            (Self::Alike(result), Era::Modern, _) => {
-                let tail = signature.map_or("", |signature| signature.tail.as_str());
-                result.encode_plain([COMPLETE, ","], [tail, "}"])
-            }
             (Self::Result(raw), Era::Legacy, Some(method)) => {
                 owned(shape::lower_result(method, &raw, revision).ok()).unwrap_or(raw)
             }
@@ -100,7 +117,6 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::model::ToolResult;
 
     #[test]
     fn a_plain_result_is_shaped_like_any_other() {
@@ -119,7 +135,7 @@ mod tests {
                     serde_json::from_str(&text).unwrap()
                 };
                 assert_eq!(
-                    shape(Served::Alike(result.clone())),
+                    shape(Served::of_tool(&result, revision, &signatures).unwrap()),
                     shape(Served::Result(raw.clone())),
                     "{revision:?}"
                 );

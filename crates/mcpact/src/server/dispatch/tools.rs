@@ -34,7 +34,7 @@ impl Core {
                 .has(Feature::ArgumentErrorsAreResults);
             let text = format!("Invalid arguments for tool {name}: {problem}");
             return if is_result {
-                Served::of_tool(ToolResult::error(text))
+                self.tool_result(&ToolResult::error(text), context)
             } else {
                 Err(HandlerError::invalid_params(text))
             };
@@ -69,7 +69,11 @@ impl Core {
                 .map(Served::Final);
         }
         let result = run_tool(entry, arguments, context.clone()).await?;
-        Served::of_tool(result)
+        self.tool_result(&result, context)
+    }
+
+    fn tool_result(&self, result: &ToolResult, context: &Context) -> Result<Served, HandlerError> {
+        Served::of_tool(result, context.pact().revision(), &self.signatures)
     }
 
     /// Whether this call is to be a task.
