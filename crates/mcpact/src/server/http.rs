@@ -2,6 +2,7 @@
 
 mod legacy;
 mod modern;
+mod seen;
 mod sockets;
 mod sse_transport;
 
@@ -11,9 +12,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::AbortHandle;
+use http::Method as Verb;
 use http::header::ALLOW;
-use http::header::AsHeaderName;
-use http::{HeaderName, Method as Verb};
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
 use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
 use mcpact_engine::effect::Refused;
@@ -34,13 +34,9 @@ use super::outbox::Outbox;
 use super::raw_params::text_of;
 use super::session::Session;
 use crate::log::{self, Witness};
+use seen::{METHOD, NAME, SESSION_ID, VERSION, seen_all};
 use sockets::Sockets;
 use sse_transport::SseSessions;
-
-const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// A legacy session.
 #[derive(Debug)]
@@ -422,37 +418,6 @@ fn method_of(frame: &Frame<'_>) -> Option<Method> {
     }
 }
 
-/// Bytes that are not text are as good as malformed.
-const NO_TEXT: &str = "\u{0}";
-
-/// A header as the engine wants to know of it.
-fn seen(arrival: &Arrival, name: impl AsHeaderName) -> Seen<'_> {
-    let mut all = arrival.headers.get_all(name).iter();
-    match (all.next(), all.next()) {
-        (None, _) => Seen::Absent,
-        (Some(value), None) => Seen::Once(value.to_str().unwrap_or(NO_TEXT)),
-        (Some(_), Some(_)) => Seen::Repeated,
-    }
-}
-
-/// Several headers, found in one go: there are few, and looking one up costs more than passing by.
-fn seen_all<'h, const N: usize>(arrival: &'h Arrival, names: [&HeaderName; N]) -> [Seen<'h>; N] {
-    let mut all = [Seen::Absent; N];
-    for (name, value) in &arrival.headers {
-        let found = all
-            .iter_mut()
-            .zip(names)
-            .find(|(_, wanted)| *wanted == name);
-        if let Some((place, _)) = found {
-            *place = match place {
-                Seen::Absent => Seen::Once(value.to_str().unwrap_or(NO_TEXT)),
-                Seen::Once(_) | Seen::Repeated => Seen::Repeated,
-            };
-        }
-    }
-    all
-}
-
 /// A session id: 128 bits that nobody can guess.
 pub(super) fn random_id() -> Option<String> {
     let mut bytes = [0_u8; 16];
@@ -517,23 +482,4 @@ impl<B: Backend> HttpEndpoint<B> {
 /// The body of a JSON answer.
 fn json(text: String) -> Bytes {
     Bytes::from(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use mcpact_spec::Header;
-
-    use super::*;
-
-    #[test]
-    fn headers_have_the_names_of_the_table() {
-        for (ours, header) in [
-            (SESSION_ID, Header::SessionId),
-            (VERSION, Header::ProtocolVersion),
-            (METHOD, Header::Method),
-            (NAME, Header::Name),
-        ] {
-            assert!(header.name().eq_ignore_ascii_case(ours.as_str()), "{ours}");
-        }
-    }
 }

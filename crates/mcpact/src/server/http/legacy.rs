@@ -20,7 +20,8 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 
-use super::{HttpEndpoint, HttpSession, SESSION_ID, json, random_id, seen};
+use super::seen::{SESSION_ID, seen};
+use super::{HttpEndpoint, HttpSession, json, random_id};
 use crate::log;
 use crate::server::backend::Backend;
 use crate::server::event_log::{EventLog, Place, STANDALONE};

@@ -16,7 +16,8 @@ use mcpact_wire::batch::Frame;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 
-use super::{HttpEndpoint, Memory, json, seen};
+use super::seen::seen;
+use super::{HttpEndpoint, Memory, json};
 use crate::server::backend::Backend;
 use crate::server::event_log::frame as event;
 use crate::server::held;
