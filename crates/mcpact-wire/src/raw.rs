@@ -84,14 +84,19 @@ impl<'a> Object<'a> {
     /// # Errors
     /// The text is not one well-formed object, or it has the same member twice.
     pub fn parse(raw: &'a str) -> Result<Self, ScanError> {
-        let mut members: Vec<(Cow<'a, str>, &'a str)> = Vec::new();
         let mut cursor = Cursor::new(raw);
-        cursor.skip_space();
-        cursor.members(0, |cursor, key| {
-            members.push((key, cursor.value(1)?));
+        let object = Self::read(&mut cursor, 0)?;
+        cursor.end()?;
+        Ok(object)
+    }
+
+    /// Splits the object at the cursor, which is at this depth.
+    fn read(cursor: &mut Cursor<'a>, depth: u32) -> Result<Self, ScanError> {
+        let mut members: Vec<(Cow<'a, str>, &'a str)> = Vec::new();
+        cursor.members(depth, |cursor, key| {
+            members.push((key, cursor.value(depth + 1)?));
             Ok(())
         })?;
-        cursor.end()?;
         if has_twins(&members) {
             return cursor.fail(ScanFault::DuplicateMember);
         }
@@ -190,6 +195,27 @@ pub fn elements(raw: &str) -> Result<Vec<&str>, ScanError> {
     })?;
     cursor.end()?;
     Ok(found)
+}
+
+/// The elements of a raw array, and the members of those that are objects.
+///
+/// # Errors
+/// The text is not one well-formed array, or an object in it has the same member twice.
+pub fn objects(raw: &str) -> Result<Vec<(&str, Option<Object<'_>>)>, ScanError> {
+    let mut all = Vec::new();
+    let mut cursor = Cursor::new(raw);
+    cursor.elements(|cursor| {
+        if cursor.next_byte()? == b'{' {
+            let start = cursor.at();
+            let object = Object::read(cursor, 1)?;
+            all.push((cursor.since(start), Some(object)));
+        } else {
+            all.push((cursor.value(1)?, None));
+        }
+        Ok(())
+    })?;
+    cursor.end()?;
+    Ok(all)
 }
 
 /// Writes an object member by member.
@@ -313,6 +339,21 @@ mod tests {
             assert!(Object::parse(&keys(count)).is_ok(), "{count}");
             assert!(Object::parse(&keys(0)).is_err(), "{count}");
             assert!(Object::parse(&keys(count - 2)).is_err(), "{count}");
+        }
+    }
+
+    #[test]
+    fn objects_come_apart_with_their_array() {
+        let raw = r#" [ {"a":[1]} , 7,{ "b" : {} }] "#;
+        let seen = objects(raw).unwrap();
+        let apart = |(raw, object): &(&str, Option<Object<'_>>)| {
+            assert_eq!(object.as_ref(), Object::parse(raw).ok().as_ref());
+            alloc::string::String::from(*raw)
+        };
+        let texts: Vec<_> = seen.iter().map(apart).collect();
+        assert_eq!(texts, elements(raw).unwrap());
+        for bad in ["{}", "[{]", r#"[{"a":1,"a":2}]"#, "[] x"] {
+            assert!(objects(bad).is_err(), "{bad}");
         }
     }
 

@@ -35,9 +35,18 @@ impl Place {
 
 /// A block for a peer of another revision.
 pub(super) fn lower(raw: &str, place: Place, to: Revision) -> Result<Option<String>, ShapeError> {
-    let Some(mut block) = Members::of_value(raw)? else {
-        return Ok(None);
-    };
+    match Members::of_value(raw)? {
+        Some(block) => lower_block(block, place, to),
+        None => Ok(None),
+    }
+}
+
+/// The same for one that came apart already.
+pub(super) fn lower_block(
+    mut block: Members<'_>,
+    place: Place,
+    to: Revision,
+) -> Result<Option<String>, ShapeError> {
     let Some(name) = block.get_str("type").map(|name| name.into_owned()) else {
         return Ok(None);
     };

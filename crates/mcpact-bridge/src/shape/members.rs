@@ -21,11 +21,16 @@ pub(crate) struct Members<'a> {
 impl<'a> Members<'a> {
     /// The members of a body, which must be an object.
     pub(crate) fn of_body(raw: &'a str) -> Result<Self, ShapeError> {
-        Ok(Self {
-            object: raw::Object::parse(raw)?,
+        Ok(Self::of_object(raw::Object::parse(raw)?))
+    }
+
+    /// The members of an object that came apart already.
+    pub(crate) const fn of_object(object: raw::Object<'a>) -> Self {
+        Self {
+            object,
             edits: Vec::new(),
             first: None,
-        })
+        }
     }
 
     /// The members of a value inside a body; none when it is not an object, which is then not
@@ -164,14 +169,31 @@ pub(crate) fn each_element(
     for element in raw::elements(raw)? {
         elements.push((element, rewrite(element)?));
     }
+    Ok(rewritten(&elements))
+}
+
+/// Rewrites each element of an array that is an object; anything else stays.
+pub(crate) fn each_object(
+    raw: &str,
+    mut rewrite: impl FnMut(Members<'_>) -> Result<Option<String>, ShapeError>,
+) -> Result<Option<String>, ShapeError> {
+    if JsonKind::of(raw) != JsonKind::Array {
+        return Ok(None);
+    }
+    let mut elements = Vec::new();
+    for (raw, object) in raw::objects(raw)? {
+        let members = object.map(Members::of_object);
+        elements.push((raw, members.map(&mut rewrite).transpose()?.flatten()));
+    }
+    Ok(rewritten(&elements))
+}
+
+fn rewritten(elements: &[(&str, Option<String>)]) -> Option<String> {
     let changed = elements.iter().any(|(_, rewritten)| rewritten.is_some());
-    Ok(changed.then(|| {
-        array(
-            elements
-                .iter()
-                .map(|(raw, new)| new.as_deref().unwrap_or(raw)),
-        )
-    }))
+    let now = elements
+        .iter()
+        .map(|(raw, new)| new.as_deref().unwrap_or(raw));
+    changed.then(|| array(now))
 }
 
 /// Rewrites the value of each member of an object; anything else stays.

@@ -7,7 +7,7 @@ use mcpact_wire::raw::JsonKind;
 
 use super::content::{self, Place};
 use super::fault::ShapeError;
-use super::members::{Members, each_element, or_same};
+use super::members::{Members, each_element, each_object, or_same};
 use super::{meta, prompt, resource, structured, tool};
 
 const COMPLETE: &str = "complete";
@@ -98,7 +98,9 @@ fn lower_body(object: Object, result: &mut Members<'_>, to: Revision) -> Result<
         }
         Object::CallToolResult => {
             result.rewrite("content", |raw| {
-                each_element(raw, |raw| content::lower(raw, Place::ToolResult, to))
+                each_object(raw, |block| {
+                    content::lower_block(block, Place::ToolResult, to)
+                })
             })?;
             structured::lower(result, to)
         }

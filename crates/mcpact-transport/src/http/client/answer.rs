@@ -54,11 +54,13 @@ pub(super) async fn read(
         .headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .map(|kind| kind.trim().to_ascii_lowercase());
-    let body = match kind.as_deref() {
-        Some(EVENTS) => AnswerBody::Events(Box::new(EventStream::new(body, settings))),
-        Some(JSON) => {
+        .map(|value| value.split_once(';').map_or(value, |(kind, _)| kind));
+    let is = |kind: &str, wanted| kind.trim_ascii().eq_ignore_ascii_case(wanted);
+    let body = match kind {
+        Some(kind) if is(kind, EVENTS) => {
+            AnswerBody::Events(Box::new(EventStream::new(body, settings)))
+        }
+        Some(kind) if is(kind, JSON) => {
             check_length(&head.headers, settings.body_limit)?;
             match whole(body, settings).await? {
                 bytes if bytes.is_empty() => AnswerBody::Empty,
