@@ -20,7 +20,7 @@ use super::caller::Caller;
 use super::crossing::{Told, stamped, wire_error};
 use super::lane::Lane;
 use super::port::Boarded;
-use super::renewal::{changed, is_changed};
+use super::renewal::{STALE, changed, is_changed};
 use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
@@ -230,11 +230,13 @@ impl Bridge {
         caller: &Arc<Caller>,
         kind: ListKind,
     ) -> Result<Listing, Unlisted> {
-        match self.list_once(caller, kind).await {
-            // Nobody has looked at it.
-            Err(Unlisted::Lost(error)) if is_changed(&error) => self.list_once(caller, kind).await,
-            listed => listed,
+        for _ in 0..STALE {
+            match self.list_once(caller, kind).await {
+                Err(Unlisted::Lost(error)) if is_changed(&error) => {}
+                listed => return listed,
+            }
         }
+        self.list_once(caller, kind).await
     }
 
     async fn list_once(&self, caller: &Arc<Caller>, kind: ListKind) -> Result<Listing, Unlisted> {

@@ -22,7 +22,7 @@ use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
 use super::journey::Journey;
 use super::latecomer::Latecomer;
-use super::renewal::is_changed;
+use super::renewal::{STALE, is_changed};
 use super::wishes::Wishing;
 use crate::turnstile::closed;
 use crate::upstream::Reply;
@@ -137,18 +137,19 @@ impl Bridge {
     /// What the server did not look at because it has become another one is brought to that one.
     async fn bring_once_more(
         self: &Arc<Self>,
-        job: Job,
-        caller: Arc<Caller>,
-        ear: Ear,
+        mut job: Job,
+        mut caller: Arc<Caller>,
+        mut ear: Ear,
     ) -> Result<ByteString, WireError> {
         // A program that becomes another one is another connection, which is seen before anything is sent.
-        if !self.is_remote() {
-            return self.bring(job, caller, ear).await;
-        }
-        let (again, whose, whom) = (job.clone(), Arc::clone(&caller), ear.clone());
-        match self.bring(job, caller, ear).await {
-            Err(error) if is_changed(&error) => self.bring(again, whose, whom).await,
-            served => served,
+        let mut left = if self.is_remote() { STALE } else { 0 };
+        loop {
+            let again = (left > 0).then(|| (job.clone(), Arc::clone(&caller), ear.clone()));
+            match (self.bring(job, caller, ear).await, again) {
+                (Err(error), Some(again)) if is_changed(&error) => (job, caller, ear) = again,
+                (served, _) => return served,
+            }
+            left -= 1;
         }
     }
 

@@ -17,6 +17,9 @@ use super::latecomer::Kept;
 /// How often in a row a server may turn out to be another one than a moment ago.
 const TURNS: usize = 3;
 
+/// How many connections to a server that is gone are found out one after the other by the same request.
+pub(super) const STALE: usize = 4;
+
 /// What it takes to introduce a client once more.
 #[derive(Debug)]
 pub(super) struct Renewal {
