@@ -22,7 +22,7 @@ use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
 use super::journey::Journey;
 use super::latecomer::Latecomer;
-use super::renewal::{STALE, is_changed};
+use super::renewal::{Renewal, STALE, is_changed};
 use super::wishes::Wishing;
 use crate::turnstile::closed;
 use crate::upstream::Reply;
@@ -197,12 +197,15 @@ impl Bridge {
         if let Some(renewal) = caller.renewal() {
             renewal.settle(ear);
         }
-        let Some(lane) = caller.open_lane() else {
-            return;
-        };
-        match lane.revision().era() {
-            Era::Legacy => caller.audience().belong_to(ear),
-            Era::Modern => caller.wish_on(Wishing::new(&lane, ear, self.clock)),
+        let lane = caller.open_lane();
+        let of_lane = lane.as_ref().map(|lane| lane.revision().era());
+        // It may have fallen asleep since the client was introduced to it.
+        match (of_lane.or(caller.renewal().map(Renewal::era)), lane) {
+            (Some(Era::Legacy), _) => caller.audience().belong_to(ear),
+            (Some(Era::Modern), Some(lane)) => {
+                caller.wish_on(Wishing::new(&lane, ear, self.clock));
+            }
+            (Some(Era::Modern) | None, _) => {}
         }
     }
 

@@ -43,6 +43,10 @@ impl Renewal {
         }
     }
 
+    pub(super) const fn era(&self) -> Era {
+        self.era
+    }
+
     /// The client is there to stay.
     pub(super) fn settle(&self, ear: &Ear) {
         // A session opens once.
