@@ -4,31 +4,30 @@ use std::io::{BufRead, BufReader, Write};
 
 use serde_json::{Value, json};
 
-use crate::house::{House, builtin, call, handshake, request, send, send_modern, signal, until};
+use crate::house::{
+    House, Reply, Running, builtin, call, handshake, request, send, send_modern, signal, until,
+};
 
-/// A gateway that is told to stop takes no more requests, says when to come back, lets calls that run finish, ends
-/// its programs, and is content.
-#[test]
-fn calls_that_run_may_finish() {
-    let house = House::new("");
-    house.configure(&format!("{}{}", house.gated(), builtin("local")));
-    let gateway = house.serve();
-    let session = gateway.open("/mcp");
-    let origin = gateway.origin.clone();
+/// A front that is told to stop takes no more requests, lets calls that run finish, ends its programs, and is
+/// content. What it said to others meanwhile is given back.
+fn calls_may_finish(house: &House, front: Running, tool: &str, name: &str) -> Vec<Reply> {
+    let session = front.open("/mcp");
+    let origin = front.origin.clone();
+    let mut refusals = Vec::new();
     let answered = std::thread::scope(|scope| {
-        let calling = scope.spawn(|| send(&origin, "/mcp", Some(&session), &call("gated__wait")));
+        let calling = scope.spawn(|| send(&origin, "/mcp", Some(&session), &call(tool)));
         house.called();
-        gateway.signal("-TERM");
-        until(|| house.status()["gateway"]["state"] == "draining");
+        front.signal(name);
+        until(|| front.post("/mcp", None, &handshake()).status == 503);
         // Neither for those who are there nor for those who come.
-        let mut other = call("local__echo");
+        let mut other = request("tools/list", &json!({}));
         other["id"] = json!(2);
         for session in [Some(session.as_str()), None] {
             let request = session.map_or_else(handshake, |_| other.clone());
-            let refused = gateway.post("/mcp", session, &request);
+            let refused = front.post("/mcp", session, &request);
             assert_eq!(refused.status, 503, "{refused:?}");
-            assert!(refused.header("retry-after").is_some(), "{refused:?}");
             assert!(refused.body.contains("gateway_draining"), "{refused:?}");
+            refusals.push(refused);
         }
         assert!(!calling.is_finished());
         house.open_the_gate();
@@ -36,7 +35,25 @@ fn calls_that_run_may_finish() {
     });
     assert_eq!(answered.status, 200);
     assert!(answered.body.contains("waited"), "{answered:?}");
-    assert_eq!(gateway.ended(), Some(0));
+    assert_eq!(front.ended(), Some(0));
+    refusals
+}
+
+/// A gateway that is told to stop says when to come back.
+#[test]
+fn calls_that_run_may_finish() {
+    let house = House::new("");
+    house.configure(&format!("{}{}", house.gated(), builtin("local")));
+    for refused in calls_may_finish(&house, house.serve(), "gated__wait", "-TERM") {
+        assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    }
+}
+
+/// A bridge that is told to stop does the same on HTTP.
+#[test]
+fn calls_across_a_bridge_may_finish() {
+    let house = House::new("");
+    calls_may_finish(&house, house.bridge(), "wait", "-INT");
 }
 
 /// A call that does not end is cut off when its time is over, and told so: in a session, without one, and on a stream
@@ -144,32 +161,6 @@ fn a_second_signal_ends_it_at_once() {
         // Its connection was cut, or it was told.
         let _ = calling.join();
     });
-}
-
-/// A bridge that is told to stop does the same on HTTP.
-#[test]
-fn calls_across_a_bridge_may_finish() {
-    let house = House::new("");
-    let bridge = house.bridge();
-    let session = bridge.open("/mcp");
-    let origin = bridge.origin.clone();
-    let answered = std::thread::scope(|scope| {
-        let calling = scope.spawn(|| send(&origin, "/mcp", Some(&session), &call("wait")));
-        house.called();
-        bridge.signal("-INT");
-        until(|| bridge.post("/mcp", None, &handshake()).status == 503);
-        let mut list = request("tools/list", &json!({}));
-        list["id"] = json!(2);
-        let refused = bridge.post("/mcp", Some(&session), &list);
-        assert_eq!(refused.status, 503, "{refused:?}");
-        assert!(refused.body.contains("gateway_draining"), "{refused:?}");
-        assert!(!calling.is_finished());
-        house.open_the_gate();
-        calling.join().unwrap()
-    });
-    assert_eq!(answered.status, 200);
-    assert!(answered.body.contains("waited"), "{answered:?}");
-    assert_eq!(bridge.ended(), Some(0));
 }
 
 /// On pipes the client is told everything before the bridge ends.

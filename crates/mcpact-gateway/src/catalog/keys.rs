@@ -5,6 +5,7 @@
 mod answers;
 mod filter;
 mod gateway;
+mod launch;
 mod server;
 
 pub use answers::ANSWERS;

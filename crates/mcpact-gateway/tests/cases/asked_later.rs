@@ -1,16 +1,18 @@
 //! Modern clients in front of a legacy server that asks before it answers.
 
+mod lacking;
+mod leaving;
+mod states;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact::server::Principals;
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
 use crate::peer::{Peer, tool};
 use crate::stage::{Role, Said, Stage};
-use crate::web::{Web, listen};
 
 fn bridge(stage: &Stage) -> Arc<Bridge> {
     Bridge::new(stage.target.clone(), BridgeSettings::default()).unwrap()
@@ -67,6 +69,16 @@ fn code(answer: &Value) -> i64 {
     code.unwrap_or_else(|| panic!("{answer}"))
 }
 
+/// The next message that is not the stream of a session.
+async fn after_streams(stage: &mut Stage) -> Said {
+    loop {
+        let said = stage.hear().await;
+        if said.method() != "GET" {
+            return said;
+        }
+    }
+}
+
 /// BB-04, BB-05, BB-06, H13: a question of the server ends the request and keeps the call: the answer comes
 /// with the next request and goes to the server, the second question gets a state of its own, the first
 /// state is worth nothing from then on, and the result comes under the last id. The tool runs once.
@@ -112,36 +124,6 @@ async fn a_call_is_kept_while_its_client_thinks() {
     assert!(stage.heard().is_empty(), "the tool ran once");
 }
 
-/// BB-07: who never comes back has dismissed the form; a server that goes on all the same is told that
-/// nobody waits, and the state is worth nothing.
-#[tokio::test(start_paused = true)]
-async fn a_client_that_never_comes_back_has_dismissed_the_form() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (said, asked) = parked(&mut stage, &mut peer).await;
-    let dismissed = stage.hear().await;
-    assert_eq!(
-        (&dismissed.message["id"], &dismissed.message["result"]),
-        (&json!("q1"), &json!({"action": "cancel"}))
-    );
-    let cancelled = stage.hear_of("notifications/cancelled").await;
-    assert_eq!(cancelled.params()["requestId"], said.message["id"]);
-    let late = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
-    assert_eq!(code(&peer.ask(2, "tools/call", late).await), -32602);
-    assert!(stage.heard().is_empty(), "the tool does not run again");
-}
-
-/// BB-07: a server that ends the call when the form is dismissed is not told more.
-#[tokio::test(start_paused = true)]
-async fn a_server_that_gives_up_is_left_alone() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (said, _) = parked(&mut stage, &mut peer).await;
-    let dismissed = stage.hear().await;
-    assert_eq!(dismissed.message["result"], json!({"action": "cancel"}));
-    said.text("then not");
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    assert!(stage.heard().is_empty(), "the call has ended by itself");
-}
-
 /// BB-08: what the server made of a call while its client was away is told once, whatever the client
 /// brings.
 #[tokio::test(start_paused = true)]
@@ -184,99 +166,6 @@ async fn the_death_of_the_server_is_an_outcome() {
     let answer = peer.ask(2, "tools/call", back).await;
     assert_eq!(code(&answer), -32603, "{answer}");
     assert!(stage.heard().is_empty(), "the tool does not run again");
-}
-
-/// BB-09: a state of a bridge that is gone is worth nothing, and the tool does not run again.
-#[tokio::test(start_paused = true)]
-async fn a_state_does_not_outlive_its_bridge() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (_said, asked) = parked(&mut stage, &mut peer).await;
-    let mut other = Stage::lines(Role::new(Revision::V2025_11_25));
-    let mut later = Peer::modern(&bridge(&other), json!({"elicitation": {}}));
-    let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
-    let answer = later.ask(2, "tools/call", back).await;
-    assert_eq!(code(&answer), -32602);
-    let message = answer["error"]["message"].as_str().unwrap();
-    assert!(message.contains("requestState"), "{message}");
-    assert!(other.heard().is_empty(), "the tool does not run");
-}
-
-/// MR-05, MR-07, BB-11: a state that was changed, or comes with another call or other arguments, is
-/// worth nothing, and stays good for its own call.
-#[tokio::test(start_paused = true)]
-async fn a_state_is_good_for_its_own_call() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (_said, asked) = parked(&mut stage, &mut peer).await;
-    let answers = json!({key(&asked): accept("Ann")});
-    let own = retry(&tool("greet"), &asked, answers.clone());
-    let mut other_arguments = own.clone();
-    other_arguments["arguments"] = json!({"a": 2});
-    let mut changed = own.clone();
-    let mut state = changed["requestState"].as_str().unwrap().to_owned();
-    let flipped = if state.ends_with('A') { "B" } else { "A" };
-    state.replace_range(state.len() - 1.., flipped);
-    changed["requestState"] = json!(state);
-    let mut invented = own.clone();
-    invented["requestState"] = json!("e30");
-    let wrong = [
-        retry(&tool("other"), &asked, answers.clone()),
-        other_arguments,
-        changed,
-        invented,
-    ];
-    for (id, params) in (10..).zip(wrong) {
-        let answer = peer.ask(id, "tools/call", params).await;
-        assert_eq!(code(&answer), -32602, "{answer}");
-    }
-    let read = retry(&json!({"uri": "test://r"}), &asked, answers);
-    assert_eq!(code(&peer.ask(20, "resources/read", read).await), -32602);
-    assert!(stage.heard().is_empty(), "the server heard nothing of it");
-    // The order of arguments does not matter.
-    peer.request(21, "tools/call", own).await;
-    assert_eq!(stage.hear().await.message["id"], "q1");
-}
-
-/// BB-11: to another principal a state is worth nothing, and it stays good for its own.
-#[tokio::test]
-async fn a_state_is_good_for_its_own_principal() {
-    let mut stage = Stage::http(Role::new(Revision::V2025_11_25)).await;
-    let mut settings = BridgeSettings::default();
-    settings.front.principals =
-        Principals::told_by(|headers| Some(headers.get("x-user")?.to_str().ok()?.to_owned()));
-    let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
-    let url = listen(&bridge).await;
-    let capabilities = json!({"elicitation": {}});
-    let ann = Web::modern(&url, capabilities.clone()).with("x-user", "ann");
-    let bob = Web::modern(&url, capabilities).with("x-user", "bob");
-    let (mut reply, said) = tokio::join!(ann.request(1, "tools/call", tool("greet")), async {
-        let said = after_streams(&mut stage).await;
-        said.ask("q1", "elicitation/create", form("Who?"));
-        said
-    });
-    let asked = reply.only().await;
-    let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Eve")}));
-    let refused = bob
-        .request(1, "tools/call", back.clone())
-        .await
-        .only()
-        .await;
-    assert_eq!(code(&refused), -32602);
-    let (mut reply, ()) = tokio::join!(ann.request(2, "tools/call", back), async {
-        let answered = after_streams(&mut stage).await;
-        assert_eq!(answered.message["id"], "q1");
-        said.text("hello");
-    });
-    assert_eq!(reply.only().await["result"]["content"][0]["text"], "hello");
-}
-
-/// The next message that is not the stream of a session.
-async fn after_streams(stage: &mut Stage) -> Said {
-    loop {
-        let said = stage.hear().await;
-        if said.method() != "GET" {
-            return said;
-        }
-    }
 }
 
 /// A second request with the same answers waits with the first; with others it is refused.
@@ -342,176 +231,6 @@ async fn only_what_is_missing_is_asked_again() {
     );
     said.text("hello");
     assert_eq!(peer.hear().await["id"], 3);
-}
-
-/// BB-13: a question before any call of a client belongs to nobody.
-#[tokio::test(start_paused = true)]
-async fn a_question_without_a_call_belongs_to_nobody() {
-    let (mut stage, mut peer) = scene(json!({"roots": {}}));
-    // Something that opens the connection and cannot be asked anything.
-    peer.request(1, "tools/list", json!({})).await;
-    let said = stage.hear_of("tools/list").await;
-    said.result(json!({"tools": []}));
-    assert_eq!(peer.hear().await["id"], 1);
-    said.ask("r1", "roots/list", json!({}));
-    let refused = stage.hear().await;
-    assert_eq!(
-        (&refused.message["id"], code(&refused.message)),
-        (&json!("r1"), -32602)
-    );
-    peer.hears_nothing().await;
-}
-
-/// BB-30: a question during a request that cannot carry one is refused, and the request goes on.
-#[tokio::test(start_paused = true)]
-async fn a_list_asks_nothing() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    peer.request(1, "tools/list", json!({})).await;
-    let said = stage.hear_of("tools/list").await;
-    said.ask("q1", "elicitation/create", form("Who?"));
-    let refused = stage.hear().await;
-    assert_eq!(
-        (&refused.message["id"], code(&refused.message)),
-        (&json!("q1"), -32602)
-    );
-    said.result(json!({"tools": []}));
-    let answer = peer.hear().await;
-    assert_eq!(answer["result"]["resultType"], "complete");
-}
-
-/// BB-29: a server that asks what the client did not declare hears that nobody can; what it makes of
-/// that is passed on, and where it makes an error of it the client learns what it lacks.
-#[tokio::test(start_paused = true)]
-async fn a_client_learns_what_it_lacks() {
-    let (mut stage, mut peer) = scene(json!({}));
-    for is_error in [false, true] {
-        peer.request(1, "tools/call", tool("greet")).await;
-        let said = stage.hear_of("tools/call").await;
-        said.ask("q1", "elicitation/create", form("Who?"));
-        let refused = stage.hear().await;
-        assert_eq!(
-            (&refused.message["id"], code(&refused.message)),
-            (&json!("q1"), -32601)
-        );
-        if is_error {
-            said.error(json!({"code": -32603, "message": "no form, no greeting"}));
-            let answer = peer.hear().await;
-            assert_eq!(code(&answer), -32021, "{answer}");
-            let needed = &answer["error"]["data"]["requiredCapabilities"];
-            assert_eq!(needed, &json!({"elicitation": {}}));
-        } else {
-            said.result(json!({"content": [], "isError": true}));
-            assert_eq!(peer.hear().await["result"]["isError"], true);
-        }
-    }
-}
-
-/// BB-15: a server that wants a URL visited first, before a client that cannot: the error names what it
-/// lacks, with its status, and the server's own code is not passed on.
-#[tokio::test]
-async fn a_client_without_urls_learns_what_it_lacks() {
-    let mut stage = Stage::http(Role::new(Revision::V2025_11_25)).await;
-    let url = listen(&bridge(&stage)).await;
-    let web = Web::modern(&url, json!({"elicitation": {}}));
-    let (mut reply, ()) = tokio::join!(web.request(1, "tools/call", tool("pay")), async {
-        let said = after_streams(&mut stage).await;
-        said.error(json!({"code": -32042, "message": "visit", "data": {"elicitations": [
-            {"mode": "url", "elicitationId": "e1", "url": "https://pay.example", "message": "pay"}]}}));
-    });
-    assert_eq!(reply.status, 400);
-    let answer = reply.only().await;
-    assert_eq!(code(&answer), -32021);
-    let needed = &answer["error"]["data"]["requiredCapabilities"];
-    assert_eq!(needed, &json!({"elicitation": {"url": {}}}));
-}
-
-/// A URL to visit becomes a question; when the server calls it visited, the call is made again.
-#[tokio::test(start_paused = true)]
-async fn a_visited_url_lets_the_call_be_made_again() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {"url": {}}}));
-    peer.request(1, "tools/call", tool("pay")).await;
-    let said = stage.hear().await;
-    said.error(
-        json!({"code": -32042, "message": "visit", "data": {"elicitations": [
-        {"mode": "url", "elicitationId": "e1", "url": "https://pay.example", "message": "pay"}]}}),
-    );
-    let asked = peer.hear().await;
-    let request = &asked["result"]["inputRequests"][key(&asked)];
-    assert_eq!(request["params"]["url"], "https://pay.example");
-    assert_eq!(request["params"].get("elicitationId"), None, "{request}");
-    let back = retry(
-        &tool("pay"),
-        &asked,
-        json!({key(&asked): {"action": "accept"}}),
-    );
-    peer.request(2, "tools/call", back).await;
-    said.note(
-        "notifications/elicitation/complete",
-        json!({"elicitationId": "e1"}),
-    );
-    let again = stage.hear_of("tools/call").await;
-    assert_eq!(again.params(), &tool("pay"));
-    again.text("paid");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "paid");
-}
-
-/// BB-21: a client that closes the stream of its call has cancelled it, and the server hears so under
-/// its own id of the call.
-#[tokio::test]
-async fn a_closed_stream_cancels_the_call() {
-    for is_http in [false, true] {
-        let role = Role::new(Revision::V2025_11_25);
-        let mut stage = match is_http {
-            true => Stage::http(role).await,
-            false => Stage::lines(role),
-        };
-        let url = listen(&bridge(&stage)).await;
-        let web = Web::modern(&url, json!({}));
-        let calling =
-            tokio::spawn(async move { web.request(1, "tools/call", tool("slow")).await.status });
-        let said = after_streams(&mut stage).await;
-        assert_eq!(said.method(), "tools/call");
-        calling.abort();
-        let cancelled = after_streams(&mut stage).await;
-        assert_eq!(cancelled.method(), "notifications/cancelled");
-        assert_eq!(cancelled.params()["requestId"], said.message["id"]);
-    }
-}
-
-/// A parked call whose client comes back and then leaves for good is cancelled after a moment.
-#[tokio::test(start_paused = true)]
-async fn a_client_that_leaves_for_good_cancels() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    let (said, asked) = parked(&mut stage, &mut peer).await;
-    let back = retry(&tool("greet"), &asked, json!({key(&asked): accept("Ann")}));
-    peer.request(2, "tools/call", back.clone()).await;
-    assert_eq!(stage.hear().await.message["id"], "q1");
-    peer.note("notifications/cancelled", json!({"requestId": 2}))
-        .await;
-    let cancelled = stage.hear_of("notifications/cancelled").await;
-    assert_eq!(cancelled.params()["requestId"], said.message["id"]);
-    assert_eq!(code(&peer.ask(3, "tools/call", back).await), -32602);
-}
-
-/// A server that goes on for a moment with a call that was cancelled asks nobody else: the next call waits.
-#[tokio::test(start_paused = true)]
-async fn a_cancelled_call_asks_nobody_else() {
-    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
-    peer.request(1, "tools/call", tool("greet")).await;
-    let first = stage.hear_of("tools/call").await;
-    peer.note("notifications/cancelled", json!({"requestId": 1}))
-        .await;
-    stage.hear_of("notifications/cancelled").await;
-    peer.request(2, "tools/call", tool("other")).await;
-    first.ask("q1", "elicitation/create", form("Who?"));
-    let refused = stage.hear().await;
-    assert_eq!(
-        (&refused.message["id"], code(&refused.message)),
-        (&json!("q1"), -32602)
-    );
-    let second = stage.hear_of("tools/call").await;
-    second.text("done");
-    assert_eq!(peer.hear().await["result"]["content"][0]["text"], "done");
 }
 
 /// BB-26: a server's ping is answered by the bridge, during a call, while it is parked and without one.
@@ -597,55 +316,4 @@ async fn questions_never_reach_another_call() {
         let request = &asked["result"]["inputRequests"][key(&asked)];
         assert_eq!(request["params"]["message"], caller.to_string());
     }
-}
-
-/// BB-24: a server of 2025-06-18 would take a client that only visits URLs for one that fills in
-/// forms, and meets it again as one that does not.
-#[tokio::test(start_paused = true)]
-async fn a_client_that_only_visits_urls_is_not_taken_for_another() {
-    let mut stage = Stage::lines(Role::new(Revision::V2025_06_18));
-    let mut peer = Peer::modern(&bridge(&stage), json!({"elicitation": {"url": {}}}));
-    peer.request(1, "tools/call", tool("greet")).await;
-    let said = stage.hear_of("tools/call").await;
-    said.text("hello");
-    assert_eq!(peer.hear().await["id"], 1);
-    let greetings = stage.greetings();
-    let openings: Vec<&Value> = greetings
-        .iter()
-        .filter(|message| message["method"] == "initialize")
-        .map(|message| &message["params"]["capabilities"])
-        .collect();
-    assert_eq!(
-        openings.last().unwrap().get("elicitation"),
-        None,
-        "{openings:?}"
-    );
-}
-
-/// BB-28: one sampled block in a list is the block itself for a server that knows no lists.
-#[tokio::test(start_paused = true)]
-async fn one_sampled_block_is_the_block_itself() {
-    let mut stage = Stage::lines(Role::new(Revision::V2025_06_18));
-    let mut peer = Peer::modern(&bridge(&stage), json!({"sampling": {}}));
-    peer.request(1, "tools/call", tool("think")).await;
-    let said = stage.hear().await;
-    said.ask(
-        1,
-        "sampling/createMessage",
-        json!({"maxTokens": 9,
-        "messages": [{"role": "user", "content": {"type": "text", "text": "capital?"}}]}),
-    );
-    let asked = peer.hear().await;
-    let block = json!({"type": "text", "text": "Paris"});
-    let answer = json!({"role": "assistant", "model": "m", "content": [block.clone()]});
-    peer.request(
-        2,
-        "tools/call",
-        retry(&tool("think"), &asked, json!({key(&asked): answer})),
-    )
-    .await;
-    let answered = stage.hear().await;
-    assert_eq!(answered.message["result"]["content"], block);
-    said.text("Paris it is");
-    assert_eq!(peer.hear().await["id"], 2);
 }

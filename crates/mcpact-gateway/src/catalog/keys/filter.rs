@@ -1,30 +1,15 @@
 //! One filter.
 
-use super::{Key, choices, count, flag, seconds, text, text_table, texts};
+use super::{Key, choices, count, flag, launch, seconds, texts};
 
 /// The keys of `[filters.NAME]`.
 pub const FILTER: &[Key] = &[
-    text(
-        "command",
-        "The program to start: a name that is looked up in `PATH`, or a path. There is no shell.",
-    ),
-    texts("args", "Its arguments, each as it is."),
-    text_table(
-        "env",
-        "Its variables, besides those that every server gets: `PATH`, `HOME`, `LANG`, `TZ`, `TERM`.",
-    ),
-    text(
-        "env_file",
-        "A file with lines `NAME=value`, for more of them; `env` wins.",
-    ),
-    texts(
-        "inherit",
-        "Names of variables that it gets from the gateway, if they are set.",
-    ),
-    text(
-        "cwd",
-        "Where it runs; a relative path starts at the folder of the config.",
-    ),
+    launch::COMMAND,
+    launch::ARGS,
+    launch::ENV,
+    launch::ENV_FILE,
+    launch::INHERIT,
+    launch::CWD,
     count(
         "order",
         [0, 1_000],

@@ -1,7 +1,7 @@
 //! One server.
 
 use super::{
-    ANSWERS, Key, choice, count, flag, seconds, table, text, text_or, text_table, texts,
+    ANSWERS, Key, choice, count, flag, launch, seconds, table, text, text_or, text_table, texts,
     texts_table,
 };
 
@@ -28,27 +28,12 @@ const STRATEGIES: &[&str] = &["stateless", "stateful", "persistent", "singleton"
 
 /// The keys of `[servers.NAME]`.
 pub const SERVER: &[Key] = &[
-    text(
-        "command",
-        "The program to start: a name that is looked up in `PATH`, or a path. There is no shell.",
-    ),
-    texts("args", "Its arguments, each as it is."),
-    text_table(
-        "env",
-        "Its variables, besides those that every server gets: `PATH`, `HOME`, `LANG`, `TZ`, `TERM`.",
-    ),
-    text(
-        "env_file",
-        "A file with lines `NAME=value`, for more of them; `env` wins.",
-    ),
-    texts(
-        "inherit",
-        "Names of variables that it gets from the gateway, if they are set.",
-    ),
-    text(
-        "cwd",
-        "Where it runs; a relative path starts at the folder of the config.",
-    ),
+    launch::COMMAND,
+    launch::ARGS,
+    launch::ENV,
+    launch::ENV_FILE,
+    launch::INHERIT,
+    launch::CWD,
     flag(
         "no_new_privileges",
         false,
