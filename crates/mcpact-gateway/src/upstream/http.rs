@@ -290,8 +290,15 @@ impl HttpCall {
                 None
             }
             AnswerBody::Json(bytes) => match sort(&bytes) {
-                // An error need not name the request that it answers.
-                Sorted::Reply(_, reply) => self.over(Event::Done(reply)),
+                Sorted::Reply(id, reply) if self.is_mine(id.as_ref(), &reply, answer.status) => {
+                    self.over(Event::Done(reply))
+                }
+                // Whoever else it is for, it is not for this caller.
+                Sorted::Reply(..) => {
+                    self.figures.dropped("wrong_id");
+                    let why = String::from("the server's answer names another request");
+                    self.over(Event::Lost(Loss::Connection(why)))
+                }
                 Sorted::Note(_) | Sorted::Ask(_) | Sorted::Nothing(_) => {
                     self.over(Event::Lost(Loss::Status(answer.status)))
                 }
@@ -300,6 +307,13 @@ impl HttpCall {
                 self.over(Event::Lost(Loss::Status(answer.status)))
             }
         }
+    }
+
+    /// Whether a reply is for this call. A refusal of the whole HTTP request need not name what it answers,
+    /// and some servers give it a name of their own.
+    fn is_mine(&self, id: Option<&Id>, reply: &Reply, status: u16) -> bool {
+        let may_be_nameless = matches!(reply, Reply::Error(_)) && (status >= 400 || id.is_none());
+        may_be_nameless || id == Some(&self.id)
     }
 
     fn sorted(&mut self, bytes: &Bytes) -> Option<Event> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_transport::http::server::Answer;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use mcpact_wire::frame::ndjson::Line;
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::forgetful::Forgetful;
 use crate::raw::Raw;
+use crate::scripted::{Scripted, discovered, texted};
 
 fn bridge(target: Target) -> Arc<Bridge> {
     Bridge::new(target, BridgeSettings::default()).unwrap()
@@ -195,4 +197,30 @@ async fn a_server_that_died_is_started_again_for_those_who_listen() {
     client.ask_modern(8, "tools/call", die).await;
     client.note("notifications/tools/list_changed").await;
     assert_eq!(starts.load(Ordering::SeqCst), 2);
+}
+
+/// L25: an answer that names another request is nobody's, whoever is waiting; the next call works.
+#[tokio::test]
+async fn an_answer_to_another_request_reaches_nobody() {
+    let (_, target) = Scripted::listen(|_, message| {
+        let is_lost = message["params"]["arguments"]["lost"] == true;
+        let result = match message["method"].as_str() {
+            Some("server/discover") => discovered(json!({"tools": {}})),
+            _ => texted("for somebody"),
+        };
+        let id = if is_lost {
+            &json!(777_777)
+        } else {
+            &message["id"]
+        };
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+        Answer::json(200, answer.to_string())
+    })
+    .await;
+    let mut client = Raw::before(&bridge(target));
+    for (id, is_lost) in [(1, true), (2, false)] {
+        let call = json!({"name": "x", "arguments": {"lost": is_lost}});
+        let answer = client.ask_modern(id, "tools/call", call).await;
+        assert_eq!(answer["error"].is_object(), is_lost, "{answer}");
+    }
 }
