@@ -1,6 +1,7 @@
 //! A server that is reached by HTTP: every call is a POST of its own, made by whoever calls.
 
 mod reading;
+mod refusal;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,17 +11,17 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderValue};
-use mcpact_spec::{Era, ErrorCode, Method, Revision};
+use mcpact_spec::{Era, Method, Revision};
 use mcpact_transport::error::DoorError;
 use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
-use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use self::reading::{PAUSE, Reading, Resume, TooLong};
+use self::refusal::{disagrees, forgot_session};
 use super::mail::{Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::error::chain;
@@ -460,53 +461,4 @@ async fn listen(
     tracing::warn!("the server's stream could not be kept open");
     // Whoever listens is better off with a new session than with one that says nothing.
     is_gone.store(true, Ordering::Relaxed);
-}
-
-/// The error that an answer is, if it is one.
-fn error_of<T>(answer: &Answer, read: impl FnOnce(&ErrorBody<'_>) -> T) -> Option<T> {
-    let AnswerBody::Json(bytes) = &answer.body else {
-        return None;
-    };
-    match sort(bytes) {
-        Sorted::Reply(_, Reply::Error(raw)) => ErrorBody::parse(&raw).as_ref().map(read),
-        Sorted::Reply(_, Reply::Result(_))
-        | Sorted::Note(_)
-        | Sorted::Ask(_)
-        | Sorted::Nothing(_) => None,
-    }
-}
-
-/// Whether the server says that it does not know the session: it has not looked at the request then.
-///
-/// `2025-11-25 basic/transports#session-management` wants 404. Servers after the example of the official
-/// TypeScript SDK answer 400 with an error of their own that names the session.
-fn forgot_session(answer: &Answer) -> bool {
-    let names_it = |error: &ErrorBody<'_>| error.code == -32000 && names(error, "session");
-    match answer.status {
-        404 => true,
-        400 => error_of(answer, names_it).unwrap_or_default(),
-        _ => false,
-    }
-}
-
-/// Whether the server speaks another revision than was agreed, because another one has taken its place: it has
-/// not looked at the request then.
-///
-/// `2026-07-28 basic/transports/streamable-http#backward-compatibility`: one that knows no requests without a
-/// session wants one, or a handshake, or does not know the address at all.
-fn disagrees(era: Era, answer: &Answer) -> bool {
-    let refuses = |error: &ErrorBody<'_>| {
-        let wants_session = || names(error, "session") || names(error, "initializ");
-        error.code == ErrorCode::UnsupportedVersion.code()
-            || (era == Era::Modern && answer.status == 400 && wants_session())
-    };
-    match (answer.status, era) {
-        (200..300, _) => false,
-        (404 | 405, Era::Modern) if !matches!(answer.body, AnswerBody::Json(_)) => true,
-        (_, _) => error_of(answer, refuses).unwrap_or_default(),
-    }
-}
-
-fn names(error: &ErrorBody<'_>, word: &str) -> bool {
-    error.message.to_ascii_lowercase().contains(word)
 }
