@@ -65,7 +65,7 @@ use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
 use crate::filters::Filters;
 use crate::pins::{PinSettings, Pins};
-use crate::supervisor::{ServerState, ServerStatus, Starter, Supervisor, least};
+use crate::supervisor::{ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
 use crate::turnstile::Turnstile;
 use crate::upstream::HeaderBook;
@@ -310,6 +310,16 @@ impl Bridge {
         self.shared.supervisor.status()
     }
 
+    /// What keeps the server from being used, until a call or a check succeeds.
+    pub(crate) fn stands(&self) -> Option<String> {
+        self.shared.supervisor.stands()
+    }
+
+    /// How often that has changed.
+    pub(crate) fn turns(&self) -> u64 {
+        self.shared.supervisor.turns()
+    }
+
     /// Where it counts.
     pub(crate) fn figures(&self) -> &ServerFigures {
         &self.shared.figures
@@ -333,13 +343,7 @@ impl Bridge {
 
     /// Whether it failed, and is left alone for now.
     pub(crate) fn is_resting(&self) -> bool {
-        match self.status().state {
-            ServerState::Pausing { .. } | ServerState::Suspended { .. } => true,
-            ServerState::Asleep
-            | ServerState::Starting
-            | ServerState::Ready
-            | ServerState::Busy => false,
-        }
+        self.status().state.wait().is_some()
     }
 
     /// Forgets what failed: a server that is suspended is tried again at the next call.

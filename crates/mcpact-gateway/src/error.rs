@@ -57,7 +57,7 @@ pub enum Trouble {
     #[error("the server broke a rule: {0}")]
     Misbehaved(String),
     /// It crashed too often lately.
-    #[error("the server failed {tries} times in a row, last because {why}")]
+    #[error("the server failed {}because {why}", often(*tries))]
     Suspended {
         /// How often.
         tries: u32,
@@ -172,6 +172,14 @@ impl Room {
     }
 }
 
+/// How often in a row, before the cause.
+fn often(tries: u32) -> String {
+    match tries {
+        1 => String::from("once, "),
+        tries => format!("{tries} times in a row, last "),
+    }
+}
+
 fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
@@ -182,6 +190,16 @@ fn count(number: usize, what: &str) -> String {
 /// What stands before the end of a log, and before a hint.
 const LOG: &str = "; its log ends with: ";
 const HINT: &str = "; hint: ";
+
+/// What stands before the time after which a server is tried again.
+pub(crate) const AGAIN: &str = "it is tried again in ";
+
+/// The same without that time, which is over when somebody reads it later.
+pub(crate) fn without_time(message: &str) -> &str {
+    let hint = message.rsplit_once(HINT);
+    let timed = hint.filter(|(_, hint)| hint.starts_with(AGAIN));
+    timed.map_or(message, |(cause, _)| cause)
+}
 
 /// The same without the end of the log, in one line.
 pub(crate) fn in_short(message: &str) -> String {
@@ -268,7 +286,7 @@ impl Trouble {
             Self::Failure { failure, .. } => return Some(failure.advice()),
             Self::Same(same) => return same.advice(),
             Self::Suspended { wait, .. } => {
-                return Some(format!("it is tried again in {wait:.1?}"));
+                return Some(format!("{AGAIN}{wait:.1?}"));
             }
             Self::Door(DoorError::Spawn { source, .. }) => match source.kind() {
                 ErrorKind::NotFound => {
@@ -366,6 +384,29 @@ mod tests {
             short.contains("in time; hint: it is silent") && !short.contains("waiting"),
             "{short}"
         );
+    }
+
+    /// O5: what is read later names no time that is over by then, and one failure is told as one.
+    #[test]
+    fn a_failure_that_is_kept_names_no_time() {
+        let message = |tries| {
+            let kind = Trouble::Suspended {
+                tries,
+                wait: std::time::Duration::from_millis(27_200),
+                why: String::from("it fell"),
+            };
+            let target = String::from("`x`");
+            UpstreamError { target, kind }.on_wire().message
+        };
+        let once = "`x`: the server failed once, because it fell";
+        assert_eq!(
+            message(1),
+            format!("{once}; hint: it is tried again in 27.2s")
+        );
+        assert_eq!(without_time(&message(1)), once);
+        let thrice = "`x`: the server failed 3 times in a row, last because it fell";
+        assert_eq!(without_time(&message(3)), thrice);
+        assert_eq!(without_time("it fell; hint: look"), "it fell; hint: look");
     }
 
     /// G12: who has to wait is told for what, in numbers that fit.

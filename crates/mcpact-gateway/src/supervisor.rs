@@ -11,13 +11,14 @@ mod handles;
 mod health;
 mod idle;
 mod instance;
+mod mishaps;
 mod placement;
 mod restart_policy;
 mod run;
 mod status;
 mod tell;
 
-pub(crate) use self::handles::{InUse, Life, Running};
+pub(crate) use self::handles::{InUse, Life, Running, Witness};
 pub(crate) use self::health::Question;
 pub(crate) use self::placement::{Sharing, Tenant, least, most, sharing};
 pub(crate) use self::run::{Connection, Starter, Supervisor};

@@ -226,10 +226,14 @@ fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
         .map(|seconds| format!("tried again in {}; ", age(seconds)))
         .unwrap_or_default();
     match (&server.missing, &server.last_error) {
-        (_, Some(error)) if server.retry_seconds.is_some() => Some((
-            Tone::Bad,
-            format!("{again}{} ago: {}", age(error.seconds_ago), error.why),
-        )),
+        (missing, Some(error))
+            if server.retry_seconds.is_some() || missing.as_ref() == Some(&error.why) =>
+        {
+            Some((
+                Tone::Bad,
+                format!("{again}{} ago: {}", age(error.seconds_ago), error.why),
+            ))
+        }
         (Some(why), _) => Some((Tone::Bad, format!("{again}{why}"))),
         (None, _) if !server.lacking.is_empty() => Some((Tone::Bad, server.lacking.join("; "))),
         (None, Some(error)) => Some((

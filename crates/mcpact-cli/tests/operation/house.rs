@@ -123,6 +123,11 @@ impl House {
         self.start(&["serve", "--config", config.to_str().unwrap()])
     }
 
+    /// A server of its own at this address.
+    pub(crate) fn everything(&self, address: &str) -> Running {
+        self.start(&["everything", "--listen", address])
+    }
+
     /// A bridge to the server that waits at a gate, on HTTP or on its own pipes.
     pub(crate) fn bridge(&self) -> Running {
         self.gated();

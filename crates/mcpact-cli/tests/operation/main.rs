@@ -4,6 +4,7 @@
 
 mod bundle;
 mod drain;
+mod gone;
 mod house;
 mod lenient;
 mod reload;

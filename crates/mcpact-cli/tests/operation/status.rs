@@ -111,7 +111,9 @@ fn what_is_not_there_is_told_with_a_remedy() {
             "{told}"
         );
     }
-    let _gateway = house.serve();
+    let gateway = house.serve();
+    let told = gateway.post("/tags/calm/mcp", None, &handshake()).body;
+    assert!(told.contains("calm; no server has tags"), "{told}");
     for command in ["status", "logs"] {
         let (code, _, told) = house.run(&[command, "locla"]);
         assert_eq!(code, 2);

@@ -64,7 +64,7 @@ pub struct ServerLine {
     pub queued: usize,
     /// How often an instance was started.
     pub starts: u64,
-    /// How many failures count at the moment.
+    /// How many failures count at the moment, and how many calls in a row did not reach it.
     pub failures: usize,
     /// How many conversations are open at its own address.
     pub sessions: usize,

@@ -56,7 +56,7 @@ const GAUGES: [Gauge; 4] = [
     },
     Gauge {
         name: "recent_failures",
-        help: "Failures that count at the moment; too many suspend a server",
+        help: "Failures that count at the moment, too many of which suspend a server, and calls in a row that did not reach it",
         of: |moment| moment.status.failures,
     },
 ];

@@ -4,7 +4,8 @@ use mcpact_transport::http::server::Answer;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::{Gateway, Served, State};
-use crate::supervisor::{InstanceState, ServerState, ServerStatus};
+use crate::error::{AGAIN, in_short};
+use crate::supervisor::{InstanceState, ServerStatus};
 
 /// How a server stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +24,10 @@ fn standing(wanted: usize, status: &ServerStatus, is_missing: bool) -> Standing 
         |state: &InstanceState| matches!(state, InstanceState::Ready | InstanceState::Busy { .. });
     let open = status.instances.iter();
     let open = open.filter(|instance| is_open(&instance.state)).count();
-    let is_suspended = matches!(status.state, ServerState::Suspended { .. });
+    let is_resting = status.state.wait().is_some();
     if open < wanted {
         Standing::Short
-    } else if is_missing || is_suspended {
+    } else if is_missing || is_resting {
         Standing::Missing
     } else {
         Standing::Usable
@@ -87,14 +88,19 @@ fn told(
 ) -> String {
     let mut out = ObjectWriter::new()
         .raw("ready", truth(standing == Standing::Usable))
-        .text("state", status.state.as_str());
+        .text("state", status.word(failure.is_some()));
     if let Some(revision) = served.member.report().revision {
         out = out.text("revision", revision.as_str());
     }
     if standing != Standing::Usable {
+        // The log is for the owner.
         let mishap = status.last_error.as_ref();
-        let why = failure.or(mishap.map(|mishap| mishap.why.as_str()));
-        out = out.text("why", why.unwrap_or("it is on its way"));
+        let mishap = mishap.map(|mishap| in_short(&mishap.why));
+        let why = failure.or(mishap.as_deref()).unwrap_or("it is on its way");
+        out = match status.state.wait().filter(|wait| !wait.is_zero()) {
+            None => out.text("why", why),
+            Some(wait) => out.text("why", &format!("{why}; {AGAIN}{wait:.1?}")),
+        };
     }
     out.finish()
 }

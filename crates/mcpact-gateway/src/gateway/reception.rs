@@ -144,10 +144,11 @@ fn no_tag(state: &State, tags: &[String]) -> Answer {
     known.dedup();
     let wanted = tags.join(", ");
     let first = tags.first().map_or("", String::as_str);
-    let text = format!(
-        "no server has all of these tags: {}; there are the tags: {}\n",
-        shortened(&wanted),
-        listed(first, &known)
-    );
+    let there = match known.as_slice() {
+        [] => String::from("no server has tags"),
+        known => format!("there are the tags: {}", listed(first, known)),
+    };
+    let wanted = shortened(&wanted);
+    let text = format!("no server has all of these tags: {wanted}; {there}\n");
     Answer::text(404, text)
 }

@@ -9,7 +9,7 @@ use crate::catalog::{Launch, ServerConfig, ServerName};
 use crate::control::{
     Fault, GatewayStatus, InstanceLine, LastError, Lists, ServerLine, Status, Transport,
 };
-use crate::supervisor::{InstanceState, InstanceStatus, ServerState};
+use crate::supervisor::{InstanceState, InstanceStatus};
 
 impl Gateway {
     /// How everything is; of the servers only this one, if one is named.
@@ -111,17 +111,8 @@ fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine
     let member = &served.member;
     let report = member.report();
     let status = member.bridge().status();
-    let retry = match status.state {
-        ServerState::Pausing { wait } | ServerState::Suspended { wait, .. } => Some(wait),
-        ServerState::Asleep | ServerState::Starting | ServerState::Ready | ServerState::Busy => {
-            None
-        }
-    };
-    // Nothing runs, and nothing would: `asleep` would not be the truth.
-    let state = match status.state {
-        ServerState::Asleep if report.failure.is_some() => "failed",
-        state => state.as_str(),
-    };
+    let retry = status.state.wait();
+    let state = status.word(report.failure.is_some());
     let over = status.over.iter().take(LAST);
     ServerLine {
         name: name.to_string(),

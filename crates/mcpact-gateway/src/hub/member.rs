@@ -18,7 +18,7 @@ use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
 use crate::catalog::ToolFilter;
 use crate::control::Lists;
-use crate::error::in_short;
+use crate::error::{in_short, without_time};
 use crate::gateway::ServerReport;
 
 /// How many lists are kept of one server; clients that declare the same share them.
@@ -162,7 +162,7 @@ impl Member {
 
     /// Remembers whether it could be used.
     pub(super) fn judge(&self, failure: Option<&str>) {
-        let failure = failure.map(|failure| self.without_name(failure));
+        let failure = failure.map(|failure| without_time(self.without_name(failure)));
         let mut known = lock(&self.failure);
         if known.as_deref() == failure {
             return;
@@ -193,7 +193,8 @@ impl Member {
     /// Why it is missing, if it is.
     #[must_use]
     pub fn failure(&self) -> Option<Box<str>> {
-        lock(&self.failure).clone()
+        let judged = lock(&self.failure).clone();
+        judged.or_else(|| self.bridge.stands().map(Box::from))
     }
 
     /// Remembers what one of its lists lacks; none if it is whole.
@@ -226,7 +227,8 @@ impl Member {
 
     /// Tells whether anything was learned about what is missing.
     pub(super) fn judgements(&self) -> u64 {
-        self.judgements.load(Ordering::Acquire)
+        // Both only grow.
+        self.judgements.load(Ordering::Acquire) + self.bridge.turns()
     }
 
     /// What is known about it.

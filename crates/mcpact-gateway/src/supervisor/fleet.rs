@@ -13,6 +13,7 @@ use super::idle;
 use super::instance::{
     Effect, Event, Instance, InstanceId, InstanceState, StartCause, Step, StopCause,
 };
+use super::mishaps::Mishaps;
 use super::placement::{Choice, Room, Seat, Tenant, choose, least, room};
 use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
 use crate::catalog::RunSettings;
@@ -30,7 +31,7 @@ pub(crate) struct Fleet {
     last_id: u64,
     /// How many calls wait for an instance.
     queued: usize,
-    last_error: Option<(String, Moment)>,
+    mishaps: Mishaps,
     is_closed: bool,
 }
 
@@ -118,7 +119,7 @@ impl Fleet {
             policy,
             last_id: 0,
             queued: 0,
-            last_error: None,
+            mishaps: Mishaps::default(),
             is_closed: false,
         }
     }
@@ -226,6 +227,7 @@ impl Fleet {
     pub(crate) fn agreed(&mut self, id: InstanceId, revision: Revision, now: Moment) {
         let _ = self.handle(id, Event::Agreed(revision), now);
         self.outcome(Outcome::Agreed, now);
+        self.mishaps.over();
         if let Some(berth) = self.seats.get_mut(&id) {
             berth.seat.used = now;
             berth.checkup = Checkup::new(self.settings.health.clone(), now);
@@ -242,7 +244,7 @@ impl Fleet {
 
     /// A start came to nothing.
     pub(crate) fn failed(&mut self, id: InstanceId, why: String, random: u32, now: Moment) {
-        self.last_error = Some((why.clone(), now));
+        self.no_start(&why, now);
         let _ = self.handle(id, Event::Failed(why), now);
         self.outcome(Outcome::Failed(random), now);
     }
@@ -270,7 +272,7 @@ impl Fleet {
         self.mark_lasted(now);
         let _ = self.handle(id, Event::Gone, now);
         if fell {
-            self.last_error = Some((String::from("the connection ended"), now));
+            self.mishaps.happened("the connection ended", now);
             self.outcome(Outcome::Failed(random), now);
         }
         let instance = self.seats.remove(&id)?.seat.instance;
@@ -360,11 +362,6 @@ impl Fleet {
         self.policy.failures()
     }
 
-    /// What went wrong last.
-    pub(crate) fn last_error(&self) -> Option<&str> {
-        self.last_error.as_ref().map(|(why, _)| why.as_str())
-    }
-
     /// A call waits from now on, unless too many do.
     pub(crate) fn queue(&mut self) -> Result<(), Refusal> {
         if self.queued >= self.settings.queue {
@@ -394,8 +391,7 @@ impl Fleet {
         if diagnosis != Diagnosis::Failed || !berth.seat.instance.is_open() {
             return (diagnosis, None);
         }
-        let why = String::from("it did not answer when asked whether it is well");
-        self.last_error = Some((why, now));
+        self.unwell(now);
         self.outcome(Outcome::Failed(random), now);
         (diagnosis, self.retire(id, StopCause::Unhealthy, now))
     }

@@ -42,6 +42,35 @@ pub(crate) struct InUse {
     id: InstanceId,
 }
 
+/// Hears whether calls reach an instance, and does not keep it.
+#[derive(Clone, Debug)]
+pub(crate) struct Witness {
+    supervisor: Arc<Supervisor>,
+    id: InstanceId,
+}
+
+impl Witness {
+    /// Where the instance is counted.
+    pub(crate) fn figures(&self) -> &ServerFigures {
+        &self.supervisor.figures
+    }
+
+    /// A call could not be brought to the server.
+    pub(crate) fn missed(&self, why: &str) {
+        let Self { supervisor, id } = self;
+        supervisor.tell_missed(*id, why);
+        supervisor.fleet().missed(why.to_owned(), supervisor.now());
+    }
+
+    /// The server has answered a call.
+    pub(crate) fn reached(&self) {
+        let Self { supervisor, id } = self;
+        if supervisor.standing.is_any() && supervisor.fleet().reached() {
+            supervisor.tell_reached(*id);
+        }
+    }
+}
+
 impl Start {
     pub(super) fn new(supervisor: Arc<Supervisor>, id: InstanceId) -> Self {
         Self {
@@ -100,6 +129,15 @@ impl Life {
     pub(crate) fn scribe(&self) -> Scribe {
         let Stay { supervisor, id } = &*self.0;
         supervisor.scribe(*id)
+    }
+
+    /// Who hears whether calls reach it.
+    pub(crate) fn witness(&self) -> Witness {
+        let Stay { supervisor, id } = &*self.0;
+        Witness {
+            supervisor: Arc::clone(supervisor),
+            id: *id,
+        }
     }
 
     /// A process runs.

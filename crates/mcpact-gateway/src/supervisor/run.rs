@@ -18,6 +18,7 @@ use super::fleet::{Admission, Entry, Fleet, Line, Refusal, Round};
 use super::handles::{InUse, Running, Start};
 use super::health::{Answer, Diagnosis, Question, judge, question};
 use super::instance::{InstanceId, StartCause, StopCause};
+use super::mishaps::Standing;
 use super::placement::{Choice, Sharing, Tenant, most, sharing};
 use super::status::ServerStatus;
 use crate::catalog::RunSettings;
@@ -61,6 +62,7 @@ pub(crate) struct Supervisor {
     pub(super) journal: Journal,
     zero: Instant,
     fleet: Mutex<Fleet>,
+    pub(super) standing: Arc<Standing>,
     connections: Mutex<BTreeMap<InstanceId, Weak<dyn Connection>>>,
     starter: OnceLock<Weak<dyn Starter>>,
     /// Whether the starter is at work.
@@ -99,12 +101,14 @@ impl Supervisor {
         figures: Arc<ServerFigures>,
         journal: Journal,
     ) -> Arc<Self> {
+        let fleet = Fleet::new(settings);
         let supervisor = Arc::new(Self {
+            standing: Arc::clone(fleet.mishaps().standing()),
             server,
             figures,
             journal,
             zero: Instant::now(),
-            fleet: Mutex::new(Fleet::new(settings)),
+            fleet: Mutex::new(fleet),
             connections: Mutex::default(),
             starter: OnceLock::new(),
             is_starting: AtomicBool::new(false),

@@ -21,10 +21,24 @@ pub struct ServerStatus {
     pub queued: usize,
     /// How many instances were ever started.
     pub starts: u64,
-    /// How many failures count at the moment.
+    /// How many failures count at the moment, and how many calls in a row did not reach it.
     pub failures: usize,
     /// What went wrong last.
     pub last_error: Option<Mishap>,
+    /// What keeps it from being used, until a call or a check succeeds.
+    pub stands: Option<String>,
+}
+
+impl ServerStatus {
+    /// Its state for people: where nothing would run, `asleep` would not be the truth, nor `ready` where
+    /// calls do not reach it.
+    pub(crate) fn word(&self, is_missing: bool) -> &'static str {
+        match self.state {
+            ServerState::Asleep if is_missing => "failed",
+            ServerState::Ready | ServerState::Busy if self.stands.is_some() => "failed",
+            state => state.as_str(),
+        }
+    }
 }
 
 /// Something that went wrong.
@@ -72,6 +86,14 @@ impl ServerState {
             Self::Busy => "busy",
             Self::Pausing { .. } => "pausing",
             Self::Suspended { .. } => "suspended",
+        }
+    }
+
+    /// How long it is left alone still, if it is.
+    pub(crate) const fn wait(self) -> Option<Duration> {
+        match self {
+            Self::Pausing { wait } | Self::Suspended { wait, .. } => Some(wait),
+            Self::Asleep | Self::Starting | Self::Ready | Self::Busy => None,
         }
     }
 

@@ -17,6 +17,9 @@ use crate::error::Trouble;
 /// What the journal calls a process that runs.
 const SPAWNED: &str = "spawned";
 
+/// What the journal calls a server that could not be reached, and can be again.
+const REACHED: &str = "reached";
+
 impl Supervisor {
     fn note(&self, id: InstanceId, event: &'static str, text: &str) {
         let kind = EntryKind::Event(event);
@@ -112,6 +115,34 @@ impl Supervisor {
         );
         let text = "did not answer as it should when asked whether it is well";
         self.note(id, event::PING_FAILURE, text);
+    }
+
+    /// A call could not be brought to it.
+    pub(super) fn tell_missed(&self, id: InstanceId, why: &str) {
+        self.figures.failed("upstream_unreachable");
+        tracing::warn!(
+            event = event::ROUTE_ERROR,
+            server = %self.server,
+            instance = id.0,
+            state = "failed",
+            duration_ms = self.age_of(id),
+            error = why,
+            "a call did not reach the server"
+        );
+        let text = format!("could not be reached: {why}");
+        self.note(id, event::ROUTE_ERROR, &text);
+    }
+
+    /// It answers again.
+    pub(super) fn tell_reached(&self, id: InstanceId) {
+        tracing::info!(
+            server = %self.server,
+            instance = id.0,
+            state = "ready",
+            duration_ms = self.age_of(id),
+            "a server is back"
+        );
+        self.note(id, REACHED, "can be reached again");
     }
 
     /// It is stopped, if that is because nobody uses it.

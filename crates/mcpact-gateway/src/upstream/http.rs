@@ -26,7 +26,7 @@ use super::mail::{Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::error::chain;
 use crate::figures::ServerFigures;
-use crate::supervisor::Life;
+use crate::supervisor::{Life, Witness};
 
 const SESSION: &str = "mcp-session-id";
 
@@ -46,7 +46,7 @@ pub(super) struct HttpWire {
     is_gone: Arc<AtomicBool>,
     stream: Option<AbortHandle>,
     can_push: bool,
-    figures: Arc<ServerFigures>,
+    witness: Witness,
     /// Gone when it was ended.
     life: Mutex<Option<Life>>,
 }
@@ -60,7 +60,7 @@ impl HttpWire {
             is_gone: Arc::default(),
             stream: None,
             can_push: false,
-            figures: Arc::clone(life.figures()),
+            witness: life.witness(),
             life: Mutex::new(Some(life)),
         }
     }
@@ -91,7 +91,7 @@ impl HttpWire {
             is_gone,
             stream: Some(stream),
             can_push,
-            figures: Arc::clone(life.figures()),
+            witness: life.witness(),
             life: Mutex::new(Some(life)),
         }
     }
@@ -133,7 +133,7 @@ impl HttpWire {
             facts,
             id: id.clone(),
             is_gone: Arc::clone(&self.is_gone),
-            figures: Arc::clone(&self.figures),
+            witness: self.witness.clone(),
             state: State::Posting(posting),
         }
     }
@@ -146,9 +146,7 @@ impl HttpWire {
             Err(error) => tracing::warn!(%error, "a message could not be posted"),
         }
     }
-}
 
-impl HttpWire {
     /// Ends it, whoever uses it.
     pub(super) fn close(&self) {
         if let Some(stream) = &self.stream {
@@ -187,7 +185,7 @@ pub(super) struct HttpCall {
     facts: Arc<HeaderMap>,
     id: Id,
     is_gone: Arc<AtomicBool>,
-    figures: Arc<ServerFigures>,
+    witness: Witness,
     state: State,
 }
 
@@ -253,12 +251,15 @@ impl HttpCall {
     }
 
     fn too_long(&self, limit: usize) -> Event {
-        self.figures.dropped("too_long");
+        self.witness.figures().dropped("too_long");
         Event::Lost(Loss::TooLong(limit))
     }
 
     fn over(&mut self, event: Event) -> Option<Event> {
         self.state = State::Over;
+        if let Event::Done(_) = event {
+            self.witness.reached();
+        }
         Some(event)
     }
 
@@ -271,6 +272,7 @@ impl HttpCall {
             }
             Err(error) => {
                 let why = chain(&error);
+                self.witness.missed(&why);
                 return self.over(Event::Lost(Loss::Connection(why)));
             }
         };
@@ -296,7 +298,7 @@ impl HttpCall {
                 }
                 // Whoever else it is for, it is not for this caller.
                 Sorted::Reply(..) => {
-                    self.figures.dropped("wrong_id");
+                    self.witness.figures().dropped("wrong_id");
                     let why = String::from("the server's answer names another request");
                     self.over(Event::Lost(Loss::Connection(why)))
                 }
@@ -321,11 +323,11 @@ impl HttpCall {
         match sort(bytes) {
             Sorted::Reply(Some(id), reply) if id == self.id => self.over(Event::Done(reply)),
             Sorted::Reply(..) => {
-                self.figures.dropped("late_answer");
+                self.witness.figures().dropped("late_answer");
                 None
             }
             Sorted::Nothing(why) => {
-                self.figures.dropped(why);
+                self.witness.figures().dropped(why);
                 None
             }
             Sorted::Note(note) => Some(Event::Note(note)),

@@ -4,7 +4,8 @@ use mcpact_engine::time::Moment;
 
 use super::Fleet;
 use crate::supervisor::instance::Instance;
-use crate::supervisor::status::{InstanceStatus, Mishap, ServerState, ServerStatus};
+use crate::supervisor::mishaps::Mishaps;
+use crate::supervisor::status::{InstanceStatus, ServerState, ServerStatus};
 
 impl Fleet {
     /// How everything is.
@@ -17,11 +18,44 @@ impl Fleet {
             over: self.over.iter().map(shown).collect(),
             queued: self.queued,
             starts: self.last_id,
-            failures: self.policy.failures(),
-            last_error: self.last_error.as_ref().map(|(why, when)| Mishap {
-                why: why.clone(),
-                age: now.since(*when),
-            }),
+            failures: self.policy.failures() + self.mishaps.missed(),
+            last_error: self.mishaps.last(now),
+            stands: self.mishaps.stands().map(str::to_owned),
         }
+    }
+
+    /// What went wrong last.
+    pub(crate) fn last_error(&self) -> Option<&str> {
+        self.mishaps.why()
+    }
+
+    /// What still goes wrong.
+    pub(in crate::supervisor) const fn mishaps(&self) -> &Mishaps {
+        &self.mishaps
+    }
+
+    /// A call did not reach the server.
+    pub(crate) fn missed(&mut self, why: String, now: Moment) {
+        self.mishaps.miss(why, now);
+    }
+
+    /// A call reached the server. Whether something stood until then.
+    pub(crate) fn reached(&mut self) -> bool {
+        self.mishaps.over()
+    }
+
+    /// A start failed; where another instance serves, the server can be used all the same.
+    pub(super) fn no_start(&mut self, why: &str, now: Moment) {
+        if self.is_awake() {
+            self.mishaps.happened(why, now);
+        } else {
+            self.mishaps.stand(why.to_owned(), now);
+        }
+    }
+
+    /// An instance did not answer too often.
+    pub(super) fn unwell(&mut self, now: Moment) {
+        let why = "it did not answer when asked whether it is well";
+        self.mishaps.happened(why, now);
     }
 }

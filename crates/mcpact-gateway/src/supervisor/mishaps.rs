@@ -1,0 +1,114 @@
+//! What went wrong with a server, and whether it still does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use mcpact_engine::time::Moment;
+
+use super::run::Supervisor;
+use super::status::Mishap;
+
+/// What went wrong last. It stands until something goes well.
+#[derive(Debug, Default)]
+pub(super) struct Mishaps {
+    last: Option<(String, Moment)>,
+    /// How many calls and questions in a row did not reach the server.
+    missed: usize,
+    standing: Arc<Standing>,
+}
+
+/// Whether something stands, for those who ask with every call.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    is_any: AtomicBool,
+    turns: AtomicU64,
+}
+
+impl Standing {
+    /// Whether anything does.
+    pub(super) fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Acquire)
+    }
+
+    /// How often that, or what it is, has changed.
+    pub(super) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Acquire)
+    }
+
+    fn turn(&self, is_any: bool) {
+        self.is_any.store(is_any, Ordering::Release);
+        self.turns.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl Mishaps {
+    pub(super) const fn standing(&self) -> &Arc<Standing> {
+        &self.standing
+    }
+
+    /// What went wrong last.
+    pub(super) fn last(&self, now: Moment) -> Option<Mishap> {
+        self.last.as_ref().map(|(why, when)| Mishap {
+            why: why.clone(),
+            age: now.since(*when),
+        })
+    }
+
+    /// Why it went wrong last.
+    pub(super) fn why(&self) -> Option<&str> {
+        self.last.as_ref().map(|(why, _)| why.as_str())
+    }
+
+    /// What still goes wrong.
+    pub(super) fn stands(&self) -> Option<&str> {
+        self.why().filter(|_| self.standing.is_any())
+    }
+
+    pub(super) const fn missed(&self) -> usize {
+        self.missed
+    }
+
+    /// Something went wrong that the next call may do better; what stands is the better cause.
+    pub(super) fn happened(&mut self, why: &str, now: Moment) {
+        let why = self.stands().unwrap_or(why).to_owned();
+        self.last = Some((why, now));
+    }
+
+    /// Something went wrong, and does until something goes well.
+    pub(super) fn stand(&mut self, why: String, now: Moment) {
+        let is_new = self.stands() != Some(why.as_str());
+        self.last = Some((why, now));
+        if is_new {
+            self.standing.turn(true);
+        }
+    }
+
+    /// A call did not reach the server.
+    pub(super) fn miss(&mut self, why: String, now: Moment) {
+        self.missed = self.missed.saturating_add(1);
+        self.stand(why, now);
+    }
+
+    /// Something went well. Whether something stood until then.
+    pub(super) fn over(&mut self) -> bool {
+        self.missed = 0;
+        let stood = self.standing.is_any();
+        if stood {
+            self.standing.turn(false);
+        }
+        stood
+    }
+}
+
+impl Supervisor {
+    /// What keeps the server from being used, until a call or a check succeeds.
+    pub(crate) fn stands(&self) -> Option<String> {
+        let is_any = self.standing.is_any();
+        is_any.then(|| self.fleet().mishaps().stands().map(str::to_owned))?
+    }
+
+    /// How often that has changed.
+    pub(crate) fn turns(&self) -> u64 {
+        self.standing.turns()
+    }
+}
