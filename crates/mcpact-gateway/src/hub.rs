@@ -16,6 +16,7 @@ mod slot;
 mod state;
 mod tasks;
 mod view;
+mod watched;
 mod welcome;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,7 @@
 //! filled in, and the way back needs no table.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// How an address begins that names its server.
 const SCHEME: &str = "mcpact://";
@@ -22,11 +22,20 @@ pub(crate) struct Uris {
     templates: Vec<(Box<str>, usize)>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Owner {
     One(usize),
-    /// Several, and this is the first of them.
-    Several(usize),
+    /// In the order in which they came.
+    Several(Vec<usize>),
+}
+
+impl Owner {
+    fn all(&self) -> &[usize] {
+        match self {
+            Self::One(server) => std::slice::from_ref(server),
+            Self::Several(servers) => servers,
+        }
+    }
 }
 
 /// Addresses that results mentioned, and the number of the server that did.
@@ -68,10 +77,10 @@ impl Uris {
             .owners
             .entry(Box::from(uri))
             .or_insert(Owner::One(server));
-        if let Owner::One(first) = *owner
-            && first != server
-        {
-            *owner = Owner::Several(first);
+        match owner {
+            Owner::One(first) if *first != server => *owner = Owner::Several(vec![*first, server]),
+            Owner::Several(servers) if !servers.contains(&server) => servers.push(server),
+            Owner::One(_) | Owner::Several(_) => {}
         }
     }
 
@@ -81,10 +90,10 @@ impl Uris {
             Some(Owner::One(owner)) => *owner == server,
             Some(Owner::Several(_)) => false,
             // One that looks like ours would lead elsewhere.
-            None => !uri.starts_with(SCHEME),
+            None => !names_a_server(uri),
         };
         match self.servers.get(server) {
-            Some(name) if !is_its_own => Cow::Owned(format!("{SCHEME}{name}/{uri}")),
+            Some(name) if !is_its_own => Cow::Owned(naming(name, uri)),
             Some(_) | None => Cow::Borrowed(uri),
         }
     }
@@ -95,13 +104,28 @@ impl Uris {
         if let Some(route) = self.named(uri) {
             return Some(route);
         }
-        let listed = match self.owners.get(uri) {
-            // A client may have the plain address from a time when one server had it.
-            Some(Owner::One(server) | Owner::Several(server)) => Some(*server),
-            None => None,
-        };
-        let server = listed.or(seen).or_else(|| self.by_template(uri))?;
+        // A client may have the plain address from a time when one server had it.
+        let listed = self.owners.get(uri).and_then(|owner| owner.all().first());
+        let listed = listed.copied().or(seen);
+        let server = listed.or_else(|| self.by_template(uri).first().copied())?;
         Some(UriRoute { server, uri })
+    }
+
+    /// The forms of an address that name a server, if the address itself leaves open which one is meant.
+    pub(crate) fn choices(&self, uri: &str, seen: Option<usize>) -> Vec<String> {
+        if self.named(uri).is_some() {
+            return Vec::new();
+        }
+        let servers = match (self.owners.get(uri), seen) {
+            (Some(owner), _) => owner.all().to_vec(),
+            (None, Some(_)) => Vec::new(),
+            (None, None) => self.by_template(uri),
+        };
+        let names = servers.iter().filter_map(|at| self.servers.get(*at));
+        match servers.len() {
+            0 | 1 => Vec::new(),
+            _ => names.map(|name| naming(name, uri)).collect(),
+        }
     }
 
     fn named<'a>(&self, uri: &'a str) -> Option<UriRoute<'a>> {
@@ -110,13 +134,26 @@ impl Uris {
         Some(UriRoute { server, uri: inner })
     }
 
-    fn by_template(&self, uri: &str) -> Option<usize> {
-        self.templates
-            .iter()
-            .filter(|(fixed, _)| uri.starts_with(&**fixed))
-            .max_by_key(|(fixed, server)| (fixed.len(), std::cmp::Reverse(*server)))
-            .map(|(_, server)| *server)
+    /// The servers with the longest template that begins alike, in their order.
+    fn by_template(&self, uri: &str) -> Vec<usize> {
+        // A template for everything is none for servers that there are not.
+        let alike =
+            |fixed: &str| uri.starts_with(fixed) && (!fixed.is_empty() || !names_a_server(uri));
+        let alike = self.templates.iter().filter(|(fixed, _)| alike(fixed));
+        let longest = alike.clone().map(|(fixed, _)| fixed.len()).max();
+        let longest = alike.filter(|(fixed, _)| Some(fixed.len()) == longest);
+        let servers: BTreeSet<usize> = longest.map(|(_, server)| *server).collect();
+        servers.into_iter().collect()
     }
+}
+
+/// Whether an address has the form that names a server, be it one that there is or not.
+pub(crate) fn names_a_server(uri: &str) -> bool {
+    uri.starts_with(SCHEME)
+}
+
+fn naming(server: &str, uri: &str) -> String {
+    format!("{SCHEME}{server}/{uri}")
 }
 
 impl Seen {
@@ -184,6 +221,20 @@ mod tests {
         assert_eq!(server("other://7", None), None);
         assert_eq!(server("other://7", Some(1)), Some(1));
         assert_eq!(server("mcpact://zzz/other://1", None), None);
+    }
+
+    #[test]
+    fn what_is_left_open_can_be_said() {
+        let uris = uris();
+        let both = ["mcpact://a/test://both", "mcpact://b/test://both"];
+        assert_eq!(uris.choices("test://both", None), both);
+        let same = ["mcpact://a/same://7", "mcpact://b/same://7"];
+        assert_eq!(uris.choices("same://7", None), same);
+        let clear = ["test://one", "note://deep/7", "other://7", both[0], same[1]];
+        for uri in clear {
+            assert_eq!(uris.choices(uri, None), [""; 0], "{uri}");
+        }
+        assert_eq!(uris.choices("same://7", Some(1)), [""; 0]);
     }
 
     #[test]

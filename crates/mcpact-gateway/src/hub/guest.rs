@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 
 use super::member::Member;
 use super::view::PartView;
+use super::watched::Watched;
 use super::{Hub, lock};
 use crate::bridge::{Caller, FarEar, Kept, again};
 
@@ -35,6 +36,8 @@ pub(super) struct Guest {
     is_ready: AtomicBool,
     /// Which log messages a legacy client wants, as it said it.
     level: Mutex<Option<Job>>,
+    /// What a legacy client has subscribed to.
+    pub(super) watched: Arc<Watched>,
 }
 
 /// The modern clients, by what they declare.
@@ -89,6 +92,7 @@ impl Guest {
             ear: OnceLock::new(),
             is_ready: AtomicBool::new(false),
             level: Mutex::default(),
+            watched: Arc::default(),
         }
     }
 
@@ -149,7 +153,7 @@ impl Guest {
     ) -> Result<Arc<Caller>, WireError> {
         let caller = self.receive(member).await?;
         if let Some(ear) = self.ear.get().and_then(FarEar::near) {
-            let view = PartView::new(hub, member);
+            let view = PartView::new(hub, member, &self.watched);
             member.bridge.settle(&caller, &ear.seeing(Arc::new(view)));
         }
         if self.is_ready.load(Ordering::Acquire) {

@@ -20,7 +20,8 @@ use super::Hub;
 use super::guest::Guest;
 use super::member::Member;
 use super::view::PartView;
-use crate::aggregate::rewrite::edit;
+use super::watched::Shared;
+use crate::aggregate::rewrite::{UriMap, edit};
 use crate::bridge::{Ear, View, again, farewell};
 
 /// How long servers may take to agree to be listened to.
@@ -56,11 +57,24 @@ impl View for StreamView {
             });
             return None;
         }
+        if method == Method::ResourcesUpdated
+            && let Some(told) = UriMap(|uri: &str| self.updated(uri)).member(params)
+        {
+            return Some(Cow::Owned(told));
+        }
         self.part.note(method, params)
     }
 
     fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {
         self.part.question(method, params)
+    }
+}
+
+impl StreamView {
+    /// The address of a resource that has changed, as the client asked for it.
+    fn updated(&self, uri: &str) -> Option<String> {
+        let mut wanted = self.wanted.uris.iter();
+        wanted.find_map(|shared| shared.told(uri))
     }
 }
 
@@ -77,15 +91,6 @@ struct Wanted {
     tasks: Vec<Shared>,
 }
 
-/// One address or task.
-#[derive(Clone, Debug)]
-struct Shared {
-    /// As the client knows it.
-    outer: Box<str>,
-    /// As the server knows it.
-    inner: Box<str>,
-}
-
 impl Hub {
     /// Serves `subscriptions/listen` until the client goes away or the hub ends.
     pub(super) async fn listen(
@@ -99,9 +104,9 @@ impl Hub {
         let mut filter = wanted.granted(&job.pact);
         let client = job.pact.revision();
         let mut shares = Vec::new();
-        // What nobody has is left out of the agreement.
+        // What nobody has, and what several have, is left out of the agreement.
         for outer in &filter.uris {
-            if let Ok((member, inner)) = self.by_uri(guest, outer, client).await {
+            if let Ok((member, inner)) = self.by_watched_uri(guest, outer, client).await {
                 let outer = outer.clone();
                 let shared = Shared { outer, inner };
                 share_of(&mut shares, member).uris.push(shared);
@@ -161,7 +166,7 @@ impl Hub {
             ..again(job)
         };
         let view = StreamView {
-            part: PartView::new(self, &share.member),
+            part: PartView::new(self, &share.member, &guest.watched),
             wanted: share.wanted,
             agreed,
         };

@@ -18,6 +18,7 @@ use mcpact_transport::link::Link;
 use super::Hub;
 use super::guest::Guest;
 use super::view::PartView;
+use super::watched::Watching;
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::bridge::{Ear, again, level_of, wire_error};
@@ -162,6 +163,7 @@ impl Hub {
             Subject::Prompt(name) => Some((ListKind::Prompts, name.into_owned())),
             Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
         };
+        let given = job.params.clone();
         // Which server, and what it calls the thing.
         let routed = self.route(guest, method, &job.params, client).await;
         let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
@@ -182,9 +184,18 @@ impl Hub {
             error
         })?;
         // The bridge translates; the view shows its addresses as clients know them.
-        let view = PartView::new(self, &member);
+        let view = PartView::new(self, &member, &guest.watched);
         let ear = ear.seeing(Arc::new(view.clone()));
-        match member.bridge.carry(job, caller, ear).await {
+        let carried = match method {
+            Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+                let watching = Watching::begin(method, guest, &member, &given, &job.params);
+                let carried = member.bridge.carry(job, caller, ear).await;
+                watching.end(carried.is_ok());
+                carried
+            }
+            _ => member.bridge.carry(job, caller, ear).await,
+        };
+        match carried {
             Ok(raw) => Ok(view.result(method, self.sealed(&member, &guest.principal, raw))),
             Err(error) => {
                 let error = view.error(error);

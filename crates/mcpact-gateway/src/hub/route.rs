@@ -4,15 +4,16 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
 use super::guest::Guest;
-use super::lists::Board;
+use super::lists::{Addressed, Board};
 use super::member::Member;
 use super::{ABSENT, Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
+use crate::aggregate::uris::names_a_server;
 use crate::bridge::wire_error;
 use crate::nearest::{listed, shortened};
 
@@ -39,7 +40,14 @@ impl Hub {
                 self.by_name(guest, ListKind::Prompts, &name, client)
                     .await?
             }
-            Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
+            Subject::Uri(uri) => match method {
+                Method::ResourcesSubscribe => self.by_watched_uri(guest, &uri, client).await?,
+                Method::ResourcesUnsubscribe => match self.meant(guest, &uri) {
+                    Some(meant) => meant,
+                    None => self.by_uri(guest, &uri, client).await?,
+                },
+                _ => self.by_uri(guest, &uri, client).await?,
+            },
             Subject::Task(task) => self.by_task(&task, client)?,
             Subject::Nothing => return self.only_one(method, client),
         };
@@ -163,10 +171,11 @@ impl Hub {
             return Ok(found);
         }
         let roster = self.roster();
+        // An address that names a server is not for another one.
         let mut having = roster
             .members
             .iter()
-            .filter(|member| member.has(mcpact_spec::Capability::Resources));
+            .filter(|member| !names_a_server(uri) && member.has(Capability::Resources));
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
@@ -174,6 +183,45 @@ impl Hub {
         let mut all = board.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
         Err(self.unknown_resource(uri, &all, client))
+    }
+
+    /// As [`by_uri`](Self::by_uri), for what a client wants to hear of: what it was subscribed to before
+    /// stays what it means, and an address that leaves open which server is meant is refused, as nobody
+    /// would notice that it was another one.
+    pub(super) async fn by_watched_uri(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        uri: &str,
+        client: Revision,
+    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        if let Some(meant) = self.meant(guest, uri) {
+            return Ok(meant);
+        }
+        let found = self.by_uri(guest, uri, client).await?;
+        let choices: Vec<String> = match self.boards.addressed() {
+            Some(known) => known.uris.choices(uri, self.seen_at(&known, uri)),
+            None => Vec::new(),
+        };
+        if choices.is_empty() {
+            return Ok(found);
+        }
+        let why = format!(
+            "Several servers have the resource `{}`; say which one is meant: {}",
+            shortened(uri),
+            listed_of(uri, &choices)
+        );
+        let data = ObjectWriter::new().text("uri", uri).finish();
+        let code = ErrorCode::InvalidParams.code();
+        Err(wire_error(code, why, Some(data), client))
+    }
+
+    /// The server of which a client has subscribed to an address, as long as it is there.
+    fn meant(&self, guest: &Guest, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
+        let meant = guest.watched.meant(uri)?;
+        let roster = self.roster();
+        let mut members = roster.members.iter();
+        let member = members.find(|member| member.number == meant.server)?;
+        Some((Arc::clone(member), meant.inner))
     }
 
     fn unknown_resource(&self, uri: &str, all: &[String], client: Revision) -> WireError {
@@ -196,14 +244,16 @@ impl Hub {
 
     fn addressed(&self, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
         let known = self.boards.addressed()?;
-        let owner = lock(&self.seen).owner(uri);
-        let seen = owner.and_then(|number| {
-            let mut members = known.roster.members.iter();
-            members.position(|member| member.number == number)
-        });
-        let route = known.uris.route(uri, seen)?;
+        let route = known.uris.route(uri, self.seen_at(&known, uri))?;
         let member = known.roster.members.get(route.server)?;
         Some((Arc::clone(member), Box::from(route.uri)))
+    }
+
+    /// Where the server stands that has mentioned an address.
+    fn seen_at(&self, known: &Addressed, uri: &str) -> Option<usize> {
+        let number = lock(&self.seen).owner(uri)?;
+        let mut members = known.roster.members.iter();
+        members.position(|member| member.number == number)
     }
 
     pub(super) fn server_names(&self) -> String {

@@ -132,7 +132,7 @@ impl Hub {
             params: params.into(),
             ..again(job)
         };
-        let view = PartView::new(self, member);
+        let view = PartView::new(self, member, &guest.watched);
         let ear = ear.clone().seeing(Arc::new(view.clone()));
         let page = member.bridge.carry(job, caller, ear).await?;
         Ok(view.result(Method::TasksList, page))

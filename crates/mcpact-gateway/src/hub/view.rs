@@ -9,6 +9,7 @@ use mcpact_spec::Method;
 use mcpact_wire::scan::text;
 
 use super::member::Member;
+use super::watched::Watched;
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
@@ -20,13 +21,15 @@ use crate::bridge::View;
 pub(super) struct PartView {
     hub: Weak<Hub>,
     member: Arc<Member>,
+    watched: Arc<Watched>,
 }
 
 impl PartView {
-    pub(super) fn new(hub: &Arc<Hub>, member: &Arc<Member>) -> Self {
+    pub(super) fn new(hub: &Arc<Hub>, member: &Arc<Member>, watched: &Arc<Watched>) -> Self {
         Self {
             hub: Arc::downgrade(hub),
             member: Arc::clone(member),
+            watched: Arc::clone(watched),
         }
     }
 
@@ -68,6 +71,12 @@ impl PartView {
         }
     }
 
+    /// The address of a resource that has changed, as the client subscribed to it.
+    fn updated(&self, uri: &str) -> Option<String> {
+        let told = self.watched.told(self.member.number, uri);
+        told.or_else(|| self.shown(uri))
+    }
+
     /// Tasks under names that tell whose they are.
     fn tasks(&self) -> TaskMap<impl Fn(&str) -> String> {
         TaskMap(|task: &str| placed(&self.member.name, task))
@@ -106,7 +115,7 @@ impl View for PartView {
         let of_task = self.tasks().params(method, params);
         let inner = of_task.as_deref().unwrap_or(params);
         let changed = match method {
-            Method::ResourcesUpdated => UriMap(|uri: &str| self.shown(uri)).member(inner),
+            Method::ResourcesUpdated => UriMap(|uri: &str| self.updated(uri)).member(inner),
             Method::LoggingMessage => self.logger(inner),
             Method::TasksChanged => edit_questions(inner, |method, raw| self.asked(method, raw)),
             _ => None,

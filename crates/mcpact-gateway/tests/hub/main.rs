@@ -17,4 +17,5 @@ mod tasks;
 mod together;
 mod turned;
 mod unknown;
+mod watched;
 mod wire;

@@ -62,7 +62,18 @@ impl Wire {
     }
 
     /// Sends a request, and gives its answer back.
-    pub(crate) async fn ask(&mut self, method: &str, mut params: Value) -> Value {
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params).await;
+        loop {
+            let message = self.hear().await;
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a request, and gives its id back.
+    pub(crate) async fn begin(&mut self, method: &str, mut params: Value) -> u64 {
         if let Some(meta) = &self.meta {
             for (key, value) in meta.as_object().unwrap() {
                 params["_meta"][key] = value.clone();
@@ -72,12 +83,7 @@ impl Wire {
         let id = self.last;
         self.say(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
             .await;
-        loop {
-            let message = self.hear().await;
-            if message["id"] == id {
-                return message;
-            }
-        }
+        id
     }
 
     /// Sends whatever it is.

@@ -1,0 +1,114 @@
+//! Resources that several servers have under one address, and clients that want to hear of them.
+
+use mcpact::client::{Change, Changes, Client, Watch};
+use mcpact_spec::{Era, Revision};
+use serde_json::json;
+
+use crate::house::{by_http, client, everything, hub, on_lines};
+use crate::scripted::PATIENCE;
+use crate::wire::Wire;
+
+const WATCHED: &str = "test://watched-resource";
+
+/// A server changes its resource, and a client hears of it under an address.
+async fn is_told(client: &Client, server: &str, changes: &mut Changes, uri: &str, what: &str) {
+    let trigger = format!("{server}__test_trigger_resource_update");
+    client.call_tool(&trigger, json!({})).await.unwrap();
+    let uri = uri.to_owned();
+    let expected = Some(Change::Updated { uri });
+    // A client may be told of lists besides.
+    let told = async { while changes.next().await != expected {} };
+    let told = tokio::time::timeout(PATIENCE, told).await;
+    assert!(told.is_ok(), "{what}");
+}
+
+/// G14, AG-08: a client goes on hearing of a resource under the address that it has used, when another
+/// server comes that has the same address.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_survives_another_server_with_the_same_address() {
+    for speaks in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            for is_http in [false, true] {
+                let what = format!("{revision} at {speaks}, http: {is_http}");
+                let old = everything("old", speaks);
+                let hub = hub(vec![old.clone()]);
+                let connected = match is_http {
+                    true => by_http(&hub, client(revision)).await,
+                    false => on_lines(&hub, client(revision)).await,
+                };
+                let watch = Watch::new().resource(WATCHED);
+                let mut changes = connected.watch(watch).await.unwrap();
+                is_told(&connected, "old", &mut changes, WATCHED, &what).await;
+
+                hub.replace(vec![everything("first", speaks), old], "__");
+                let listed = connected.list_resources().await.unwrap();
+                let named = format!("mcpact://old/{WATCHED}");
+                assert!(listed.iter().any(|one| one.uri == named), "{what}");
+                is_told(&connected, "old", &mut changes, WATCHED, &what).await;
+                connected.close().await;
+            }
+        }
+    }
+}
+
+/// G14, AG-08: an address that leaves open which server is meant is not subscribed to, unless the client
+/// was before; the refusal says what to use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_leaves_open_which_server_is_meant_is_not_subscribed_to() {
+    let old = everything("old", Revision::V2025_11_25);
+    let hub = hub(vec![old.clone()]);
+    let mut before = Wire::legacy(&hub, &json!({})).await;
+    let plain = json!({"uri": WATCHED});
+    let answer = before.ask("resources/subscribe", plain.clone()).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+
+    hub.replace(vec![everything("first", Revision::V2026_07_28), old], "__");
+    for uri in [WATCHED, "test://template/7/data"] {
+        let mut after = Wire::legacy(&hub, &json!({})).await;
+        let refused = after.ask("resources/subscribe", json!({"uri": uri})).await;
+        let told = refused["error"]["message"].as_str().unwrap_or_default();
+        for server in ["first", "old"] {
+            let named = format!("`mcpact://{server}/{uri}`");
+            assert!(told.contains(&named), "{refused}");
+            let uri = format!("mcpact://{server}/{uri}");
+            let answer = after.ask("resources/subscribe", json!({"uri": uri})).await;
+            assert_eq!(answer["result"], json!({}), "{answer}");
+        }
+    }
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let answer = before.ask(method, plain.clone()).await;
+        assert_eq!(answer["result"], json!({}), "{method}: {answer}");
+    }
+    let refused = before.ask("resources/subscribe", plain).await;
+    assert!(refused["error"].is_object(), "nothing is left: {refused}");
+
+    let mut modern = Wire::modern(&hub, &json!({}));
+    let named = format!("mcpact://old/{WATCHED}");
+    let wanted = json!({"resourceSubscriptions": [WATCHED, named]});
+    modern
+        .begin("subscriptions/listen", json!({"notifications": wanted}))
+        .await;
+    let agreed = modern.hear().await;
+    let agreed = &agreed["params"]["notifications"]["resourceSubscriptions"];
+    assert_eq!(*agreed, json!([named]));
+}
+
+/// G14: an address that names a server that there is not is refused with those that there are, also where
+/// only one server has resources.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_of_an_unknown_server_is_refused() {
+    let hub = hub(vec![everything("only", Revision::V2025_11_25)]);
+    for revision in Revision::ALL {
+        let connected = on_lines(&hub, client(revision)).await;
+        let error = connected.read_resource("mcpact://nosuch/foo://zzz").await;
+        let error = error.unwrap_err();
+        let code = match revision.era() {
+            Era::Legacy => -32002,
+            Era::Modern => -32602,
+        };
+        assert_eq!(error.code(), Some(code), "{revision}: {error}");
+        let told = error.to_string();
+        assert!(told.contains("asks one of: `only`"), "{revision}: {told}");
+        connected.close().await;
+    }
+}
