@@ -153,8 +153,11 @@ impl Hub {
     }
 
     /// From here on these are the servers, and this stands between a server and the name of its thing;
-    /// clients are told that everything may have changed.
+    /// clients are told that everything may have changed, unless it is as it was.
     pub fn replace(self: &Arc<Self>, members: Vec<Arc<Member>>, separator: &str) {
+        if self.is_made_of(&members, separator) {
+            return;
+        }
         for member in &members {
             member.belong_to(self);
         }
@@ -173,6 +176,17 @@ impl Hub {
         if version > 1 {
             self.announce_all();
         }
+    }
+
+    /// Whether nothing would change if these were the servers.
+    fn is_made_of(&self, members: &[Arc<Member>], separator: &str) -> bool {
+        let now = self.roster();
+        let is_same = |(one, other): (&Arc<Member>, &Arc<Member>)| Arc::ptr_eq(one, other);
+        now.version > 0
+            && *now.style.separator == *separator
+            && now.absent == *lock(&self.absent)
+            && now.members.len() == members.len()
+            && now.members.iter().zip(members).all(is_same)
     }
 
     /// Clients are told that these servers are missing, from the next time on that servers are replaced.
@@ -194,4 +208,24 @@ impl Hub {
 /// Who a hub is.
 fn identity() -> Implementation {
     Implementation::new("mcpact", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Clients are not told of changes where there are none.
+    #[tokio::test]
+    async fn the_same_servers_again_are_no_change() {
+        let hub = Hub::new(Vec::new(), HubSettings::default()).unwrap();
+        let separator = hub.settings.separator.clone();
+        let version = hub.roster().version;
+        hub.replace(Vec::new(), &separator);
+        assert_eq!(hub.roster().version, version);
+        assert!(!hub.changes.are_pending());
+        hub.tell_absent(["lost"].into_iter());
+        hub.replace(Vec::new(), &separator);
+        assert_ne!(hub.roster().version, version, "another one is missing");
+        assert!(hub.changes.are_pending());
+    }
 }

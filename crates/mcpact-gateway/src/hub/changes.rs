@@ -67,6 +67,12 @@ impl Changes {
         !lock(&self.listening).is_empty() || lock(&self.staying).iter().any(is_near)
     }
 
+    /// Whether something is to be told.
+    #[cfg(test)]
+    pub(super) fn are_pending(&self) -> bool {
+        !lock(&self.pending).is_empty()
+    }
+
     /// A legacy client has come.
     pub(super) fn settle(&self, ear: FarEar) {
         let mut staying = lock(&self.staying);
