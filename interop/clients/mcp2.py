@@ -103,20 +103,23 @@ def connect(given: Invocation) -> Any:
             if isinstance(message, BaseModel):
                 heard.note(wire(message))
 
-        async with Client(
-            target(given),
-            mode=given.mode if given.mode in ("auto", "legacy") else given.revision,
-            elicitation_callback=elicit,
-            sampling_callback=sample,
-            list_roots_callback=roots,
-            logging_callback=log,
-            message_handler=message,
-        ) as client:
-            yield Peer(client)
-            if given.is_sse and given.mode == "legacy":
-                # The SDK's reader of events fails on whatever arrives while it is being closed: what a
-                # server said before its last answer shall be there first.
-                await client.send_ping()
+        is_over = False
+        try:
+            async with Client(
+                target(given),
+                mode=given.mode if given.mode in ("auto", "legacy") else given.revision,
+                elicitation_callback=elicit,
+                sampling_callback=sample,
+                list_roots_callback=roots,
+                logging_callback=log,
+                message_handler=message,
+            ) as client:
+                yield Peer(client)
+                is_over = True
+        except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            # The SDK's reader of events fails on whatever arrives while it is being closed.
+            if not (is_over and given.is_sse):
+                raise
 
     return open
 
