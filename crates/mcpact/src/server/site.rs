@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use http::header::RETRY_AFTER;
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
 
 use super::backend::{Backend, bound};
@@ -105,21 +104,14 @@ pub struct Site<R> {
     reception: Arc<R>,
 }
 
-/// After how many seconds somebody may come back who was turned away for the moment.
-const SOON: &str = "2";
-
 /// Hands requests to whoever the reception names.
 struct Entrance<R>(Arc<R>);
 
 impl<R: Reception> Endpoint for Entrance<R> {
     async fn handle(&self, mut arrival: Arrival) -> Answer {
-        let answer = match self.0.direct(&mut arrival) {
+        match self.0.direct(&mut arrival) {
             Directed::To(door) => door.0.answer(arrival).await,
             Directed::Answer(answer) => answer,
-        };
-        match answer.status {
-            503 => answer.with(RETRY_AFTER, SOON),
-            _ => answer,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN, UPGRADE,
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, UPGRADE,
     WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -21,6 +21,9 @@ use super::token::Token;
 use super::upgrade;
 use super::watch::Busy;
 use crate::within::within;
+
+/// After how many seconds somebody may come back who was turned away for the moment.
+const SOON: &str = "2";
 
 /// What every request needs.
 pub(super) struct Shop<E> {
@@ -102,7 +105,11 @@ impl<E: Endpoint> Shop<E> {
             body,
             peer: Some(peer),
         };
-        self.endpoint.handle(arrival).await
+        let answer = self.endpoint.handle(arrival).await;
+        match answer.status {
+            503 => answer.with(RETRY_AFTER, SOON),
+            _ => answer,
+        }
     }
 
     /// Reads a body within its limits; the common body in one piece is not copied.
