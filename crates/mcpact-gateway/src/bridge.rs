@@ -65,7 +65,7 @@ use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
 use crate::filters::Filters;
 use crate::pins::{PinSettings, Pins};
-use crate::supervisor::{ServerStatus, Starter, Supervisor, least};
+use crate::supervisor::{Farewell, ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
 use crate::turnstile::Turnstile;
 use crate::upstream::HeaderBook;
@@ -293,15 +293,30 @@ impl Bridge {
         serve_link(self, link, ending).await
     }
 
-    /// Takes no more requests, and lets those that run finish for so long. Whether all of them have.
+    /// Takes no more requests, gives up questions that nobody could come back to, and lets the requests that
+    /// run finish for so long. Whether all of them have.
     pub async fn drain(&self, limit: Duration) -> bool {
-        self.settings.turnstile.drain(limit).await
+        self.settings
+            .turnstile
+            .drain(limit, || self.abandon())
+            .await
     }
 
-    /// Ends the connections to the server, and waits a while for the programs behind them to go.
+    /// Gives up the calls whose clients were sent away to think.
+    pub(crate) async fn abandon(&self) {
+        self.lot.abandon().await;
+    }
+
+    /// Ends the connections to the server, and waits a while for the programs behind them to go. Calls that
+    /// run are given their time, unless they had it when requests were [drained](Self::drain).
     pub async fn close(self: Arc<Self>) {
         self.hosting.stop();
-        self.shared.supervisor.close().await;
+        // Whoever waits for something has come in by the turnstile.
+        let farewell = match self.settings.turnstile.is_closed() {
+            true => Farewell::Short,
+            false => Farewell::Long,
+        };
+        self.shared.supervisor.close(farewell).await;
     }
 
     /// How the server and its instances are.

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use futures_util::future::join_all;
 use mcpact::client::Verdicts;
 use mcpact::server::Settings;
 use mcpact::server::backend::Ending;
@@ -287,12 +288,13 @@ impl Gateway {
     /// as the config says. Whether all of them have.
     pub async fn drain(&self) -> bool {
         self.turnstile.close();
-        let limit = {
+        let (limit, members) = {
             let state = self.state();
             self.doors(&state).for_each(Door::rest);
-            state.catalog.gateway.drain
+            (state.catalog.gateway.drain, state.members())
         };
-        self.turnstile.drain(limit).await
+        let abandon = || join_all(members.iter().map(|member| member.bridge().abandon()));
+        self.turnstile.drain(limit, abandon).await
     }
 
     fn doors<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Door> {
@@ -320,7 +322,7 @@ impl Gateway {
     pub async fn close(&self) {
         let servers = std::mem::take(&mut self.state().servers);
         self.hub.replace(Vec::new(), "");
-        futures_util::future::join_all(servers.into_values().map(Served::end)).await;
+        join_all(servers.into_values().map(Served::end)).await;
     }
 }
 

@@ -62,12 +62,17 @@ impl Turnstile {
         self.0.inside.fetch_or(CLOSED, Ordering::AcqRel);
     }
 
-    /// Lets nobody in any more, and those who are inside finish for so long. Whether all of them have.
-    pub(crate) async fn drain(&self, limit: Duration) -> bool {
+    /// Lets nobody in any more, and those who are inside finish for so long, while `abandon` gives up what
+    /// nobody can come back to. Whether all who were inside have finished.
+    pub(crate) async fn drain<A: Future>(&self, limit: Duration, abandon: impl Fn() -> A) -> bool {
         self.close();
         let in_flight = self.inside();
         tracing::info!(event = "drain", in_flight, "the gateway is about to stop");
-        tokio::time::timeout(limit, self.emptied()).await.is_ok()
+        let finishing = tokio::time::timeout(limit, self.emptied());
+        let (finished, _) = tokio::join!(finishing, abandon());
+        // Some of those who were inside have been asked something on their way out.
+        abandon().await;
+        finished.is_ok()
     }
 
     /// Until nobody is inside, once it is closed.

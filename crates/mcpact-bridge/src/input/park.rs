@@ -299,15 +299,26 @@ impl Parks {
     /// Frees what nobody came for.
     pub fn expire(&mut self, now: Moment) -> Vec<Expired> {
         self.tombstones.retain(|_, (until, _)| *until > now);
-        let due: Vec<ParkId> = self
-            .parks
-            .iter()
-            .filter(|(_, park)| park.is_expired(now))
-            .map(|(id, _)| *id)
-            .collect();
+        self.free(|park| park.is_expired(now), "the state has expired", now)
+    }
+
+    /// Frees what nobody can come for any more; a call that a request of the client waits for goes on.
+    pub fn abandon(&mut self, now: Moment) -> Vec<Expired> {
+        let is_left = |park: &Park| !matches!(park.state, State::Running { .. });
+        self.free(is_left, "nobody could come back any more", now)
+    }
+
+    fn free(
+        &mut self,
+        is_due: impl Fn(&Park) -> bool,
+        cause: &'static str,
+        now: Moment,
+    ) -> Vec<Expired> {
+        let due = self.parks.iter().filter(|(_, park)| is_due(park));
+        let due: Vec<ParkId> = due.map(|(id, _)| *id).collect();
         let mut expired = Vec::new();
         for park in due {
-            if let Some(State::Waiting(pending)) = self.bury(park, "the state has expired", now) {
+            if let Some(State::Waiting(pending)) = self.bury(park, cause, now) {
                 let questions = pending.into_iter().map(|pending| pending.question);
                 let answers = give_up(questions);
                 expired.push(Expired { park, answers });

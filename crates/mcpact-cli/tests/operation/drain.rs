@@ -5,15 +5,14 @@ use std::io::{BufRead, BufReader, Write};
 use serde_json::{Value, json};
 
 use crate::house::{
-    House, Reply, Running, builtin, call, handshake, request, send, send_modern, signal, until,
+    House, Running, builtin, call, handshake, request, send, send_modern, signal, until,
 };
 
-/// A front that is told to stop takes no more requests, lets calls that run finish, ends its programs, and is
-/// content. What it said to others meanwhile is given back.
-fn calls_may_finish(house: &House, front: Running, tool: &str, name: &str) -> Vec<Reply> {
+/// A front that is told to stop takes no more requests and says when to come back, lets calls that run finish,
+/// ends its programs, and is content.
+fn calls_may_finish(house: &House, front: Running, tool: &str, name: &str) {
     let session = front.open("/mcp");
     let origin = front.origin.clone();
-    let mut refusals = Vec::new();
     let answered = std::thread::scope(|scope| {
         let calling = scope.spawn(|| send(&origin, "/mcp", Some(&session), &call(tool)));
         house.called();
@@ -27,7 +26,7 @@ fn calls_may_finish(house: &House, front: Running, tool: &str, name: &str) -> Ve
             let refused = front.post("/mcp", session, &request);
             assert_eq!(refused.status, 503, "{refused:?}");
             assert!(refused.body.contains("gateway_draining"), "{refused:?}");
-            refusals.push(refused);
+            assert!(refused.header("retry-after").is_some(), "{refused:?}");
         }
         assert!(!calling.is_finished());
         house.open_the_gate();
@@ -36,17 +35,14 @@ fn calls_may_finish(house: &House, front: Running, tool: &str, name: &str) -> Ve
     assert_eq!(answered.status, 200);
     assert!(answered.body.contains("waited"), "{answered:?}");
     assert_eq!(front.ended(), Some(0));
-    refusals
 }
 
-/// A gateway that is told to stop says when to come back.
+/// A gateway that is told to stop.
 #[test]
 fn calls_that_run_may_finish() {
     let house = House::new("");
     house.configure(&format!("{}{}", house.gated(), builtin("local")));
-    for refused in calls_may_finish(&house, house.serve(), "gated__wait", "-TERM") {
-        assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    }
+    calls_may_finish(&house, house.serve(), "gated__wait", "-TERM");
 }
 
 /// A bridge that is told to stop does the same on HTTP.
@@ -138,6 +134,74 @@ fn a_server_that_does_not_start_is_not_waited_for() {
     until(|| house.status()["servers"][0]["instances"][0]["state"] == "handshaking");
     gateway.signal("-TERM");
     assert_eq!(gateway.ended(), Some(0));
+}
+
+/// A legacy server that lists nothing while there is a file `silent` beside it, and whose tool asks before it
+/// answers. What it is told is written into a file `told`.
+const RETICENT: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
+    case "$line" in
+        *'"initialize"'*) result='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"reticent","version":"1"}}' ;;
+        *'"tools/list"'*)
+            [ -e "$here/silent" ] && : > "$here/listed" && continue
+            result='"result":{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}' ;;
+        *'"tools/call"'*)
+            asked=$id
+            printf '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}\n'
+            continue ;;
+        *'"action":'*)
+            printf '%s\n' "$line" > "$here/told"
+            id=$asked result='"result":{"content":[]}' ;;
+        *) result='"error":{"code":-32601,"message":"unknown"}' ;;
+    esac
+    case "$line" in
+        *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$result" ;;
+    esac
+done
+"#;
+
+/// A gateway that waits for as long as anybody waits for something, before a server that makes people wait.
+fn patient(house: &House) -> Running {
+    let server = house.program("reticent", RETICENT);
+    house.configure(&format!(
+        "drain_seconds = 3600\nlist_seconds = 1\n{server}drain_seconds = 3600\n"
+    ));
+    house.serve()
+}
+
+/// L26: what the gateway itself wants to know is not waited for at the end.
+#[test]
+fn a_list_that_nobody_waits_for_is_not_waited_for() {
+    let house = House::new("");
+    std::fs::write(house.path("silent"), "").unwrap();
+    let gateway = patient(&house);
+    let session = gateway.open("/mcp");
+    let list = request("tools/list", &json!({}));
+    let listed = gateway.post("/mcp", Some(&session), &list);
+    assert!(listed.body.contains(r#""tools":[]"#), "{listed:?}");
+    until(|| house.path("listed").exists());
+    gateway.signal("-TERM");
+    assert_eq!(gateway.ended(), Some(0));
+}
+
+/// L26, BB-07: a question whose client cannot come back any more is taken for dismissed, and the server is told.
+#[test]
+fn a_question_that_nobody_can_answer_is_not_waited_for() {
+    let house = House::new("");
+    let gateway = patient(&house);
+    let mut asking = call("reticent__ask");
+    asking["params"]["_meta"] =
+        json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
+    let asked = send_modern(&gateway.origin, "/mcp", &asking);
+    assert!(asked.body.contains("input_required"), "{asked:?}");
+    gateway.signal("-TERM");
+    assert_eq!(gateway.ended(), Some(0));
+    let told = std::fs::read_to_string(house.path("told")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["id"], "q");
+    assert_eq!(told["result"]["action"], "cancel");
 }
 
 /// Whoever says it twice does not want to wait.

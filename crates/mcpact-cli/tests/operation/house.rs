@@ -76,7 +76,8 @@ impl House {
         self.program("mute", "#!/bin/sh\nexec sleep 3600\n")
     }
 
-    fn program(&self, name: &str, text: &str) -> String {
+    /// The config of a server that is this program.
+    pub(crate) fn program(&self, name: &str, text: &str) -> String {
         let program = self.path(name);
         fs::write(&program, text).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -315,7 +316,10 @@ pub(crate) fn send_modern(origin: &str, path: &str, body: &Value) -> Reply {
     let meta = &mut body["params"]["_meta"];
     meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "hand", "version": "1"});
-    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let declared = &mut meta["io.modelcontextprotocol/clientCapabilities"];
+    if declared.is_null() {
+        *declared = json!({});
+    }
     let head = format!(
         "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\

@@ -7,6 +7,7 @@ mod keeper;
 mod resume;
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,10 +23,10 @@ use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
-use self::keeper::{Keeper, Seat, Word};
+use self::keeper::{Keeper, LAST_WORDS, Seat, Word};
 use super::crossing::{Crossing, wire_error};
 use super::lane::Lane;
 use super::tasks::{Begun, Started};
@@ -43,6 +44,8 @@ const ROUND: Duration = Duration::from_secs(1);
 pub(super) struct ParkingLot {
     parks: Mutex<Parks>,
     keepers: Mutex<HashMap<ParkId, mpsc::UnboundedSender<Word>>>,
+    /// Told whenever a keeper has ended.
+    released: Notify,
     clock: Clock,
 }
 
@@ -51,6 +54,7 @@ impl ParkingLot {
         Self {
             parks: Mutex::new(Parks::new(limits)),
             keepers: Mutex::default(),
+            released: Notify::new(),
             clock,
         }
     }
@@ -84,6 +88,50 @@ impl ParkingLot {
                 }
             }
         });
+    }
+
+    /// Gives up what no client can come back to any more, and waits a while for those calls to end.
+    pub(super) async fn abandon(&self) {
+        let abandoned: Vec<ParkId> = {
+            let mut parks = self.parks();
+            let given_up = parks.abandon(self.clock.now()).into_iter();
+            given_up
+                .map(|park| {
+                    self.say(park.park, Word::Expired(park.answers));
+                    park.park
+                })
+                .collect()
+        };
+        if !abandoned.is_empty() {
+            let count = abandoned.len();
+            tracing::info!(
+                count,
+                "questions are given up that nobody can answer any more"
+            );
+            // Their keepers have no more time than that.
+            let _ = tokio::time::timeout(LAST_WORDS, self.until_released(&abandoned)).await;
+        }
+    }
+
+    async fn until_released(&self, parks: &[ParkId]) {
+        loop {
+            let mut released = pin!(self.released.notified());
+            released.as_mut().enable();
+            let are_kept = {
+                let keepers = self.keepers();
+                parks.iter().any(|park| keepers.contains_key(park))
+            };
+            if !are_kept {
+                return;
+            }
+            released.await;
+        }
+    }
+
+    /// The keeper of a call has ended.
+    fn release(&self, park: ParkId) {
+        self.keepers().remove(&park);
+        self.released.notify_waiters();
     }
 
     /// Tells a keeper what was decided, while the parks are locked: so it knows of everybody who waits

@@ -11,7 +11,7 @@ use mcpact_spec::{Era, Revision};
 use super::health::{Answer, Checkup, Diagnosis};
 use super::idle;
 use super::instance::{
-    Effect, Event, Instance, InstanceId, InstanceState, StartCause, Step, StopCause,
+    Effect, Event, Farewell, Instance, InstanceId, InstanceState, StartCause, Step, StopCause,
 };
 use super::mishaps::Mishaps;
 use super::placement::{Choice, Room, Seat, Tenant, choose, least, room};
@@ -478,12 +478,14 @@ impl Fleet {
     }
 
     /// Nobody is served any more. Whose connections can be closed at once.
-    pub(crate) fn close(&mut self, now: Moment) -> Vec<InstanceId> {
+    pub(crate) fn close(&mut self, farewell: Farewell, now: Moment) -> Vec<InstanceId> {
         self.is_closed = true;
-        let ids: Vec<InstanceId> = self.seats.keys().copied().collect();
-        ids.into_iter()
-            .filter(|id| self.retire(*id, StopCause::Shutdown, now).is_some())
-            .collect()
+        let mut closing: Vec<InstanceId> = self.seats.keys().copied().collect();
+        closing.retain(|id| {
+            let is_free = self.retire(*id, StopCause::Shutdown, now).is_some();
+            is_free || farewell == Farewell::Short
+        });
+        closing
     }
 
     /// Forgets what failed.

@@ -81,6 +81,15 @@ impl StopCause {
     }
 }
 
+/// What becomes of calls that run when everything ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    /// Somebody waits for them: they are given their time.
+    Long,
+    /// Nobody does any more.
+    Short,
+}
+
 /// ```text
 ///  Starting ─spawned─▶ Handshaking ─agreed─▶ Ready ◀─last leaves── Busy
 ///     │                    │                 │ │ └────enters─────▶  │ ─enters, leaves─┐

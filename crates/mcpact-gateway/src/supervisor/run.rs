@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::fleet::{Admission, Entry, Fleet, Line, Refusal, Round};
 use super::handles::{InUse, Running, Start};
 use super::health::{Answer, Diagnosis, Question, judge, question};
-use super::instance::{InstanceId, StartCause, StopCause};
+use super::instance::{Farewell, InstanceId, StartCause, StopCause};
 use super::mishaps::Standing;
 use super::placement::{Choice, Sharing, Tenant, most, sharing};
 use super::status::ServerStatus;
@@ -312,10 +312,10 @@ impl Supervisor {
         self.changed();
     }
 
-    /// Ends everything, and waits until it has ended; calls that run are given their time.
-    pub(crate) async fn close(&self) {
+    /// Ends everything, and waits until it has ended.
+    pub(crate) async fn close(&self, farewell: Farewell) {
         let patience = self.fleet().settings().drain + GOODBYE;
-        let closing = self.fleet().close(self.now());
+        let closing = self.fleet().close(farewell, self.now());
         closing.into_iter().for_each(|id| self.close_one(id));
         self.changed();
         // Whoever is left after that is ended by force, with the runtime.

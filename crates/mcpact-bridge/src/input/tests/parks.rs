@@ -166,6 +166,28 @@ fn a_park_that_nobody_continues_expires() {
     assert_eq!(late, Ended::Dropped);
 }
 
+/// BB-07: the same before its time, where nobody could come back any more.
+#[test]
+fn what_nobody_can_come_back_to_is_given_up() {
+    let mut rig = Rig::new();
+    let asked = rig.asked(&[9], 0);
+    let given_up = rig.parks.abandon(at(1));
+    let [park] = given_up.as_slice() else {
+        panic!("{given_up:?}");
+    };
+    assert_eq!(park.answers, [answer(9, r#"{"action":"cancel"}"#)]);
+    assert!(rig.parks.is_empty());
+    is_refused(&rig.resume(&asked.claims, Some(&accepting("elicitation-1")), 2));
+    // A call that a request of the client waits for is its own affair.
+    let mut rig = Rig::new();
+    let asked = rig.asked(&[9], 0);
+    rig.resume(&asked.claims, Some(&accepting("elicitation-1")), 1);
+    assert_eq!(rig.parks.abandon(at(2)), []);
+    let outcome = done("{}");
+    let ended = rig.parks.ended(P, outcome.clone(), at(3));
+    assert_eq!(ended, Ended::Deliver(outcome));
+}
+
 /// BB-08: what the server made of a parked call is told once, whatever the client brings.
 #[test]
 fn an_outcome_waits_for_the_client_and_is_told_once() {

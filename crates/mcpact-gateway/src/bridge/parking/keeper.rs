@@ -17,7 +17,7 @@ use crate::bridge::crossing::{Waiter, wire_error};
 use crate::upstream::{Event, Reply};
 
 /// How long a server may take to end a call whose client did not come back.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// How long a client that vanished may take to come again with the same answers.
 const GRACE: Duration = Duration::from_secs(2);
@@ -75,7 +75,12 @@ impl Keeper {
                 break;
             }
         }
-        self.bridge.lot.keepers().remove(&self.id);
+        let Self {
+            id, bridge, open, ..
+        } = self;
+        // The server is told before it is told that nobody keeps the call any more.
+        drop(open);
+        bridge.lot.release(id);
     }
 
     async fn take(&mut self, event: Option<Event>) -> bool {

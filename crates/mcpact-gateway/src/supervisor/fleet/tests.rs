@@ -164,6 +164,19 @@ fn a_crash_loop_suspends() {
     started(&mut fleet, at(15));
 }
 
+/// L26: calls that run at the end are given their time, unless nobody waits for them.
+#[test]
+fn a_call_that_nobody_waits_for_does_not_keep_an_instance() {
+    for (farewell, is_closed) in [(Farewell::Long, false), (Farewell::Short, true)] {
+        let mut fleet = Fleet::new(settings());
+        let id = started(&mut fleet, at(0));
+        assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Entered);
+        let closing = fleet.close(farewell, at(2));
+        assert_eq!(closing == [id], is_closed, "{farewell:?}");
+        assert!(fleet.is_retired(id), "{farewell:?}");
+    }
+}
+
 /// G12: those that must run are missing until they are on their way.
 #[test]
 fn some_are_kept_ready() {
@@ -180,7 +193,7 @@ fn some_are_kept_ready() {
     let round = fleet.round(at(20));
     assert_eq!((round.missing, round.next), (0, Some(at(21))));
     assert_eq!(fleet.round(at(21)).missing, 2);
-    assert_eq!(fleet.close(at(22)), []);
+    assert_eq!(fleet.close(Farewell::Long, at(22)), []);
     assert_eq!(fleet.round(at(22)).missing, 0);
     let admission = fleet.admit(Tenant::Own, StartCause::Request, Line::Arriving, at(22));
     assert_eq!(admission, Admission::Refuse(Refusal::Closed));
