@@ -63,7 +63,7 @@ pub enum Listening {
     /// The machine: whatever was declared.
     #[default]
     Declared,
-    /// The owner, who must first ask somebody else: it sends the acknowledgement itself.
+    /// The owner, who knows what there is or asks somebody who does: it sends the acknowledgement itself.
     Asked,
 }
 

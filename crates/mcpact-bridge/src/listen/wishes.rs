@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::mem;
@@ -229,8 +230,7 @@ impl Wishes {
             let outcome = if held.contains(&uri) {
                 Ok(())
             } else {
-                let message = "the resource cannot be subscribed to";
-                Err(fault(ErrorCode::InvalidParams, message, self.client))
+                Err(unagreed(&uri, self.client))
             };
             acts.push(answer(request, outcome));
         }
@@ -455,6 +455,15 @@ impl Unsaid {
 
 fn is_in(list: &[Box<str>], uri: &str) -> bool {
     list.iter().any(|listed| **listed == *uri)
+}
+
+/// The server has no such resource, or does not tell of it; which of both it does not say.
+fn unagreed(uri: &str, client: Revision) -> WireError {
+    let message =
+        format!("the server did not agree to tell of the resource `{uri}`; it may not exist");
+    let mut error = fault(ErrorCode::InvalidParams, &message, client);
+    error.data = Some(ObjectWriter::new().text("uri", uri).finish());
+    error
 }
 
 const fn answer(request: Id, outcome: Result<(), WireError>) -> Act {

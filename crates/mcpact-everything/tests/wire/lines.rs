@@ -179,6 +179,30 @@ async fn a_listen_stream_hears_of_its_own_resources() {
     assert_eq!(heard[1]["id"], 3);
 }
 
+/// F17, F4: a server promises to tell of the resources that it has, those of its templates included, and of
+/// no others.
+#[tokio::test]
+async fn a_listen_stream_is_not_promised_what_there_is_not() {
+    let mut peer = Peer::start(&Revision::ALL);
+    let there = ["test://watched-resource", "test://template/7/data"];
+    let wanted = ["zz://q", there[0], "test://template/7", there[1]];
+    let wanted =
+        json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": wanted}});
+    let listen = modern(1, "subscriptions/listen", wanted);
+    peer.say(&listen.to_string()).await;
+    let granted = peer.hear().await;
+    assert_eq!(
+        granted["params"]["notifications"],
+        json!({"toolsListChanged": true, "resourceSubscriptions": there}),
+        "{granted}"
+    );
+    let wanted = json!({"notifications": {"resourceSubscriptions": ["zz://q"]}});
+    let listen = modern(2, "subscriptions/listen", wanted);
+    peer.say(&listen.to_string()).await;
+    let granted = peer.hear().await;
+    assert_eq!(granted["params"]["notifications"], json!({}), "{granted}");
+}
+
 /// F3, F14: unknown tools, bad arguments and bad cursors get their codes, revision by revision.
 #[tokio::test]
 async fn bad_requests_get_their_codes() {

@@ -112,3 +112,36 @@ async fn an_address_of_an_unknown_server_is_refused() {
         connected.close().await;
     }
 }
+
+/// G14, F4: nobody is told that it will hear of a resource that there is nowhere, whatever the server speaks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_there_is_not_is_not_subscribed_to() {
+    for speaks in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let hub = hub(vec![everything("only", speaks)]);
+        let mut legacy = Wire::legacy(&hub, &json!({})).await;
+        let refused = legacy
+            .ask("resources/subscribe", json!({"uri": "zz://q"}))
+            .await;
+        let code = match speaks.era() {
+            Era::Legacy => -32002,
+            // What a modern server leaves out it may have or not.
+            Era::Modern => -32602,
+        };
+        let error = &refused["error"];
+        assert_eq!(error["code"], code, "{speaks}: {refused}");
+        assert_eq!(error["data"]["uri"], "zz://q", "{speaks}: {refused}");
+        let answer = legacy
+            .ask("resources/subscribe", json!({"uri": WATCHED}))
+            .await;
+        assert_eq!(answer["result"], json!({}), "{speaks}: {answer}");
+
+        let mut modern = Wire::modern(&hub, &json!({}));
+        let wanted = json!({"resourceSubscriptions": ["zz://q", WATCHED]});
+        modern
+            .begin("subscriptions/listen", json!({"notifications": wanted}))
+            .await;
+        let agreed = modern.hear().await;
+        let agreed = &agreed["params"]["notifications"]["resourceSubscriptions"];
+        assert_eq!(*agreed, json!([WATCHED]), "{speaks}");
+    }
+}

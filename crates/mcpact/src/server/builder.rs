@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpact_engine::policy::Policy;
 use mcpact_engine::revisions::RevisionSet;
-use mcpact_engine::server::ServerTerms;
+use mcpact_engine::server::{Listening as Granting, ServerTerms};
 use mcpact_engine::task_rule::Demand;
 use mcpact_spec::Revision;
 use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
@@ -295,6 +295,7 @@ impl Server {
         let capabilities = self.registry.capabilities();
         let mut terms = ServerTerms::new(self.info, capabilities, self.settings.policy.clone());
         terms.instructions = self.instructions;
+        terms.listening = Granting::Asked;
         Ok(Arc::new(Core {
             registry: self.registry,
             signatures: Signatures::of(&terms),

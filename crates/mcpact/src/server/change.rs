@@ -1,12 +1,12 @@
 //! Who wants to hear of changes.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::Method;
 use serde_json::Value;
 
-use super::outbox::Outbox;
+use super::outbox::{Gone, Outbox, Parcel};
 use super::session::{Deed, Session};
 
 /// Somebody who listens: a legacy connection, or one modern listen request.
@@ -26,16 +26,28 @@ pub(super) struct Changes {
 impl Changes {
     /// Adds a listener; it goes with its session or its stream.
     pub(super) fn add(&self, session: &Arc<Session>, scope: Scope, outbox: Outbox) {
-        let mut all = self
-            .listeners
+        insert(&mut self.listeners(), session, scope, outbox);
+    }
+
+    /// Adds a listener that is told this first: nothing before it, and every change after it.
+    pub(super) async fn add_told(
+        &self,
+        first: String,
+        session: &Arc<Session>,
+        scope: Scope,
+        outbox: &Outbox,
+    ) -> Result<(), Gone> {
+        let place = outbox.place().await?;
+        let mut all = self.listeners();
+        place.put(Parcel::Message(first));
+        insert(&mut all, session, scope, outbox.clone());
+        Ok(())
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners
             .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        all.retain(|listener| listener.session.strong_count() > 0 && !listener.outbox.is_closed());
-        all.push(Listener {
-            session: Arc::downgrade(session),
-            scope,
-            outbox,
-        });
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells everybody who may and wants to hear; the engine decides for each.
@@ -53,11 +65,7 @@ impl Changes {
 
     fn publish_where(&self, method: Method, params: &Value, may: impl Fn(&Session) -> bool) {
         let params = params.to_string();
-        let all = self
-            .listeners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        for listener in all.iter() {
+        for listener in self.listeners().iter() {
             let Some(session) = listener.session.upgrade().filter(|session| may(session)) else {
                 continue;
             };
@@ -68,4 +76,13 @@ impl Changes {
             }
         }
     }
+}
+
+fn insert(all: &mut Vec<Listener>, session: &Arc<Session>, scope: Scope, outbox: Outbox) {
+    all.retain(|listener| listener.session.strong_count() > 0 && !listener.outbox.is_closed());
+    all.push(Listener {
+        session: Arc::downgrade(session),
+        scope,
+        outbox,
+    });
 }

@@ -180,7 +180,8 @@ impl Context {
             .publish(Method::ResourcesListChanged, &json!({}));
     }
 
-    /// Tells every client that subscribed that a resource has changed.
+    /// Tells every client that subscribed that a resource has changed. What is not registered, as a
+    /// resource or by a template that fits, nobody can subscribe to.
     pub fn resource_updated(&self, uri: &str) {
         self.call
             .changes

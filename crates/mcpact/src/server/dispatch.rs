@@ -1,5 +1,6 @@
 //! From a request to its result.
 
+mod listen;
 mod params;
 mod plain;
 mod rounds;
@@ -17,7 +18,6 @@ use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::{Dialect, WireError};
 use mcpact_engine::server::{Scope, ServerTerms};
 use mcpact_spec::Method;
-use mcpact_spec::tables::meta;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
@@ -177,7 +177,7 @@ impl Core {
             Method::ResourcesRead => self.read_resource(params, context).await,
             Method::CompletionComplete => self.complete(params, context).await,
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => self
-                .check_uri(params)
+                .check_uri(text(params, "uri")?)
                 .map(|()| Served::Result(String::from("{}"))),
             Method::LoggingSetLevel => {
                 let level = text(params, "level")?;
@@ -187,12 +187,7 @@ impl Core {
                         HandlerError::invalid_params(format!("`{level}` is not a log level"))
                     })
             }
-            Method::SubscriptionsListen => {
-                let scope = Scope::Request(context.call.id.clone());
-                let outbox = context.call.outbox.clone();
-                self.changes.add(&context.call.session, scope, outbox);
-                self.listen(context).await
-            }
+            Method::SubscriptionsListen => self.listen(params, context).await,
             Method::TasksList => self.list("tasks", &self.tasks.of(context), params, |task| task),
             Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
                 self.tasks
@@ -202,17 +197,6 @@ impl Core {
             }
             _ => Err(HandlerError::rpc(-32601, "Method not found")),
         }
-    }
-
-    /// A listen request lives until its client ends it or the server stops.
-    async fn listen(&self, context: &Context) -> Result<Served, HandlerError> {
-        let mut stopping = self.stopping.subscribe();
-        if stopping.wait_for(|is_stopping| *is_stopping).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        let id: Value = serde_json::from_str(context.call.id.raw())?;
-        let result = json!({"resultType": "complete", "_meta": {meta::SUBSCRIPTION_ID: id}});
-        Ok(Served::Final(result.to_string()))
     }
 
     /// One page of a list; a cursor is the position where the next page begins.

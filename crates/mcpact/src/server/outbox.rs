@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// What a running request hands to its carrier.
 #[derive(Debug)]
@@ -62,6 +62,19 @@ pub struct Outbox(Arc<Queue>);
 #[derive(Debug)]
 pub(super) struct Parcels(Arc<Queue>);
 
+/// Room for one parcel.
+pub(super) struct Place<'a> {
+    queue: &'a Queue,
+    permit: SemaphorePermit<'a>,
+}
+
+impl Place<'_> {
+    pub(super) fn put(self, parcel: Parcel) {
+        self.permit.forget();
+        self.queue.push(parcel);
+    }
+}
+
 impl Outbox {
     /// A queue in which so many parcels may wait.
     pub(super) fn new(limit: usize) -> (Self, Parcels) {
@@ -89,18 +102,24 @@ impl Outbox {
     }
 
     pub(super) async fn put(&self, parcel: Parcel) -> Result<(), Gone> {
-        self.0.room.acquire().await.map_err(|_| Gone)?.forget();
-        self.0.push(parcel);
+        self.place().await?.put(parcel);
         Ok(())
     }
 
     pub(super) fn try_put(&self, parcel: Parcel) -> bool {
-        let Ok(place) = self.0.room.try_acquire() else {
+        let Ok(permit) = self.0.room.try_acquire() else {
             return false;
         };
-        place.forget();
-        self.0.push(parcel);
+        let queue = &self.0;
+        Place { queue, permit }.put(parcel);
         true
+    }
+
+    /// Room for one parcel, once there is some.
+    pub(super) async fn place(&self) -> Result<Place<'_>, Gone> {
+        let queue = &self.0;
+        let permit = queue.room.acquire().await.map_err(|_| Gone)?;
+        Ok(Place { queue, permit })
     }
 
     /// Whether nobody takes anything any more.

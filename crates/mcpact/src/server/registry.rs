@@ -161,6 +161,14 @@ impl Registry {
         self.prompts.iter().find(|entry| entry.prompt.name == name)
     }
 
+    /// Whether an address is that of a resource, or fits a template.
+    pub(super) fn has_resource(&self, uri: &str) -> bool {
+        let mut fixed = self.resources.iter();
+        let mut templates = self.templates.iter();
+        fixed.any(|entry| entry.resource.uri == uri)
+            || templates.any(|entry| entry.matcher.matches(uri).is_some())
+    }
+
     fn runs_tasks(&self) -> bool {
         self.tools
             .iter()

@@ -285,6 +285,12 @@ impl TaskStore {
         encoded.collect()
     }
 
+    /// Whether whoever asks has this task.
+    pub(super) fn has(&self, id: &str, context: &Context) -> bool {
+        let tasks = self.tasks();
+        tasks.get(id).is_some_and(|task| task.is_for(context))
+    }
+
     pub(super) async fn serve(
         &self,
         method: Method,

@@ -62,19 +62,8 @@ impl Core {
         Served::of(&json!({ "contents": contents }))
     }
 
-    pub(super) fn check_uri(&self, params: &Map<String, Value>) -> Result<(), HandlerError> {
-        let uri = text(params, "uri")?;
-        let is_known = self
-            .registry
-            .resources
-            .iter()
-            .any(|entry| entry.resource.uri == uri)
-            || self
-                .registry
-                .templates
-                .iter()
-                .any(|entry| entry.matcher.matches(uri).is_some());
-        if is_known {
+    pub(super) fn check_uri(&self, uri: &str) -> Result<(), HandlerError> {
+        if self.registry.has_resource(uri) {
             Ok(())
         } else {
             Err(HandlerError::no_resource(uri))
