@@ -147,7 +147,10 @@ impl Hub {
             sealer: Sealer::new(&keys),
             settings,
         });
-        hub.replace(members, &hub.settings.separator);
+        // Whoever has no servers yet is about to be told which; that is no change.
+        if !members.is_empty() {
+            hub.replace(members, &hub.settings.separator);
+        }
         hub.watch();
         Ok(hub)
     }
@@ -214,11 +217,13 @@ fn identity() -> Implementation {
 mod tests {
     use super::*;
 
-    /// Clients are not told of changes where there are none.
+    /// Clients are not told of changes where there are none, nor of how everything began.
     #[tokio::test]
     async fn the_same_servers_again_are_no_change() {
         let hub = Hub::new(Vec::new(), HubSettings::default()).unwrap();
         let separator = hub.settings.separator.clone();
+        hub.replace(Vec::new(), &separator);
+        assert!(!hub.changes.are_pending());
         let version = hub.roster().version;
         hub.replace(Vec::new(), &separator);
         assert_eq!(hub.roster().version, version);
