@@ -216,6 +216,35 @@ async fn lists_are_there_after_a_restart() {
     }
 }
 
+/// G1: what is served is shown as soon as it can be, whoever takes long to introduce itself; it is told of when it
+/// has.
+#[cfg(unix)]
+#[test]
+fn nobody_waits_for_a_slow_server_to_be_shown_the_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (script, gate) = (folder.path().join("slow"), folder.path().join("gate"));
+    let mcpact = env!("CARGO_BIN_EXE_mcpact");
+    let text = format!(
+        "#!/bin/sh\nwhile [ ! -e {gate:?} ]; do sleep 0.02; done\nexec {mcpact} everything --revisions 2025-11-25\n"
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let config = format!(
+        "[servers.quick]\nbuiltin = \"everything\"\n[servers.slow]\ncommand = {script:?}\nera = \"legacy\"\nstart_seconds = 3600\n"
+    );
+    std::fs::write(folder.path().join("slow.toml"), config).unwrap();
+    let args = ["--listen", "127.0.0.1:0", "--config", "slow.toml"];
+    let mut running = start(folder.path(), &args);
+    let mut said = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let mut until = |words: &str| said.any(|line| line.unwrap().contains(words));
+    assert!(until("quick   2026-07-28"));
+    assert!(until("slow    -           -       starting"));
+    assert!(until("mcpServers"));
+    std::fs::write(gate, "").unwrap();
+    assert!(until("slow    2025-11-25  legacy  ready"));
+}
+
 /// Whoever begins with an empty config is told how to go on.
 #[test]
 fn a_config_without_servers_is_told_what_to_do() {

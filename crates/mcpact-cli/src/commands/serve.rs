@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::StreamExt;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::keys::EVERYTHING;
 use mcpact_gateway::catalog::{
@@ -123,16 +126,24 @@ async fn on_http(
     let site = site.map_err(|source| CliError::Listen { address, source })?;
     let url = format!("{}/mcp", site.origin());
     report::print(&format!("{url}\n"))?;
-    let meeting = {
-        let (gateway, origin) = (Arc::clone(gateway), origin.clone());
-        tokio::spawn(async move {
-            let servers = gateway.meet().await;
-            report::aside(&report::servers::text(&url, &origin, &servers));
-        })
-    };
+    let meeting = tokio::spawn(introduce(Arc::clone(gateway), url, origin.clone()));
     let served = site.run(drained).await;
     meeting.abort();
     served.map_err(CliError::Serve)
+}
+
+/// Shows what is served, and tells of servers that take their time when they have introduced themselves. Of those
+/// that turn out to be missing the log tells.
+async fn introduce(gateway: Arc<Gateway>, url: String, origin: Origin) {
+    /// How long servers may take to stand there with what was agreed on.
+    const SOON: Duration = Duration::from_millis(500);
+    let mut meeting = pin!(gateway.meet());
+    let meet_all = async { while meeting.next().await.is_some() {} };
+    let _ = tokio::time::timeout(SOON, meet_all).await;
+    report::aside(&report::servers::text(&url, &origin, &gateway.reports()));
+    while let Some(server) = meeting.next().await {
+        report::aside(&report::servers::late(&server, &gateway.reports()));
+    }
 }
 
 /// Opens the private socket, at which other programs of this user ask how the gateway is.

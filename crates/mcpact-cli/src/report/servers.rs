@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use mcpact_gateway::ServerReport;
+use mcpact_gateway::{ServerReport, ServerState};
 
 /// Where the servers come from.
 #[derive(Clone, Debug)]
@@ -45,32 +45,43 @@ pub(crate) fn text(url: &str, origin: &Origin, servers: &[ServerReport]) -> Stri
     out
 }
 
+/// A server that has introduced itself when the others were shown already; nothing of one that is missing.
+pub(crate) fn late(server: &ServerReport, servers: &[ServerReport]) -> String {
+    match &server.failure {
+        None => row(server, width(servers)),
+        Some(_) => String::new(),
+    }
+}
+
 fn table(out: &mut String, servers: &[ServerReport]) {
-    let width = servers
-        .iter()
-        .map(|s| s.name.len())
-        .max()
-        .unwrap_or(0)
-        .max(6);
+    let width = width(servers);
     let _ = writeln!(
         out,
         "  {:width$}  {:10}  {:6}  is",
         "server", "revision", "era"
     );
     for server in servers {
-        let (revision, era) = match server.revision {
-            Some(revision) => (revision.as_str(), revision.era().as_str()),
-            None => ("-", "-"),
-        };
-        let state = match (&server.failure, &server.calls_itself) {
-            (Some(failure), _) => format!("missing: {failure}"),
-            (None, Some(name)) => format!("{}, calls itself `{name}`", server.state.as_str()),
-            (None, None) => String::from("not met yet"),
-        };
-        let _ = writeln!(
-            out,
-            "  {:width$}  {revision:10}  {era:6}  {state}",
-            server.name
-        );
+        out.push_str(&row(server, width));
     }
+}
+
+/// How wide the column of names is.
+fn width(servers: &[ServerReport]) -> usize {
+    let names = servers.iter().map(|server| server.name.len());
+    names.max().unwrap_or(0).max("server".len())
+}
+
+fn row(server: &ServerReport, width: usize) -> String {
+    let (revision, era) = match server.revision {
+        Some(revision) => (revision.as_str(), revision.era().as_str()),
+        None => ("-", "-"),
+    };
+    let state = match (&server.failure, &server.calls_itself) {
+        (Some(failure), _) => format!("missing: {failure}"),
+        (None, Some(name)) => format!("{}, calls itself `{name}`", server.state.as_str()),
+        (None, None) if server.state == ServerState::Starting => String::from("starting"),
+        (None, None) => String::from("not met yet"),
+    };
+    let name = &server.name;
+    format!("  {name:width$}  {revision:10}  {era:6}  {state}\n")
 }

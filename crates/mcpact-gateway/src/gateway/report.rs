@@ -1,8 +1,7 @@
 //! What a gateway tells about its servers.
 
-use std::sync::Arc;
-
-use futures_util::future::join_all;
+use futures_util::Stream;
+use futures_util::stream::FuturesUnordered;
 use mcpact_spec::Revision;
 
 use super::Gateway;
@@ -24,16 +23,21 @@ pub struct ServerReport {
 }
 
 impl Gateway {
-    /// Reaches every server of which nothing is known, and tells what is known of each.
-    pub async fn meet(&self) -> Vec<ServerReport> {
-        let members = self.state().members();
-        let meeting = members.iter().map(|member| {
-            let member = Arc::clone(member);
-            async move {
-                member.meet().await;
-                member.report()
-            }
+    /// Reaches every server of which nothing is known, and tells of each as soon as it has introduced itself
+    /// or is known to be missing.
+    pub fn meet(&self) -> impl Stream<Item = ServerReport> + Send + use<> {
+        let members = self.state().members().into_iter();
+        let meeting = members.map(|member| async move {
+            member.meet().await;
+            member.report()
         });
-        join_all(meeting).await
+        meeting.collect::<FuturesUnordered<_>>()
+    }
+
+    /// What is known of every server.
+    #[must_use]
+    pub fn reports(&self) -> Vec<ServerReport> {
+        let members = self.state().members();
+        members.iter().map(|member| member.report()).collect()
     }
 }

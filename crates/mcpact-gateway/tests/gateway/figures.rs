@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -348,7 +349,7 @@ async fn readiness_tells_what_is_missing() {
     ];
     for (text, expected, missing) in cells {
         let (gateway, origin) = gateway(&text).await;
-        gateway.meet().await;
+        gateway.meet().collect::<Vec<_>>().await;
         let (status, body) = readiness(&origin).await;
         assert_eq!(status, expected, "{body}");
         assert_eq!(body["ready"], json!(expected == 200), "{body}");
