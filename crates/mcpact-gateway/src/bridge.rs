@@ -65,7 +65,7 @@ use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
 use crate::filters::Filters;
 use crate::pins::{PinSettings, Pins};
-use crate::supervisor::{Farewell, ServerStatus, Starter, Supervisor, least};
+use crate::supervisor::{Farewell, Mishap, ServerStatus, Starter, Supervisor, least};
 use crate::target::Target;
 use crate::turnstile::Turnstile;
 use crate::upstream::HeaderBook;
@@ -326,7 +326,7 @@ impl Bridge {
     }
 
     /// What keeps the server from being used, until a call or a check succeeds.
-    pub(crate) fn stands(&self) -> Option<String> {
+    pub(crate) fn stands(&self) -> Option<Mishap> {
         self.shared.supervisor.stands()
     }
 

@@ -17,6 +17,7 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -74,6 +75,8 @@ pub struct Gateway {
     first: GatewayConfig,
     chronicle: Chronicle,
     turnstile: Turnstile,
+    /// How many clients are served on carriers of lines.
+    on_lines: AtomicUsize,
     /// What looks at requests and results, from the start on.
     filters: Filters,
     /// Where clients come to, up to the path.
@@ -93,6 +96,22 @@ struct State {
     last_reload: Option<ReloadReport>,
     /// What the config said when it was read last; none if it could not be read.
     print: Option<reload::Print>,
+}
+
+/// A client on a carrier of lines, for as long as this is held.
+struct Guest<'g>(&'g AtomicUsize);
+
+impl<'g> Guest<'g> {
+    fn new(count: &'g AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// One server, and the way to it alone.
@@ -139,6 +158,7 @@ impl Gateway {
             first: catalog.gateway.clone(),
             chronicle,
             turnstile,
+            on_lines: AtomicUsize::new(0),
             filters,
             origin: OnceLock::new(),
             file: OnceLock::new(),
@@ -315,6 +335,7 @@ impl Gateway {
     ) -> Result<(), mcpact::error::Error> {
         let drain = self.state().catalog.gateway.drain;
         let ending = Ending::new(drain, stopping);
+        let _guest = Guest::new(&self.on_lines);
         Arc::clone(&self.hub).serve_until(link, ending).await
     }
 

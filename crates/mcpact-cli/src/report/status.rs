@@ -225,16 +225,19 @@ fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
         .retry_seconds
         .map(|seconds| format!("tried again in {}; ", age(seconds)))
         .unwrap_or_default();
+    let since = server.missing_seconds;
+    let since = since.map(|seconds| format!("for {}: ", age(seconds)));
     match (&server.missing, &server.last_error) {
         (missing, Some(error))
             if server.retry_seconds.is_some() || missing.as_ref() == Some(&error.why) =>
         {
-            Some((
-                Tone::Bad,
-                format!("{again}{} ago: {}", age(error.seconds_ago), error.why),
-            ))
+            let when = since.unwrap_or_else(|| format!("{} ago: ", age(error.seconds_ago)));
+            Some((Tone::Bad, format!("{again}{when}{}", error.why)))
         }
-        (Some(why), _) => Some((Tone::Bad, format!("{again}{why}"))),
+        (Some(why), _) => {
+            let since = since.unwrap_or_default();
+            Some((Tone::Bad, format!("{again}{since}{why}")))
+        }
         (None, _) if !server.lacking.is_empty() => Some((Tone::Bad, server.lacking.join("; "))),
         (None, Some(error)) => Some((
             Tone::Faint,

@@ -1,11 +1,12 @@
 //! What is told about a gateway that runs.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::json;
 
-use crate::house::{House, builtin, call, handshake, mode, request};
+use crate::house::{House, builtin, call, handshake, mode, request, until};
 
 /// O5, G3: the gateway, the state and the revision of every server, its instances with their processes, what it
 /// has, and what went wrong.
@@ -210,6 +211,43 @@ fn the_private_socket_is_private_and_not_taken_over() {
     gateway.signal("-TERM");
     assert_eq!(gateway.ended(), Some(0));
     assert!(!fs::exists(&control).unwrap());
+}
+
+/// A client on pipes is counted, and is not told that something has changed when everything has only begun.
+#[test]
+fn a_client_on_pipes_is_seen_and_hears_of_no_changes() {
+    let house = House::new(&builtin("local"));
+    // What is known from an earlier run makes the beginning quick.
+    for _ in 0..2 {
+        let mut gateway = house.serve_on_pipes();
+        let mut input = gateway.stdin.take().unwrap();
+        let mut lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
+        writeln!(input, "{}", handshake()).unwrap();
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        writeln!(input, "{note}").unwrap();
+        assert!(lines.next().unwrap().unwrap().contains("serverInfo"));
+        until(|| house.status()["gateway"]["sessions"] == 1);
+        // Changes are told within a tenth of that.
+        until(|| house.status()["gateway"]["uptime_seconds"].as_u64() > Some(0));
+        writeln!(input, "{}", request("tools/list", &json!({}))).unwrap();
+        let next = lines.next().unwrap().unwrap();
+        assert!(next.contains("local__echo"), "{next}");
+        drop(input);
+        assert_eq!(gateway.wait().unwrap().code(), Some(0));
+    }
+}
+
+/// O5: since when a server cannot be used is told, not only when that was noticed last.
+#[test]
+fn a_server_that_is_missing_is_shown_with_its_time() {
+    let house = House::new("");
+    let far = "[servers.far]\nurl = \"http://127.0.0.1:1/mcp\"\nbackoff_seconds = 0.1\n";
+    house.configure(far);
+    let _gateway = house.serve();
+    until(|| house.status()["servers"][0]["missing_seconds"].as_u64() > Some(0));
+    let (_, printed, _) = house.run(&["status"]);
+    let has_time = |line: &str| line.contains("for ") && line.contains(" s: `http");
+    assert!(printed.lines().any(has_time), "{printed}");
 }
 
 /// Calls are counted while they run.

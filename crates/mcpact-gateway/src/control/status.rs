@@ -74,6 +74,9 @@ pub struct ServerLine {
     pub lacking: Vec<String>,
     /// Why it is missing, if it is.
     pub missing: Option<String>,
+    /// For how long it has been missing; none if its config is wrong.
+    #[serde(default)]
+    pub missing_seconds: Option<u64>,
     /// What went wrong last.
     pub last_error: Option<LastError>,
 }

@@ -1,5 +1,7 @@
 //! Everything that is counted, and how everything is at this moment, for Prometheus.
 
+use std::sync::atomic::Ordering;
+
 use http::header::CONTENT_TYPE;
 use mcpact_transport::http::server::Answer;
 
@@ -93,6 +95,8 @@ impl Gateway {
             "Clients that have a session or a connection that stays, by address",
         );
         family.row(&[("address", "/mcp")], self.door.guests());
+        let on_lines = self.on_lines.load(Ordering::Relaxed);
+        family.row(&[("address", "stdio")], on_lines);
         let alone = state.servers.values().map(|served| served.door.guests());
         family.row(&[("address", "/servers")], alone.sum::<usize>());
         let tagged = state.selections.values();

@@ -1,5 +1,6 @@
 //! How a gateway and its servers are, at one moment.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcpact::server::site::Door;
@@ -77,7 +78,8 @@ impl Gateway {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.started.elapsed().as_secs(),
-            sessions: self.doors(state).map(Door::guests).sum(),
+            sessions: self.doors(state).map(Door::guests).sum::<usize>()
+                + self.on_lines.load(Ordering::Relaxed),
             in_flight: self.turnstile.inside(),
             last_reload: state.last_reload.clone(),
         }
@@ -103,6 +105,7 @@ fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
         lists: Lists::default(),
         lacking: Vec::new(),
         missing: Some(why.clone()),
+        missing_seconds: None,
         last_error: None,
     }
 }
@@ -137,6 +140,7 @@ fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine
         lists: member.lists(),
         lacking: member.lacking(),
         missing: report.failure,
+        missing_seconds: member.missing_for().map(|time| time.as_secs()),
         last_error: status.last_error.map(|mishap| LastError {
             why: mishap.why,
             seconds_ago: mishap.age.as_secs(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use mcpact::server::backend::Opening;
 use mcpact_bridge::lifecycle::server_capabilities;
@@ -44,7 +45,8 @@ pub struct Member {
     wakes: AtomicU64,
     /// Whether it has woken up since its lists were last looked at.
     is_unverified: AtomicBool,
-    failure: Mutex<Option<Box<str>>>,
+    /// Why it cannot be used, and since when.
+    failure: Mutex<Option<(Box<str>, Instant)>>,
     /// What its lists lack.
     lacking: Mutex<BTreeMap<ListKind, Box<str>>>,
     /// How often any of that has changed.
@@ -164,10 +166,13 @@ impl Member {
     pub(super) fn judge(&self, failure: Option<&str>) {
         let failure = failure.map(|failure| without_time(self.without_name(failure)));
         let mut known = lock(&self.failure);
-        if known.as_deref() == failure {
+        if known.as_ref().map(|(why, _)| &**why) == failure {
             return;
         }
-        *known = failure.map(Box::from);
+        let since = known
+            .as_ref()
+            .map_or_else(Instant::now, |(_, since)| *since);
+        *known = failure.map(|why| (Box::from(why), since));
         drop(known);
         self.judgements.fetch_add(1, Ordering::Release);
         match failure {
@@ -194,7 +199,17 @@ impl Member {
     #[must_use]
     pub fn failure(&self) -> Option<Box<str>> {
         let judged = lock(&self.failure).clone();
-        judged.or_else(|| self.bridge.stands().map(Box::from))
+        let judged = judged.map(|(why, _)| why);
+        judged.or_else(|| Some(self.bridge.stands()?.why.into()))
+    }
+
+    /// For how long it has been missing, if it is.
+    pub(crate) fn missing_for(&self) -> Option<Duration> {
+        let judged = lock(&self.failure)
+            .as_ref()
+            .map(|(_, since)| since.elapsed());
+        let stands = self.bridge.stands().map(|mishap| mishap.age);
+        judged.max(stands)
     }
 
     /// Remembers what one of its lists lacks; none if it is whole.

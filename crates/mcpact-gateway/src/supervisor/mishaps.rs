@@ -15,6 +15,8 @@ pub(super) struct Mishaps {
     /// How many calls and questions in a row did not reach the server.
     missed: usize,
     standing: Arc<Standing>,
+    /// Since when something stands, if it does.
+    since: Moment,
 }
 
 /// Whether something stands, for those who ask with every call.
@@ -64,6 +66,14 @@ impl Mishaps {
         self.why().filter(|_| self.standing.is_any())
     }
 
+    /// The same, and since when.
+    pub(super) fn standing_one(&self, now: Moment) -> Option<Mishap> {
+        self.stands().map(|why| Mishap {
+            why: why.to_owned(),
+            age: now.since(self.since),
+        })
+    }
+
     pub(super) const fn missed(&self) -> usize {
         self.missed
     }
@@ -77,6 +87,9 @@ impl Mishaps {
     /// Something went wrong, and does until something goes well.
     pub(super) fn stand(&mut self, why: String, now: Moment) {
         let is_new = self.stands() != Some(why.as_str());
+        if !self.standing.is_any() {
+            self.since = now;
+        }
         self.last = Some((why, now));
         if is_new {
             self.standing.turn(true);
@@ -102,9 +115,9 @@ impl Mishaps {
 
 impl Supervisor {
     /// What keeps the server from being used, until a call or a check succeeds.
-    pub(crate) fn stands(&self) -> Option<String> {
+    pub(crate) fn stands(&self) -> Option<Mishap> {
         let is_any = self.standing.is_any();
-        is_any.then(|| self.fleet().mishaps().stands().map(str::to_owned))?
+        is_any.then(|| self.fleet().mishaps().standing_one(self.now()))?
     }
 
     /// How often that has changed.

@@ -25,8 +25,8 @@ pub struct ServerStatus {
     pub failures: usize,
     /// What went wrong last.
     pub last_error: Option<Mishap>,
-    /// What keeps it from being used, until a call or a check succeeds.
-    pub stands: Option<String>,
+    /// What keeps it from being used, until a call or a check succeeds, and since when.
+    pub stands: Option<Mishap>,
 }
 
 impl ServerStatus {

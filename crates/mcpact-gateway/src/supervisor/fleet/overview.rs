@@ -20,7 +20,7 @@ impl Fleet {
             starts: self.last_id,
             failures: self.policy.failures() + self.mishaps.missed(),
             last_error: self.mishaps.last(now),
-            stands: self.mishaps.stands().map(str::to_owned),
+            stands: self.mishaps.standing_one(now),
         }
     }
 
