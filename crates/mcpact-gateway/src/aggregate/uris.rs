@@ -38,7 +38,7 @@ impl Owner {
     }
 }
 
-/// Addresses that results mentioned, and the number of the server that did.
+/// Addresses that results mentioned as they are, and the number of the server that did so first.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     owners: HashMap<Box<str>, u64>,
@@ -46,6 +46,17 @@ pub(crate) struct Seen {
 }
 
 /// Where an address leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lead<'a> {
+    /// Nobody is known to have it.
+    Nowhere,
+    /// To one server.
+    To(UriRoute<'a>),
+    /// It leaves open which server is meant; these forms of it do not.
+    Open(Vec<String>),
+}
+
+/// A server, and what to ask it for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UriRoute<'a> {
     pub(crate) server: usize,
@@ -84,47 +95,46 @@ impl Uris {
         }
     }
 
-    /// An address of a server as clients see it.
+    /// An address of a server as clients see it in lists.
     pub(crate) fn shown<'a>(&self, server: usize, uri: &'a str) -> Cow<'a, str> {
-        let is_its_own = match self.owners.get(uri) {
-            Some(Owner::One(owner)) => *owner == server,
-            Some(Owner::Several(_)) => false,
-            // One that looks like ours would lead elsewhere.
-            None => !names_a_server(uri),
-        };
         match self.servers.get(server) {
-            Some(name) if !is_its_own => Cow::Owned(naming(name, uri)),
+            Some(name) if !self.is_plain(server, uri, None) => Cow::Owned(naming(name, uri)),
             Some(_) | None => Cow::Borrowed(uri),
         }
     }
 
-    /// Where an address leads: to the server that it names or that listed it, then to the one that
-    /// mentioned it (`seen`), then to the one with the longest template that begins alike.
-    pub(crate) fn route<'a>(&self, uri: &'a str, seen: Option<usize>) -> Option<UriRoute<'a>> {
-        if let Some(route) = self.named(uri) {
-            return Some(route);
+    /// Whether an address leads to this server as it is; one that no list has, to the server that
+    /// mentioned it first (`seen`).
+    pub(crate) fn is_plain(&self, server: usize, uri: &str, seen: Option<usize>) -> bool {
+        match (self.owners.get(uri), seen) {
+            (Some(Owner::One(owner)), _) => *owner == server,
+            (Some(Owner::Several(_)), _) => false,
+            (None, Some(first)) => first == server,
+            // One that looks like ours would lead elsewhere.
+            (None, None) => {
+                !names_a_server(uri) && self.by_template(uri).iter().all(|at| *at == server)
+            }
         }
-        // A client may have the plain address from a time when one server had it.
-        let listed = self.owners.get(uri).and_then(|owner| owner.all().first());
-        let listed = listed.copied().or(seen);
-        let server = listed.or_else(|| self.by_template(uri).first().copied())?;
-        Some(UriRoute { server, uri })
     }
 
-    /// The forms of an address that name a server, if the address itself leaves open which one is meant.
-    pub(crate) fn choices(&self, uri: &str, seen: Option<usize>) -> Vec<String> {
-        if self.named(uri).is_some() {
-            return Vec::new();
+    /// Where an address leads: to the server that it names or that listed it, then to the one that
+    /// mentioned it first (`seen`), then to the one with the longest template that begins alike.
+    pub(crate) fn lead<'a>(&self, uri: &'a str, seen: Option<usize>) -> Lead<'a> {
+        if let Some(route) = self.named(uri) {
+            return Lead::To(route);
         }
         let servers = match (self.owners.get(uri), seen) {
             (Some(owner), _) => owner.all().to_vec(),
-            (None, Some(_)) => Vec::new(),
+            (None, Some(server)) => vec![server],
             (None, None) => self.by_template(uri),
         };
-        let names = servers.iter().filter_map(|at| self.servers.get(*at));
-        match servers.len() {
-            0 | 1 => Vec::new(),
-            _ => names.map(|name| naming(name, uri)).collect(),
+        match *servers {
+            [] => Lead::Nowhere,
+            [server] => Lead::To(UriRoute { server, uri }),
+            [_, _, ..] => {
+                let names = servers.iter().filter_map(|at| self.servers.get(*at));
+                Lead::Open(names.map(|name| naming(name, uri)).collect())
+            }
         }
     }
 
@@ -152,21 +162,23 @@ pub(crate) fn names_a_server(uri: &str) -> bool {
     uri.starts_with(SCHEME)
 }
 
-fn naming(server: &str, uri: &str) -> String {
+/// The form of an address that names its server.
+pub(crate) fn naming(server: &str, uri: &str) -> String {
     format!("{SCHEME}{server}/{uri}")
 }
 
 impl Seen {
-    /// Who mentioned an address.
+    /// Who mentioned an address first.
     pub(crate) fn owner(&self, uri: &str) -> Option<u64> {
         self.owners.get(uri).copied()
     }
 
-    /// A result of a server mentioned an address.
+    /// A result of a server mentioned an address, which is this server's unless it is another one's.
     pub(crate) fn note(&mut self, server: u64, uri: &str) {
-        if self.owners.insert(Box::from(uri), server).is_some() {
+        if self.owners.contains_key(uri) {
             return;
         }
+        self.owners.insert(Box::from(uri), server);
         self.order.push_back(Box::from(uri));
         if self.order.len() > SEEN
             && let Some(oldest) = self.order.pop_front()
@@ -207,34 +219,64 @@ mod tests {
         ];
         for (server, uri, shown) in cells {
             assert_eq!(uris.shown(server, uri), shown);
-            let route = uris.route(shown, None);
-            assert_eq!(route, Some(UriRoute { server, uri }), "{shown}");
+            let lead = uris.lead(shown, None);
+            assert_eq!(lead, Lead::To(UriRoute { server, uri }), "{shown}");
         }
     }
 
     #[test]
     fn addresses_that_no_list_has_are_routed_by_what_was_seen_and_by_templates() {
         let uris = uris();
-        let server = |uri: &str, seen| uris.route(uri, seen).map(|route| route.server);
-        assert_eq!(server("note://7", None), Some(0));
-        assert_eq!(server("note://deep/7", None), Some(1));
-        assert_eq!(server("other://7", None), None);
-        assert_eq!(server("other://7", Some(1)), Some(1));
-        assert_eq!(server("mcpact://zzz/other://1", None), None);
+        let cells = [
+            ("note://7", None, Some(0)),
+            ("note://deep/7", None, Some(1)),
+            ("other://7", None, None),
+            ("other://7", Some(1), Some(1)),
+            ("same://7", Some(1), Some(1)),
+            ("mcpact://zzz/other://1", None, None),
+        ];
+        for (uri, seen, server) in cells {
+            let to = |server| Lead::To(UriRoute { server, uri });
+            let expected = server.map_or(Lead::Nowhere, to);
+            assert_eq!(uris.lead(uri, seen), expected, "{uri}");
+        }
     }
 
+    /// G14, AG-08: what several servers have leads to none of them by itself.
     #[test]
     fn what_is_left_open_can_be_said() {
         let uris = uris();
-        let both = ["mcpact://a/test://both", "mcpact://b/test://both"];
-        assert_eq!(uris.choices("test://both", None), both);
-        let same = ["mcpact://a/same://7", "mcpact://b/same://7"];
-        assert_eq!(uris.choices("same://7", None), same);
-        let clear = ["test://one", "note://deep/7", "other://7", both[0], same[1]];
-        for uri in clear {
-            assert_eq!(uris.choices(uri, None), [""; 0], "{uri}");
+        for uri in ["test://both", "same://7", "same://{x}"] {
+            let forms = ["a", "b"].map(|server| naming(server, uri));
+            assert_eq!(uris.lead(uri, None), Lead::Open(forms.to_vec()));
+            for (server, form) in forms.iter().enumerate() {
+                let route = UriRoute { server, uri };
+                assert_eq!(uris.lead(form, None), Lead::To(route), "{form}");
+            }
         }
-        assert_eq!(uris.choices("same://7", Some(1)), [""; 0]);
+    }
+
+    /// G14, AG-08: an address that results mention stays as it is for the first server that does, unless
+    /// templates tell that another one may have it.
+    #[test]
+    fn what_results_mention_leads_back_to_their_server() {
+        let uris = uris();
+        let cells = [
+            (0, "note://7", None, true),
+            (1, "note://7", None, false),
+            (0, "same://7", None, false),
+            (1, "same://7", Some(1), true),
+            (0, "other://7", None, true),
+            (0, "other://7", Some(0), true),
+            (0, "other://7", Some(1), false),
+        ];
+        for (server, uri, seen, is_plain) in cells {
+            assert_eq!(uris.is_plain(server, uri, seen), is_plain, "{server} {uri}");
+        }
+        let mut seen = Seen::default();
+        seen.note(7, "other://7");
+        seen.note(8, "other://7");
+        assert_eq!(seen.owner("other://7"), Some(7));
     }
 
     #[test]

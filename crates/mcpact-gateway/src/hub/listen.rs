@@ -106,7 +106,7 @@ impl Hub {
         let mut shares = Vec::new();
         // What nobody has, and what several have, is left out of the agreement.
         for outer in &filter.uris {
-            if let Ok((member, inner)) = self.by_watched_uri(guest, outer, client).await {
+            if let Ok((member, inner)) = self.by_uri(guest, outer, client).await {
                 let outer = outer.clone();
                 let shared = Shared { outer, inner };
                 share_of(&mut shares, member).uris.push(shared);

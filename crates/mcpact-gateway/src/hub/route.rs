@@ -13,7 +13,7 @@ use super::member::Member;
 use super::{ABSENT, Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
-use crate::aggregate::uris::names_a_server;
+use crate::aggregate::uris::{Lead, names_a_server};
 use crate::bridge::wire_error;
 use crate::nearest::{listed, shortened};
 
@@ -40,14 +40,7 @@ impl Hub {
                 self.by_name(guest, ListKind::Prompts, &name, client)
                     .await?
             }
-            Subject::Uri(uri) => match method {
-                Method::ResourcesSubscribe => self.by_watched_uri(guest, &uri, client).await?,
-                Method::ResourcesUnsubscribe => match self.meant(guest, &uri) {
-                    Some(meant) => meant,
-                    None => self.by_uri(guest, &uri, client).await?,
-                },
-                _ => self.by_uri(guest, &uri, client).await?,
-            },
+            Subject::Uri(uri) => self.by_uri(guest, &uri, client).await?,
             Subject::Task(task) => self.by_task(&task, client)?,
             Subject::Nothing => return self.only_one(method, client),
         };
@@ -157,12 +150,17 @@ impl Hub {
         wire_error(ErrorCode::InvalidParams.code(), why, None, client)
     }
 
+    /// What a client is subscribed to stays what it means. An address that leaves open which server is
+    /// meant is refused: nobody would notice that it was another one.
     pub(super) async fn by_uri(
         self: &Arc<Self>,
         guest: &Arc<Guest>,
         uri: &str,
         client: Revision,
     ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        if let Some(found) = self.meant(guest, uri) {
+            return Ok(found);
+        }
         if let Some(found) = self.addressed(uri) {
             return Ok(found);
         }
@@ -170,6 +168,7 @@ impl Hub {
         if let Some(found) = self.addressed(uri) {
             return Ok(found);
         }
+        self.check_clear(uri, client)?;
         let roster = self.roster();
         // An address that names a server is not for another one.
         let mut having = roster
@@ -183,36 +182,6 @@ impl Hub {
         let mut all = board.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
         Err(self.unknown_resource(uri, &all, client))
-    }
-
-    /// As [`by_uri`](Self::by_uri), for what a client wants to hear of: what it was subscribed to before
-    /// stays what it means, and an address that leaves open which server is meant is refused, as nobody
-    /// would notice that it was another one.
-    pub(super) async fn by_watched_uri(
-        self: &Arc<Self>,
-        guest: &Arc<Guest>,
-        uri: &str,
-        client: Revision,
-    ) -> Result<(Arc<Member>, Box<str>), WireError> {
-        if let Some(meant) = self.meant(guest, uri) {
-            return Ok(meant);
-        }
-        let found = self.by_uri(guest, uri, client).await?;
-        let choices: Vec<String> = match self.boards.addressed() {
-            Some(known) => known.uris.choices(uri, self.seen_at(&known, uri)),
-            None => Vec::new(),
-        };
-        if choices.is_empty() {
-            return Ok(found);
-        }
-        let why = format!(
-            "Several servers have the resource `{}`; say which one is meant: {}",
-            shortened(uri),
-            listed_of(uri, &choices)
-        );
-        let data = ObjectWriter::new().text("uri", uri).finish();
-        let code = ErrorCode::InvalidParams.code();
-        Err(wire_error(code, why, Some(data), client))
     }
 
     /// The server of which a client has subscribed to an address, as long as it is there.
@@ -244,9 +213,31 @@ impl Hub {
 
     fn addressed(&self, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
         let known = self.boards.addressed()?;
-        let route = known.uris.route(uri, self.seen_at(&known, uri))?;
-        let member = known.roster.members.get(route.server)?;
-        Some((Arc::clone(member), Box::from(route.uri)))
+        match known.uris.lead(uri, self.seen_at(&known, uri)) {
+            Lead::To(route) => {
+                let member = known.roster.members.get(route.server)?;
+                Some((Arc::clone(member), Box::from(route.uri)))
+            }
+            Lead::Nowhere | Lead::Open(_) => None,
+        }
+    }
+
+    /// Refuses an address that leaves open which server is meant.
+    fn check_clear(&self, uri: &str, client: Revision) -> Result<(), WireError> {
+        let Some(known) = self.boards.addressed() else {
+            return Ok(());
+        };
+        let Lead::Open(forms) = known.uris.lead(uri, self.seen_at(&known, uri)) else {
+            return Ok(());
+        };
+        let why = format!(
+            "Several servers have the resource `{}`; say which one is meant: {}",
+            shortened(uri),
+            listed_of(uri, &forms)
+        );
+        let data = ObjectWriter::new().text("uri", uri).finish();
+        let code = ErrorCode::InvalidParams.code();
+        Err(wire_error(code, why, Some(data), client))
     }
 
     /// Where the server stands that has mentioned an address.

@@ -14,6 +14,7 @@ use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
 use crate::aggregate::tasks::{TaskMap, placed};
+use crate::aggregate::uris::naming;
 use crate::bridge::View;
 
 /// One server, as part of a hub.
@@ -61,14 +62,22 @@ impl PartView {
     /// be listed.
     fn shown(&self, uri: &str) -> Option<String> {
         let hub = self.hub.upgrade()?;
-        lock(&hub.seen).note(self.member.number, uri);
-        let known = hub.boards.addressed()?;
-        let mut members = known.roster.members.iter();
-        let server = members.position(|member| member.number == self.member.number)?;
-        match known.uris.shown(server, uri) {
-            Cow::Owned(shown) => Some(shown),
-            Cow::Borrowed(_) => None,
+        let own = self.member.number;
+        let mut seen = lock(&hub.seen);
+        let first = seen.owner(uri);
+        let is_plain = match hub.boards.addressed() {
+            Some(known) => {
+                let members = &known.roster.members;
+                let at = |number| members.iter().position(|member| member.number == number);
+                known.uris.is_plain(at(own)?, uri, first.and_then(at))
+            }
+            None => first.is_none_or(|first| first == own),
+        };
+        if !is_plain {
+            return Some(naming(&self.member.name, uri));
         }
+        seen.note(own, uri);
+        None
     }
 
     /// The address of a resource that has changed, as the client subscribed to it.

@@ -2,7 +2,7 @@
 
 use mcpact::client::{Change, Changes, Client, Watch};
 use mcpact_spec::{Era, Revision};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::house::{by_http, client, everything, hub, on_lines};
 use crate::scripted::PATIENCE;
@@ -91,6 +91,57 @@ async fn what_leaves_open_which_server_is_meant_is_not_subscribed_to() {
     let agreed = modern.hear().await;
     let agreed = &agreed["params"]["notifications"]["resourceSubscriptions"];
     assert_eq!(*agreed, json!([named]));
+}
+
+/// G14, AG-08: an address that leaves open which server is meant is neither read nor completed, unless the
+/// client is subscribed to it: then it means what it meant. The refusal says what to use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_leaves_open_which_server_is_meant_is_not_read() {
+    let old = everything("old", Revision::V2025_11_25);
+    let hub = hub(vec![old.clone()]);
+    let mut before = Wire::legacy(&hub, &json!({})).await;
+    let plain = json!({"uri": WATCHED});
+    let answer = before.ask("resources/subscribe", plain.clone()).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+
+    hub.replace(vec![everything("first", Revision::V2026_07_28), old], "__");
+    let template = "test://template/{id}/data";
+    let read = |uri: &str| ("resources/read", json!({"uri": uri}));
+    let complete = |uri: &str| {
+        let reference = json!({"type": "ref/resource", "uri": uri});
+        let argument = json!({"name": "id", "value": ""});
+        let params = json!({"ref": reference, "argument": argument});
+        ("completion/complete", params)
+    };
+    let legacy = Wire::legacy(&hub, &json!({})).await;
+    for mut wire in [legacy, Wire::modern(&hub, &json!({}))] {
+        for (uri, asking) in [
+            (WATCHED, &read as &dyn Fn(&str) -> (&'static str, Value)),
+            ("test://template/7/data", &read),
+            (template, &complete),
+        ] {
+            let (method, params) = asking(uri);
+            let refused = wire.ask(method, params).await;
+            assert_eq!(refused["error"]["code"], -32602, "{refused}");
+            let told = refused["error"]["message"].as_str().unwrap_or_default();
+            for server in ["first", "old"] {
+                let named = format!("mcpact://{server}/{uri}");
+                assert!(told.contains(&format!("`{named}`")), "{refused}");
+                let (method, params) = asking(&named);
+                let answer = wire.ask(method, params).await;
+                assert!(answer["result"].is_object(), "{answer}");
+                if let Some(contents) = answer["result"].get("contents") {
+                    assert_eq!(contents[0]["uri"], named, "as it was asked for");
+                }
+            }
+            let (method, params) = asking(uri);
+            let again = wire.ask(method, params).await;
+            assert_eq!(again["error"], refused["error"], "nothing has changed");
+        }
+    }
+    let answer = before.ask("resources/read", plain).await;
+    let read = &answer["result"]["contents"][0]["uri"];
+    assert_eq!(*read, format!("mcpact://old/{WATCHED}"), "{answer}");
 }
 
 /// G14: an address that names a server that there is not is refused with those that there are, also where
