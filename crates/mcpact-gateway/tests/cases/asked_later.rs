@@ -317,3 +317,37 @@ async fn questions_never_reach_another_call() {
         assert_eq!(request["params"]["message"], caller.to_string());
     }
 }
+
+/// REVISIONS 6.8: nobody can be told how far a call got while its client thinks; whoever comes back is told
+/// once, under the token of the request that it comes with.
+#[tokio::test(start_paused = true)]
+async fn progress_is_told_to_the_client_that_comes_back() {
+    let (mut stage, mut peer) = scene(json!({"elicitation": {}}));
+    let mut params = tool("greet");
+    params["_meta"] = json!({"progressToken": "first"});
+    peer.request(1, "tools/call", params.clone()).await;
+    let said = stage.hear_of("tools/call").await;
+    let token = said.params()["_meta"]["progressToken"].clone();
+    let report = |progress: u32| {
+        let params = json!({"progressToken": token, "progress": progress});
+        said.note("notifications/progress", params);
+    };
+    said.ask("q1", "elicitation/create", form("Who?"));
+    let asked = peer.hear().await;
+    report(1);
+    report(2);
+    peer.hears_nothing().await;
+
+    params["_meta"] = json!({"progressToken": "second"});
+    let again = retry(&params, &asked, json!({key(&asked): accept("Ann")}));
+    peer.request(2, "tools/call", again).await;
+    stage.hear().await;
+    report(3);
+    for progress in [2, 3] {
+        let told = peer.hear().await;
+        let expected = json!({"progressToken": "second", "progress": progress});
+        assert_eq!(told["params"], expected, "{told}");
+    }
+    said.text("hello");
+    assert_eq!(peer.hear().await["id"], 2);
+}

@@ -7,14 +7,14 @@ use bytestring::ByteString;
 use mcpact_bridge::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::Revision;
+use mcpact_spec::{Method, Revision};
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Open, Said, answer_all, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Waiter, wire_error};
-use crate::upstream::{Event, Reply};
+use crate::upstream::{Event, Note, Reply};
 
 /// How long a server may take to end a call whose client did not come back.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -47,6 +47,8 @@ pub(super) struct Keeper {
     bridge: Arc<Bridge>,
     open: Open,
     seats: Vec<Seat>,
+    /// How far the server got while nobody waited, for whoever comes back.
+    unheard: Option<Note>,
     words: mpsc::UnboundedReceiver<Word>,
 }
 
@@ -60,6 +62,7 @@ impl Keeper {
             bridge: Arc::clone(bridge),
             open,
             seats: Vec::new(),
+            unheard: None,
             words,
         };
         tokio::spawn(keeper.run());
@@ -90,6 +93,9 @@ impl Keeper {
             let mut parks = self.bridge.lot.parks();
             parks.withdrawn(self.id, question.as_ref());
         }
+        if self.seats.is_empty() {
+            self.unheard = newest(self.unheard.take(), event.as_ref());
+        }
         match self.open.take(event, &mut self.seats).await {
             None => true,
             Some(Said::Asked(questions)) => self.asked(questions).await,
@@ -110,7 +116,9 @@ impl Keeper {
     async fn heed(&mut self, word: Word) -> bool {
         match word {
             Word::Resumed(answers, seat) => {
-                self.seats.extend(seat.map(|seat| *seat));
+                if let Some(seat) = seat {
+                    self.seat(*seat).await;
+                }
                 answer_all(&self.open.crossing.lane, answers).await;
                 true
             }
@@ -126,6 +134,13 @@ impl Keeper {
                 false
             }
         }
+    }
+
+    async fn seat(&mut self, mut seat: Seat) {
+        if let Some(note) = self.unheard.take() {
+            seat.waiter.tell(&note, &mut seat.progress).await;
+        }
+        self.seats.push(seat);
     }
 
     /// Waits for the end of the call; nobody hears what comes before it.
@@ -200,6 +215,14 @@ impl Keeper {
                 let _ = say.send(Word::Left);
             });
         }
+    }
+}
+
+/// The newest report of progress.
+fn newest(known: Option<Note>, event: Option<&Event>) -> Option<Note> {
+    match event {
+        Some(Event::Note(note)) if note.method == Method::Progress => Some(note.clone()),
+        _ => known,
     }
 }
 
