@@ -1,14 +1,14 @@
 //! `mcpact serve`, as a person starts it.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use mcpact::client::Client;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Revision;
-use serde_json::json;
+use serde_json::{Value, json};
 
 struct Running {
     child: Child,
@@ -47,7 +47,11 @@ fn command(folder: &Path, args: &[&str]) -> Command {
 }
 
 fn start(folder: &Path, args: &[&str]) -> Running {
-    let mut child = command(folder, args).spawn().unwrap();
+    running(&mut command(folder, args))
+}
+
+fn running(command: &mut Command) -> Running {
+    let mut child = command.spawn().unwrap();
     let mut url = String::new();
     let stdout = child.stdout.take().unwrap();
     BufReader::new(stdout).read_line(&mut url).unwrap();
@@ -254,4 +258,84 @@ fn a_config_without_servers_is_told_what_to_do() {
     let mut running = start(folder.path(), &args);
     let mut said = BufReader::new(running.child.stderr.take().unwrap()).lines();
     assert!(said.any(|line| line.unwrap().contains("none yet: add one to the file")));
+}
+
+/// The command and the header that a gateway proposes for the configs of clients, and all that it says.
+fn proposed(running: &mut Running) -> (Vec<String>, String, String) {
+    let said = BufReader::new(running.child.stderr.take().unwrap());
+    let mut all = String::new();
+    let mut servers = Vec::new();
+    for line in said.lines() {
+        let line = line.unwrap();
+        all.push_str(&line);
+        if let Ok(config) = serde_json::from_str::<Value>(&line) {
+            servers.push(config["mcpServers"]["mcpact"].clone());
+        }
+        // What follows behind the proposals is about the token.
+        if line.starts_with("where `") {
+            break;
+        }
+    }
+    assert_eq!(servers.len(), 2, "{all}");
+    let (by_http, by_program) = (&servers[0], &servers[1]);
+    assert_eq!(by_http["url"], running.url);
+    let header = by_http["headers"]["Authorization"].as_str();
+    let args = by_program["args"].as_array().unwrap().iter();
+    let words = std::iter::once(&by_program["command"]).chain(args);
+    let words = words
+        .map(|word| word.as_str().unwrap().to_owned())
+        .collect();
+    (words, header.unwrap_or_default().to_owned(), all)
+}
+
+/// K5: what is to be pasted into a client lets it in where a token is asked for, and does not tell it.
+#[test]
+fn what_to_paste_shows_how_the_token_is_given() {
+    const TOKEN: &str = "abcdefgh-0123456789";
+    for (written, by_http, by_program) in [
+        (TOKEN, "MCPACT_TOKEN", "${MCPACT_TOKEN}"),
+        ("${MY_TOKEN}", "MY_TOKEN", "${MY_TOKEN}"),
+        ("${env:MY_TOKEN}", "MY_TOKEN", "${MY_TOKEN}"),
+        ("${MY_TOKEN:-x}", "MCPACT_TOKEN", "${MCPACT_TOKEN}"),
+        ("${file:to ken}", "MCPACT_TOKEN", "${file:FOLDER/to ken}"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().canonicalize().unwrap();
+        std::fs::write(inside.join("to ken"), TOKEN).unwrap();
+        let config = format!(
+            "[gateway]\nlisten = \"127.0.0.1:0\"\ntoken = {written:?}\n[servers.e]\nbuiltin = \"everything\"\n"
+        );
+        std::fs::write(inside.join("mcpact.toml"), config).unwrap();
+        let mut gateway = command(&inside, &[]);
+        let mut running = running(gateway.env("MY_TOKEN", TOKEN));
+        let (words, header, said) = proposed(&mut running);
+        assert_eq!(header, format!("Bearer ${{{by_http}}}"), "{written}");
+        assert!(!said.contains(TOKEN), "{said}");
+        let by_program = by_program.replace("FOLDER", &inside.to_string_lossy());
+        let header = format!("Authorization: Bearer {by_program}");
+        assert_eq!(words[1..], ["bridge", "--header", &header, &running.url]);
+
+        let mut bridge = Command::new(&words[0]);
+        bridge
+            .args(&words[1..])
+            .env("XDG_CACHE_HOME", inside.join("cache"));
+        for variable in ["MY_TOKEN", "MCPACT_TOKEN"] {
+            bridge.env(variable, TOKEN);
+        }
+        bridge.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut bridge = bridge.spawn().unwrap();
+        let mut to = bridge.stdin.take().unwrap();
+        let hello = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "initialize",
+            "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+        });
+        writeln!(to, "{hello}").unwrap();
+        let mut answer = String::new();
+        BufReader::new(bridge.stdout.take().unwrap())
+            .read_line(&mut answer)
+            .unwrap();
+        drop(to);
+        assert!(bridge.wait().unwrap().success());
+        assert!(answer.contains("serverInfo"), "{written}: {answer}");
+    }
 }

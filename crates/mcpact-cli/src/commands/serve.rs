@@ -11,7 +11,8 @@ use futures_util::StreamExt;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::keys::EVERYTHING;
 use mcpact_gateway::catalog::{
-    Catalog, Launch, ServerConfig, ServerName, Severity, Source, load, nearest_config,
+    Catalog, GatewayConfig, Launch, Machine, ServerConfig, ServerName, Severity, Source,
+    Surroundings as _, load, nearest_config,
 };
 #[cfg(unix)]
 use mcpact_gateway::control::{Control, own_socket};
@@ -28,7 +29,7 @@ use crate::args::Serve;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::report;
-use crate::report::servers::Origin;
+use crate::report::servers::{Entry, Origin, Token};
 
 /// What is served when nothing is configured: a server of each era.
 fn demo() -> Catalog {
@@ -92,6 +93,12 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
         tools: approve::tools(),
     };
     let address = catalog.gateway.listen;
+    let file = read.as_ref().map_or(Path::new("here"), |(path, _)| path);
+    let machine = Machine::around(file).map_err(CliError::Here)?;
+    let entry = Entry {
+        program: own_name(&machine),
+        token: shown_token(&catalog.gateway, &machine),
+    };
     let gateway = Gateway::new(catalog, surroundings)?;
     let mut origin = Origin::Builtin;
     if let Some((path, source)) = read {
@@ -108,7 +115,7 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
         let served = if args.stdio {
             front::on_own_pipes(|link, stopping| gateway.serve(link, stopping), drained).await
         } else {
-            on_http(&gateway, address, &origin, drained).await
+            on_http(&gateway, address, (origin, entry), drained).await
         };
         gateway.close().await;
         served
@@ -116,17 +123,35 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
     stops.cut_off(serving).await
 }
 
+/// By what name clients can start this program.
+fn own_name(machine: &Machine) -> String {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize());
+    let own = own.ok().map(|path| path.to_string_lossy().into_owned());
+    let usual = || String::from("mcpact");
+    match own {
+        Some(own) if machine.program(&usual()).real.as_ref() != Some(&own) => own,
+        Some(_) | None => usual(),
+    }
+}
+
+/// How people write the token that clients must show, if there is one.
+fn shown_token(gateway: &GatewayConfig, machine: &Machine) -> Option<Token> {
+    gateway.token.as_ref()?;
+    let written = gateway.token_written.as_deref();
+    Some(Token::of(written, Path::new(&machine.folder())))
+}
+
 async fn on_http(
     gateway: &Arc<Gateway>,
     address: SocketAddr,
-    origin: &Origin,
+    (origin, entry): (Origin, Entry),
     drained: impl Future<Output = ()> + Send,
 ) -> Result<(), CliError> {
     let site = gateway.listen().await;
     let site = site.map_err(|source| CliError::Listen { address, source })?;
     let url = format!("{}/mcp", site.origin());
     report::print(&format!("{url}\n"))?;
-    let meeting = tokio::spawn(introduce(Arc::clone(gateway), url, origin.clone()));
+    let meeting = tokio::spawn(introduce(Arc::clone(gateway), url, origin, entry));
     let served = site.run(drained).await;
     meeting.abort();
     served.map_err(CliError::Serve)
@@ -134,13 +159,15 @@ async fn on_http(
 
 /// Shows what is served, and tells of servers that take their time when they have introduced themselves. Of those
 /// that turn out to be missing the log tells.
-async fn introduce(gateway: Arc<Gateway>, url: String, origin: Origin) {
+async fn introduce(gateway: Arc<Gateway>, url: String, origin: Origin, entry: Entry) {
     /// How long servers may take to stand there with what was agreed on.
     const SOON: Duration = Duration::from_millis(500);
     let mut meeting = pin!(gateway.meet());
     let meet_all = async { while meeting.next().await.is_some() {} };
     let _ = tokio::time::timeout(SOON, meet_all).await;
-    report::aside(&report::servers::text(&url, &origin, &gateway.reports()));
+    let servers = gateway.reports();
+    let told = report::servers::text(&url, &origin, &entry, &servers);
+    report::aside(&told);
     while let Some(server) = meeting.next().await {
         report::aside(&report::servers::late(&server, &gateway.reports()));
     }

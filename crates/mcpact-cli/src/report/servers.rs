@@ -1,7 +1,7 @@
 //! What a gateway serves, for people.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mcpact_gateway::{ServerReport, ServerState};
 
@@ -14,8 +14,55 @@ pub(crate) enum Origin {
     File(PathBuf),
 }
 
+/// What a client needs to know besides the address.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// The program that clients start which speak no HTTP.
+    pub(crate) program: String,
+    /// What they have to show.
+    pub(crate) token: Option<Token>,
+}
+
+/// How the token of a gateway is written where it must not be told.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    /// For other programs: a variable.
+    pub(crate) variable: String,
+    /// For `mcpact`, which also reads files: that, as the config has it.
+    pub(crate) written: String,
+}
+
+impl Token {
+    /// The token of a config that writes it so, if it can be shown, and lies in this folder.
+    pub(crate) fn of(written: Option<&str>, folder: &Path) -> Self {
+        let inner = written.and_then(|written| written.strip_prefix("${")?.strip_suffix('}'));
+        match inner.map(|inner| inner.split_once(':').unwrap_or(("env", inner))) {
+            Some(("env", name)) => Self::in_variable(name),
+            Some(("file", path)) => {
+                let path = folder.join(path);
+                let written = format!("${{file:{}}}", path.display());
+                Self {
+                    written,
+                    ..Self::in_variable(VARIABLE)
+                }
+            }
+            Some(_) | None => Self::in_variable(VARIABLE),
+        }
+    }
+
+    fn in_variable(name: &str) -> Self {
+        Self {
+            variable: name.to_owned(),
+            written: format!("${{{name}}}"),
+        }
+    }
+}
+
+/// The variable that is proposed where the config names none.
+const VARIABLE: &str = "MCPACT_TOKEN";
+
 /// Every server with what was agreed on, and what to put into the config of a client.
-pub(crate) fn text(url: &str, origin: &Origin, servers: &[ServerReport]) -> String {
+pub(crate) fn text(url: &str, origin: &Origin, entry: &Entry, servers: &[ServerReport]) -> String {
     let mut out = String::from("\n");
     match origin {
         Origin::Builtin => {
@@ -34,15 +81,41 @@ pub(crate) fn text(url: &str, origin: &Origin, servers: &[ServerReport]) -> Stri
         table(&mut out, servers);
     }
     let base = url.strip_suffix("/mcp").unwrap_or(url);
+    let _ = writeln!(
+        out,
+        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp\n"
+    );
+    paste(&mut out, url, entry);
+    out
+}
+
+/// What to put into the config of a client.
+fn paste(out: &mut String, url: &str, entry: &Entry) {
+    let (url, program) = (quoted(url), quoted(&entry.program));
+    let (headers, header) = match &entry.token {
+        None => (String::new(), String::new()),
+        Some(token) => {
+            let bearer = quoted(&format!("Bearer ${{{}}}", token.variable));
+            let header = quoted(&format!("Authorization: Bearer {}", token.written));
+            let headers = format!(", \"headers\": {{ \"Authorization\": {bearer} }}");
+            (headers, format!("\"--header\", {header}, "))
+        }
+    };
     let _ = write!(
         out,
-        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp\n\n\
-         for the config of a client that speaks HTTP\n\n  \
-         {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": \"{url}\" }} }} }}\n\n\
+        "for the config of a client that speaks HTTP\n\n  \
+         {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": {url}{headers} }} }} }}\n\n\
          and of one that starts programs\n\n  \
-         {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": \"mcpact\", \"args\": [\"bridge\", \"{url}\"] }} }} }}\n\n"
+         {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": {program}, \"args\": [\"bridge\", {header}{url}] }} }} }}\n\n"
     );
-    out
+    if let Some(token) = &entry.token {
+        let name = &token.variable;
+        let _ = writeln!(
+            out,
+            "where `{name}` is a variable of the client with the token of the gateway; a client that speaks HTTP and\n\
+             fills in no variables needs the token itself there\n"
+        );
+    }
 }
 
 /// A server that has introduced itself when the others were shown already; nothing of one that is missing.
@@ -51,6 +124,10 @@ pub(crate) fn late(server: &ServerReport, servers: &[ServerReport]) -> String {
         None => row(server, width(servers)),
         Some(_) => String::new(),
     }
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 fn table(out: &mut String, servers: &[ServerReport]) {

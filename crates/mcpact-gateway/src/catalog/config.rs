@@ -23,6 +23,8 @@ pub struct GatewayConfig {
     pub listen: SocketAddr,
     /// The bearer token that clients must show.
     pub token: Option<Secret>,
+    /// How the token is written in the config, if that is a variable or a file and does not tell it.
+    pub token_written: Option<String>,
     /// Whether it may listen beyond loopback without a token.
     pub allow_remote: bool,
     /// More host names that it answers to.

@@ -25,7 +25,7 @@ const SHORTEST_TOKEN: usize = 16;
 pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
     let mut fields = Fields::new(table, keys::GATEWAY, "`[gateway]`", findings);
     let listen = listen(&mut fields);
-    let token = token(&mut fields);
+    let (token, token_written) = token(&mut fields).unzip();
     let allow_remote = fields.flag("allow_remote");
     if !(listen.ip().is_loopback() || allow_remote || token.is_some()) {
         remote(&mut fields);
@@ -35,6 +35,7 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
     GatewayConfig {
         listen,
         token,
+        token_written: token_written.flatten(),
         allow_remote,
         allow_hosts: fields.words("allow_hosts"),
         allow_origins: origins(&mut fields),
@@ -101,7 +102,8 @@ fn remote(fields: &mut Fields<'_, '_>) {
     );
 }
 
-fn token(fields: &mut Fields<'_, '_>) -> Option<Secret> {
+/// The token, and how it can be shown.
+fn token(fields: &mut Fields<'_, '_>) -> Option<(Secret, Option<String>)> {
     let text = fields.text("token")?;
     let value = text.filled.value();
     if value.len() < SHORTEST_TOKEN || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -113,7 +115,17 @@ fn token(fields: &mut Fields<'_, '_>) -> Option<Secret> {
             "a token has at least {SHORTEST_TOKEN} visible ASCII characters; `openssl rand -hex 32` makes one"
         ));
     }
-    Some(Secret::new(value))
+    let written = text.filled.written();
+    let shown = tells_nothing(written).then(|| written.to_owned());
+    Some((Secret::new(value), shown))
+}
+
+/// Whether a text is one variable or file and nothing else; a default would tell what it may be.
+fn tells_nothing(written: &str) -> bool {
+    let inner = written
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'));
+    inner.is_some_and(|inner| !inner.contains(":-") && !inner.contains(['$', '{', '}']))
 }
 
 fn origins(fields: &mut Fields<'_, '_>) -> Vec<String> {
