@@ -57,6 +57,7 @@ pub struct Catalog {
     pub servers: BTreeMap<ServerName, ServerConfig>,
     /// The programs that look at requests and results, in the order in which they are asked.
     pub filters: Vec<FilterConfig>,
-    /// The servers that are wrong, and how; only a lenient gateway goes without them.
+    /// The servers that are wrong, and how; only a lenient gateway goes without them, and with the config of
+    /// another client.
     pub wrong: BTreeMap<ServerName, String>,
 }

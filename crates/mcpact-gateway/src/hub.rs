@@ -112,7 +112,7 @@ pub struct Hub {
 }
 
 /// What clients are told of a server that is left out.
-const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
+pub(crate) const ABSENT: &str = "its config is wrong, as `mcpact status` tells";
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -124,6 +124,11 @@ impl House {
         self.start(&["serve", "--config", config.to_str().unwrap()])
     }
 
+    /// A gateway with another file.
+    pub(crate) fn serve_file(&self, name: &str) -> Running {
+        self.start(&["serve", "--listen", "127.0.0.1:0", "--config", name])
+    }
+
     /// A server of its own at this address.
     pub(crate) fn everything(&self, address: &str) -> Running {
         self.start(&["everything", "--listen", address])

@@ -73,6 +73,58 @@ fn what_is_right_is_served() {
     assert!(listed.body.contains("typo__echo"), "{listed:?}");
 }
 
+/// K8, G17: a server that is wrong in the config of another client is shown with what is wrong; whoever comes to
+/// its address is told, and whoever comes to one that there is not learns which there are.
+#[test]
+fn what_is_wrong_in_the_config_of_another_client_is_shown() {
+    let house = House::new("");
+    let config = json!({"mcpServers": {
+        "good": {"command": house.path("gated")},
+        "typo": {"comand": "sleep"},
+        "text": "sleep",
+        "off": {"disabled": true},
+    }});
+    house.gated();
+    std::fs::write(house.path("claude.json"), config.to_string()).unwrap();
+    let gateway = house.serve_file("claude.json");
+    let (code, printed, told) = house.run(&["status", "--config", "claude.json", "--json"]);
+    assert_eq!(code, 0, "{told}");
+    let status: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(status["servers"].as_array().unwrap().len(), 3, "{status}");
+    for (name, why) in [
+        ("typo", "did you mean `command` by `comand`?"),
+        ("text", "is no server"),
+    ] {
+        let server = state(&status, name);
+        assert_eq!(server["state"], "wrong", "{server}");
+        let missing = server["missing"].as_str().unwrap();
+        assert!(
+            missing.contains(why) && missing.contains("claude.json:1:"),
+            "{missing}"
+        );
+    }
+    for (name, told) in [
+        ("typo", "server `typo` is not served: its config is wrong"),
+        (
+            "godo",
+            "there is no server `godo`; did you mean `good`? there are: `good`",
+        ),
+    ] {
+        let refused = gateway.post(&format!("/servers/{name}/mcp"), None, &handshake());
+        assert_eq!(refused.status, 404);
+        let error: Value = serde_json::from_str(&refused.body).unwrap();
+        assert_eq!(error["id"], 1, "{error}");
+        assert!(
+            error["error"]["message"]
+                .as_str()
+                .unwrap()
+                .starts_with(told),
+            "{error}"
+        );
+        assert_eq!(error["error"]["data"]["known"], json!(["good"]));
+    }
+}
+
 /// G19: without it, and in what is not about one server, nothing is forgiven.
 #[test]
 fn nothing_else_is_forgiven() {

@@ -7,9 +7,10 @@ mod server;
 
 use std::collections::BTreeSet;
 
+use self::server::LeftOut;
 use super::expand::Spelling;
 use super::name::ServerName;
-use super::problem::Findings;
+use super::problem::{Findings, Problem};
 use super::source::{Source, Span};
 use super::syntax::Syntax;
 use super::tree::{Member, Node, Table, Value};
@@ -19,6 +20,8 @@ pub(super) struct Adopted {
     pub(super) root: Node,
     /// How its variables are written.
     pub(super) spelling: Spelling,
+    /// The servers that are left out because they are wrong.
+    pub(super) wrong: Vec<(ServerName, Problem)>,
 }
 
 /// Where servers stand in a config.
@@ -64,12 +67,12 @@ pub(super) fn adopt(
     let rooms = rooms(table);
     let (first, _) = rooms.first()?;
     let nodes: Vec<&Node> = rooms.iter().map(|(_, node)| *node).collect();
+    let mut wrong = Vec::new();
+    let servers = adopted(table, &nodes, folder, &mut wrong, findings);
     Some(Adopted {
         spelling: spelling(first, &source.name),
-        root: Node::new(
-            root.span,
-            Value::Table(adopted(table, &nodes, folder, findings)),
-        ),
+        root: Node::new(root.span, Value::Table(servers)),
+        wrong,
     })
 }
 
@@ -99,8 +102,11 @@ fn rooms(table: &Table) -> Vec<(&'static Room, &Node)> {
 }
 
 const fn native(root: Node) -> Adopted {
-    let spelling = Spelling::Dollar;
-    Adopted { root, spelling }
+    Adopted {
+        root,
+        spelling: Spelling::Dollar,
+        wrong: Vec::new(),
+    }
 }
 
 fn is_own_file(name: &str) -> bool {
@@ -127,18 +133,30 @@ fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {
     matches!(node.value, Value::Table(_) | Value::List(_)).then_some(node)
 }
 
-fn adopted(root: &Table, servers: &[&Node], folder: &str, findings: &mut Findings) -> Table {
+fn adopted(
+    root: &Table,
+    servers: &[&Node],
+    folder: &str,
+    wrong: &mut Vec<(ServerName, Problem)>,
+    findings: &mut Findings,
+) -> Table {
     let everywhere = meanings::runtime(root);
     let mut taken = BTreeSet::new();
     let mut own = Vec::new();
     for entry in all_entries(root, servers, folder, findings) {
         let Some(table) = entry.node.table() else {
             let message = format!("`{}` is no server and is left out", entry.key);
-            findings.warning(entry.key_span, message);
+            let problem = findings.warning(entry.key_span, message);
+            wrong.push((ServerName::near(&entry.key), problem.clone()));
             continue;
         };
-        let Some(mut server) = server::adopt(&entry.key, entry.key_span, table, findings) else {
-            continue;
+        let mut server = match server::adopt(&entry.key, entry.key_span, table, findings) {
+            Ok(server) => server,
+            Err(LeftOut::Unwanted) => continue,
+            Err(LeftOut::Wrong(problem)) => {
+                wrong.push((ServerName::near(&entry.key), problem));
+                continue;
+            }
         };
         for member in &everywhere {
             if server.member(&member.key).is_none() {

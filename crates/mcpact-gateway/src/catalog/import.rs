@@ -127,8 +127,9 @@ impl Import {
             Ok(root) => {
                 let folder = surroundings.folder();
                 // A client may have nothing configured, which is no fault.
-                if let Some(Adopted { mut root, spelling }) =
-                    adopt(root, syntax, &source, &folder, &mut findings)
+                if let Some(Adopted {
+                    mut root, spelling, ..
+                }) = adopt(root, syntax, &source, &folder, &mut findings)
                 {
                     let expansion = Expansion {
                         source: &source,

@@ -37,13 +37,23 @@ pub fn read(source: &Source, surroundings: &dyn Surroundings) -> Reading {
     let mut findings = Findings::default();
     let catalog = match syntax.parse(source) {
         Ok(root) => match adopt(root, syntax, source, &surroundings.folder(), &mut findings) {
-            Some(Adopted { root, spelling }) => {
+            Some(Adopted {
+                root,
+                spelling,
+                wrong,
+            }) => {
                 let desk = Desk {
                     source,
                     surroundings,
                     spelling,
                 };
-                desk.catalog(&root, &mut findings)
+                let mut catalog = desk.catalog(&root, &mut findings);
+                for (name, problem) in wrong {
+                    if !catalog.servers.contains_key(&name) {
+                        catalog.wrong.insert(name, problem.in_one_line(source));
+                    }
+                }
+                catalog
             }
             None => {
                 let problem = findings.error(Span::default(), "no servers are configured here");

@@ -6,11 +6,17 @@ use http::header::ALLOW;
 use http::{HeaderName, Method as Verb};
 use mcpact::server::Settings;
 use mcpact::server::site::{Directed, Door, Reception};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::ErrorCode;
 use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_wire::codec;
+use mcpact_wire::id::IdRef;
+use mcpact_wire::raw::{ObjectWriter, member};
 
 use super::paths::{Wanted, tags, wanted};
 use super::{Gateway, State};
 use crate::catalog::ServerName;
+use crate::hub::ABSENT;
 use crate::nearest::{listed, nearest, shortened};
 
 /// Chooses one server at the address of all.
@@ -96,14 +102,14 @@ impl Gateway {
                     self.settings.path.clone_into(&mut arrival.path);
                     Directed::To(served.door.clone())
                 }
-                None => Directed::Answer(no_server(&state, name)),
+                None => Directed::Answer(refused(&no_server(&state, name), arrival)),
             },
             Wanted::Tagged(tags) => match self.selection(&mut state, tags.clone()) {
                 Some(door) => {
                     self.settings.path.clone_into(&mut arrival.path);
                     Directed::To(door)
                 }
-                None => Directed::Answer(no_tag(&state, &tags)),
+                None => Directed::Answer(refused(&no_tag(&state, &tags), arrival)),
             },
             Wanted::Alive | Wanted::Ready | Wanted::Metrics if !is_reading(&arrival.verb) => {
                 Directed::Answer(Answer::empty(405).with(ALLOW, "GET, HEAD"))
@@ -123,17 +129,44 @@ fn is_reading(verb: &Verb) -> bool {
     matches!(*verb, Verb::GET | Verb::HEAD)
 }
 
-fn no_server(state: &State, name: &str) -> Answer {
+/// Refuses a request in the words of the protocol, which clients show.
+fn refused(error: &WireError, arrival: &Arrival) -> Answer {
+    let body = std::str::from_utf8(&arrival.body).unwrap_or_default();
+    let id = member(body, "id").and_then(IdRef::from_token);
+    let text = match id {
+        Some(id) => codec::error(Some(id), &error.encode()),
+        None => codec::error_with_null_id(&error.encode()),
+    };
+    Answer::json(error.http_status, text)
+}
+
+fn not_there(reason: &str, message: String, known: &[&str]) -> WireError {
+    let data = ObjectWriter::new()
+        .text("reason", reason)
+        .texts("known", known.iter().copied());
+    WireError {
+        code: ErrorCode::InvalidRequest.code(),
+        message,
+        data: Some(data.finish()),
+        http_status: 404,
+    }
+}
+
+fn no_server(state: &State, name: &str) -> WireError {
     let names: Vec<&str> = state.servers.keys().map(ServerName::as_str).collect();
+    if state.catalog.wrong.contains_key(name) {
+        let message = format!("server `{name}` is not served: {ABSENT}");
+        return not_there("server_wrong", message, &names);
+    }
     let mut text = format!("there is no server `{}`; ", shortened(name));
     if let Some(near) = nearest(name, &names) {
         let _ = write!(text, "did you mean `{near}`? ");
     }
-    let _ = writeln!(text, "there are: {}", listed(name, &names));
-    Answer::text(404, text)
+    let _ = write!(text, "there are: {}", listed(name, &names));
+    not_there("no_such_server", text, &names)
 }
 
-fn no_tag(state: &State, tags: &[String]) -> Answer {
+fn no_tag(state: &State, tags: &[String]) -> WireError {
     let mut known: Vec<&str> = state
         .servers
         .values()
@@ -149,6 +182,6 @@ fn no_tag(state: &State, tags: &[String]) -> Answer {
         known => format!("there are the tags: {}", listed(first, known)),
     };
     let wanted = shortened(&wanted);
-    let text = format!("no server has all of these tags: {wanted}; {there}\n");
-    Answer::text(404, text)
+    let text = format!("no server has all of these tags: {wanted}; {there}");
+    not_there("no_such_tag", text, &known)
 }

@@ -5,10 +5,11 @@ use mcpact_transport::http::client::is_reserved;
 use super::meanings::{Carrier, Meaning, carrier, meaning, renamed, table};
 use crate::catalog::fields::nothing;
 use crate::catalog::keys::{self, Kind};
-use crate::catalog::problem::Findings;
+use crate::catalog::problem::{Findings, Problem};
 use crate::catalog::secret::Filled;
 use crate::catalog::source::Span;
 use crate::catalog::tree::{Member, Node, Table, Value};
+use crate::nearest::nearest;
 
 /// A server on its way into the native shape.
 struct Draft {
@@ -20,13 +21,21 @@ struct Draft {
     first_unused: Option<Span>,
 }
 
-/// Brings a server into the native shape; `None` if it is none that mcpact could run.
+/// Why a server is left out.
+pub(super) enum LeftOut {
+    /// It is switched off, or of a kind that its client alone has.
+    Unwanted,
+    /// It cannot be what was meant.
+    Wrong(Problem),
+}
+
+/// Brings a server into the native shape, if it is one that mcpact could run.
 pub(super) fn adopt(
     name: &str,
     span: Span,
     theirs: &Table,
     findings: &mut Findings,
-) -> Option<Table> {
+) -> Result<Table, LeftOut> {
     let mut draft = Draft {
         members: Vec::new(),
         headers: Vec::new(),
@@ -48,6 +57,11 @@ pub(super) fn adopt(
         let message = format!("not used for server `{name}`: {}", keys.join(", "));
         findings.note(first, message);
     }
+    let is_foreign = draft.carrier == Some(Carrier::Foreign);
+    let meant = draft.unused.iter().find_map(|key| {
+        let near = nearest(key, &["command", "url"])?;
+        Some(format!("did you mean `{near}` by `{key}`?"))
+    });
     let table = draft.finish();
     let has_launch = ["command", "url", "builtin"]
         .iter()
@@ -56,10 +70,16 @@ pub(super) fn adopt(
         let message = format!(
             "server `{name}` has no program and no address that mcpact could use, and is left out"
         );
-        findings.warning(span, message);
-        return None;
+        let problem = findings.warning(span, message);
+        problem.remedy = meant;
+        let enabled = table.member("enabled");
+        let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
+        return Err(match is_foreign || is_off {
+            true => LeftOut::Unwanted,
+            false => LeftOut::Wrong(problem.clone()),
+        });
     }
-    Some(table)
+    Ok(table)
 }
 
 impl Draft {
