@@ -147,6 +147,7 @@ fn run_settings() -> RunSettings {
         max_concurrent: 10_000,
         max_instances: 1_000,
         queue: 10_000,
+        recovers: false,
         health: Health {
             probe: Probe::Off,
             interval: DAY,

@@ -18,6 +18,26 @@ fn welcome(gateway: &Running) -> String {
     gateway.post("/mcp", None, &handshake()).body
 }
 
+/// O5: a gateway whose only server is not there is ready again when the server is, although nobody has called.
+#[test]
+fn readiness_returns_by_itself() {
+    let house = House::new("");
+    let server = house.everything("127.0.0.1:0");
+    let address = server.origin.strip_prefix("http://").unwrap().to_owned();
+    drop(server);
+    house.configure(&format!(
+        "[servers.away]\nurl = \"http://{address}/mcp\"\nbackoff_max_seconds = 1\n"
+    ));
+    let gateway = house.serve();
+    until(|| gateway.get("/readyz").status == 503);
+    let _server = house.everything(&address);
+    until(|| gateway.get("/readyz").status == 200);
+    let away = &house.status()["servers"][0];
+    assert_eq!(away["state"], "ready", "{away}");
+    assert_eq!(away["missing"], Value::Null, "{away}");
+    assert_eq!(away["instances"][0]["cause"], "recovery", "{away}");
+}
+
 /// O5: a call that cannot reach its server counts as a failure of it, with its cause and time, and everybody
 /// who watches is told until a call succeeds.
 #[test]

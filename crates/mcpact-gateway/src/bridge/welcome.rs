@@ -135,10 +135,10 @@ impl Newcomer {
 
 impl Starter for Bridge {
     /// For clients that declare nothing; a modern server serves everybody by it.
-    fn start(self: Arc<Self>) -> BoxFuture<'static, ()> {
+    fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()> {
         let kind = self.common_kind();
         let starting = async move {
-            if kind.pool.open_another(StartCause::MinReady).await.is_ok() {
+            if kind.pool.open_another(cause).await.is_ok() {
                 // A modern one becomes everybody's.
                 let _ = self.reach(kind.pool.first(), Some(&kind.pool)).await;
             }

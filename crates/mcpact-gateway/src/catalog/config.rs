@@ -214,6 +214,8 @@ pub struct RunSettings {
     pub health: Health,
     /// What happens after failures.
     pub restarts: Restarts,
+    /// Whether a server that did not start is tried again without being called.
+    pub recovers: bool,
 }
 
 /// Who shares an instance.

@@ -242,7 +242,7 @@ impl Hub {
     }
 
     /// Tries again to get the lists that somebody had to do without.
-    fn try_again(self: &Arc<Self>, member: &Arc<Member>) {
+    pub(super) fn try_again(self: &Arc<Self>, member: &Arc<Member>) {
         for (kind, slot) in member.slots() {
             let Some(guest) = slot.patron().filter(|_| slot.is_missed()) else {
                 continue;

@@ -440,9 +440,11 @@ impl Herald for Member {
     fn woke(self: Arc<Self>) {
         self.wakes.fetch_add(1, Ordering::AcqRel);
         self.is_unverified.store(true, Ordering::Release);
+        self.judge(None);
         // Lists belong to the server, whichever hub looks at them.
         if let Some(hub) = self.hubs().first() {
             hub.look_again(&self);
+            hub.try_again(&self);
         }
     }
 }

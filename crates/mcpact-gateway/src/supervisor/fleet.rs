@@ -1,6 +1,7 @@
 //! All instances of one server, and every decision about them: facts and a time go in, actions come out.
 
 mod overview;
+mod wanting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,13 +9,15 @@ use std::time::Duration;
 use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Revision};
 
+use self::wanting::Wanting;
 use super::health::{Answer, Checkup, Diagnosis};
 use super::idle;
 use super::instance::{
     Effect, Event, Farewell, Instance, InstanceId, InstanceState, StartCause, Step, StopCause,
 };
 use super::mishaps::Mishaps;
-use super::placement::{Choice, Room, Seat, Tenant, choose, least, room};
+use super::placement::{Choice, Room, Seat, Tenant, choose, room};
+use super::recovery::Recovery;
 use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
 use crate::catalog::RunSettings;
 
@@ -32,6 +35,7 @@ pub(crate) struct Fleet {
     /// How many calls wait for an instance.
     queued: usize,
     mishaps: Mishaps,
+    recovery: Recovery,
     is_closed: bool,
 }
 
@@ -103,8 +107,8 @@ pub(crate) struct Round {
     pub(crate) close: Vec<InstanceId>,
     /// Who is asked whether it is well.
     pub(crate) ask: Vec<InstanceId>,
-    /// How many instances are missing.
-    pub(crate) missing: usize,
+    /// Why an instance is to be started without being called, if one is.
+    pub(crate) start: Option<StartCause>,
     /// When the next round is.
     pub(crate) next: Option<Moment>,
 }
@@ -120,6 +124,7 @@ impl Fleet {
             last_id: 0,
             queued: 0,
             mishaps: Mishaps::default(),
+            recovery: Recovery::default(),
             is_closed: false,
         }
     }
@@ -228,6 +233,7 @@ impl Fleet {
         let _ = self.handle(id, Event::Agreed(revision), now);
         self.outcome(Outcome::Agreed, now);
         self.mishaps.over();
+        self.recovery.over();
         if let Some(berth) = self.seats.get_mut(&id) {
             berth.seat.used = now;
             berth.checkup = Checkup::new(self.settings.health.clone(), now);
@@ -240,13 +246,6 @@ impl Fleet {
 
     fn outcome(&mut self, outcome: Outcome, now: Moment) {
         self.policy = self.policy.clone().handle(outcome, now);
-    }
-
-    /// A start came to nothing.
-    pub(crate) fn failed(&mut self, id: InstanceId, why: String, random: u32, now: Moment) {
-        self.no_start(&why, now);
-        let _ = self.handle(id, Event::Failed(why), now);
-        self.outcome(Outcome::Failed(random), now);
     }
 
     /// A start was given up, because nobody waits for it any more.
@@ -462,17 +461,10 @@ impl Fleet {
                 sooner(berth.checkup.due());
             }
         }
-        let wanted = match self.is_closed {
-            true => 0,
-            false => least(&self.settings),
-        };
-        let alive =
-            |berth: &&Berth| berth.seat.instance.is_open() || berth.seat.instance.is_starting();
-        // Who may not be started yet is not missed.
-        let missing = wanted.saturating_sub(self.seats.values().filter(alive).count());
-        match self.policy.free_at() {
-            Some(until) if until > now && missing > 0 => sooner(until),
-            Some(_) | None => round.missing = missing,
+        match self.wanting(now) {
+            Wanting::Nobody => {}
+            Wanting::Later(until) => sooner(until),
+            Wanting::Now(cause) => round.start = Some(cause),
         }
         round
     }

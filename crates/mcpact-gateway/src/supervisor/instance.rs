@@ -31,6 +31,8 @@ pub enum StartCause {
     Request,
     /// So many shall be ready.
     MinReady,
+    /// It failed, and may be well again.
+    Recovery,
 }
 
 impl StartCause {
@@ -40,6 +42,7 @@ impl StartCause {
         match self {
             Self::Request => "request",
             Self::MinReady => "min-ready",
+            Self::Recovery => "recovery",
         }
     }
 
@@ -48,6 +51,7 @@ impl StartCause {
         match self {
             Self::Request => "a request",
             Self::MinReady => "`min_ready`",
+            Self::Recovery => "a failure, to see whether it is over",
         }
     }
 }

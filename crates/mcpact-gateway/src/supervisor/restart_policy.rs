@@ -188,8 +188,7 @@ impl RestartPolicy {
         if count >= self.settings.failures {
             return self.suspended(0, random, now);
         }
-        let pause = doubled(self.settings.backoff, count - 1).min(self.settings.backoff_max);
-        let until = now.after(jittered(pause, random));
+        let until = now.after(pause(&self.settings, count - 1, random));
         self.at(State::Pausing { until })
     }
 
@@ -204,6 +203,14 @@ impl RestartPolicy {
             round,
         })
     }
+}
+
+/// The pause before the next start, after so many others.
+pub(super) fn pause(restarts: &Restarts, times: u32, random: u32) -> Duration {
+    jittered(
+        doubled(restarts.backoff, times).min(restarts.backoff_max),
+        random,
+    )
 }
 
 fn doubled(pause: Duration, times: u32) -> Duration {

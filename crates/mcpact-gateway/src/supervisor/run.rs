@@ -50,7 +50,7 @@ pub(crate) trait Connection: Debug + Send + Sync {
 /// Starts an instance that nobody has asked for.
 pub(crate) trait Starter: Debug + Send + Sync {
     /// Starts one; what comes of it is seen by the supervisor.
-    fn start(self: Arc<Self>) -> BoxFuture<'static, ()>;
+    fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()>;
 }
 
 /// Keeps the instances of one server.
@@ -360,7 +360,7 @@ impl Supervisor {
         let Round {
             close,
             ask,
-            missing,
+            start,
             next,
         } = round;
         for id in close {
@@ -370,13 +370,18 @@ impl Supervisor {
         for id in ask {
             self.examine(id);
         }
-        if missing > 0
+        if let Some(cause) = start
             && let Some(starter) = self.starter.get().and_then(Weak::upgrade)
             && !self.is_starting.swap(true, Ordering::Relaxed)
         {
             let supervisor = Arc::clone(self);
             tokio::spawn(async move {
-                starter.start().await;
+                let before = supervisor.fleet().starts();
+                starter.start(cause).await;
+                // Somebody may have to agree to it first.
+                if supervisor.fleet().starts() == before {
+                    supervisor.fleet().not_begun(random(), supervisor.now());
+                }
                 supervisor.is_starting.store(false, Ordering::Relaxed);
                 // One after the other.
                 supervisor.sooner.notify_one();

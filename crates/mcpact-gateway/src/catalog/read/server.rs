@@ -342,6 +342,7 @@ pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
             window: fields.seconds("failure_seconds"),
             suspend: fields.seconds("suspend_seconds"),
         },
+        recovers: true,
     };
     contradictions(&run, fields);
     run

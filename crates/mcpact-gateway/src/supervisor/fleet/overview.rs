@@ -17,11 +17,16 @@ impl Fleet {
             instances: running.map(shown).collect(),
             over: self.over.iter().map(shown).collect(),
             queued: self.queued,
-            starts: self.last_id,
+            starts: self.starts(),
             failures: self.policy.failures() + self.mishaps.missed(),
             last_error: self.mishaps.last(now),
             stands: self.mishaps.standing_one(now),
         }
+    }
+
+    /// How many instances were ever started.
+    pub(crate) const fn starts(&self) -> u64 {
+        self.last_id
     }
 
     /// What went wrong last.

@@ -177,6 +177,43 @@ fn a_call_that_nobody_waits_for_does_not_keep_an_instance() {
     }
 }
 
+fn failed(fleet: &mut Fleet, cause: StartCause, now: Moment) {
+    let admission = fleet.admit(Tenant::Shared, cause, Line::Arriving, now);
+    let Admission::Start(id) = admission else {
+        panic!("{admission:?}");
+    };
+    fleet.failed(id, String::from("no"), u32::MAX, now);
+    let _ = fleet.gone(id, u32::MAX, now);
+}
+
+/// G5: a server that did not start is tried again without being called, ever more rarely, which does not keep
+/// callers from it; one that is well is left alone, and so is one that nobody is served by any more.
+#[test]
+fn what_did_not_start_is_tried_again() {
+    let mut fleet = Fleet::new(settings());
+    assert_eq!(fleet.round(at(0)).start, None, "nobody has called");
+    failed(&mut fleet, StartCause::Request, at(0));
+    let round = fleet.round(at(0));
+    assert_eq!((round.start, round.next), (None, Some(at(1))));
+    for (now, next) in [(1, 3), (3, 7), (7, 11), (11, 15)] {
+        assert_eq!(fleet.round(at(now)).start, Some(StartCause::Recovery));
+        failed(&mut fleet, StartCause::Recovery, at(now));
+        let round = fleet.round(at(now));
+        assert_eq!((round.start, round.next), (None, Some(at(next))));
+    }
+    assert_eq!(fleet.failures(), 1, "only the caller's");
+    fleet.not_begun(u32::MAX, at(15));
+    assert_eq!(fleet.round(at(15)).start, None, "it could not be begun");
+    let id = started(&mut fleet, at(16));
+    assert_eq!(fleet.round(at(16)).start, None);
+    let _ = fleet.retire(id, StopCause::Idle, at(60));
+    let _ = fleet.gone(id, u32::MAX, at(60));
+    assert_eq!(fleet.round(at(60)).start, None, "it sleeps");
+    failed(&mut fleet, StartCause::Request, at(70));
+    fleet.close(Farewell::Short, at(71));
+    assert_eq!(fleet.round(at(90)).start, None);
+}
+
 /// G12: those that must run are missing until they are on their way.
 #[test]
 fn some_are_kept_ready() {
@@ -185,16 +222,18 @@ fn some_are_kept_ready() {
         ..settings()
     };
     let mut fleet = Fleet::new(settings);
-    assert_eq!(fleet.round(at(0)).missing, 2);
+    assert_eq!(fleet.round(at(0)).start, Some(StartCause::MinReady));
     let id = started(&mut fleet, at(0));
-    assert_eq!(fleet.round(at(0)).missing, 1);
+    assert_eq!(fleet.round(at(0)).start, Some(StartCause::MinReady));
+    started(&mut fleet, at(0));
+    assert_eq!(fleet.round(at(0)).start, None);
     let _ = fleet.gone(id, u32::MAX, at(20));
     // It fell, and gets up in a moment.
     let round = fleet.round(at(20));
-    assert_eq!((round.missing, round.next), (0, Some(at(21))));
-    assert_eq!(fleet.round(at(21)).missing, 2);
-    assert_eq!(fleet.close(Farewell::Long, at(22)), []);
-    assert_eq!(fleet.round(at(22)).missing, 0);
+    assert_eq!((round.start, round.next), (None, Some(at(21))));
+    assert_eq!(fleet.round(at(21)).start, Some(StartCause::MinReady));
+    fleet.close(Farewell::Long, at(22));
+    assert_eq!(fleet.round(at(22)).start, None);
     let admission = fleet.admit(Tenant::Own, StartCause::Request, Line::Arriving, at(22));
     assert_eq!(admission, Admission::Refuse(Refusal::Closed));
 }

@@ -1,0 +1,68 @@
+//! Who is missing, and who is tried again although nobody calls.
+
+use mcpact_engine::time::Moment;
+
+use super::{Berth, Fleet};
+use crate::supervisor::instance::{Event, InstanceId, StartCause};
+use crate::supervisor::placement::least;
+use crate::supervisor::restart_policy::Outcome;
+
+/// Instances that are to be started without being called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanting {
+    /// None.
+    Nobody,
+    /// None before this moment.
+    Later(Moment),
+    /// One after the other, for this reason.
+    Now(StartCause),
+}
+
+impl Fleet {
+    /// Who is to be started without being called.
+    pub(super) fn wanting(&self, now: Moment) -> Wanting {
+        let Some(cause) = self.lacks() else {
+            return Wanting::Nobody;
+        };
+        // Who may not be started yet is not missed.
+        match self.policy.free_at().max(self.recovery.due()) {
+            Some(until) if until > now => Wanting::Later(until),
+            Some(_) | None => Wanting::Now(cause),
+        }
+    }
+
+    /// Why an instance should be started, if one should.
+    fn lacks(&self) -> Option<StartCause> {
+        if self.is_closed {
+            return None;
+        }
+        let alive =
+            |berth: &&Berth| berth.seat.instance.is_open() || berth.seat.instance.is_starting();
+        let alive = self.seats.values().filter(alive).count();
+        if alive < least(&self.settings) {
+            return Some(StartCause::MinReady);
+        }
+        let is_down = alive == 0 && self.mishaps.stands().is_some();
+        (is_down && self.settings.recovers).then_some(StartCause::Recovery)
+    }
+
+    /// A start came to nothing.
+    pub(crate) fn failed(&mut self, id: InstanceId, why: String, random: u32, now: Moment) {
+        self.no_start(&why, now);
+        let cause = self.seats.get(&id).map(|berth| berth.seat.instance.cause);
+        let _ = self.handle(id, Event::Failed(why), now);
+        let restarts = &self.settings.restarts;
+        if cause == Some(StartCause::Recovery) {
+            self.recovery.failed(restarts, random, now);
+            self.outcome(Outcome::GivenUp, now);
+        } else {
+            self.recovery.begin(restarts, random, now);
+            self.outcome(Outcome::Failed(random), now);
+        }
+    }
+
+    /// A start that nobody had asked for was not even begun; the next try is later.
+    pub(crate) fn not_begun(&mut self, random: u32, now: Moment) {
+        self.recovery.failed(&self.settings.restarts, random, now);
+    }
+}
