@@ -1,8 +1,8 @@
-//! How other programs of the same user talk to a gateway that runs: `mcpact status`, `logs` and `reload`.
+//! How other programs of the same user talk to a gateway that runs: `mcpact status`, `logs`, `reload`
+//! and `approve --tools`.
 //!
-//! One request is one line of JSON on a private Unix socket, and so is each line of the answer: one for
-//! [`Request::Status`], [`Request::Reload`] and [`Request::Bundle`], one for each entry of [`Request::Logs`]. The gateway hangs
-//! up after the last one. The types are what both sides read and write; `run` moves them.
+//! One request is one line of JSON on a private Unix socket, and so is each line of the answer: one for each
+//! entry of [`Request::Logs`], and one for everything else. The gateway hangs up after the last one. The types are what both sides read and write; `run` moves them.
 
 mod answer;
 mod bundle;
@@ -12,7 +12,7 @@ mod request;
 mod run;
 mod status;
 
-pub use self::answer::{Answer, Fault, LogLine, Notice, ReloadReport};
+pub use self::answer::{AgreedTools, Answer, Fault, LogLine, Notice, ReloadReport};
 pub use self::bundle::{Attempt, Bundle, Step};
 pub use self::place::{folder, own_socket};
 pub use self::request::{MOST_LINES, Request};

@@ -36,7 +36,7 @@ use crate::approvals::Approvals;
 use crate::cache::Cache;
 use crate::catalog::{Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use crate::chronicle::Chronicle;
-use crate::control::ReloadReport;
+use crate::control::{AgreedTools, ReloadReport};
 use crate::figures::Figures;
 use crate::filters::Filters;
 use crate::hub::{Hub, Member};
@@ -337,6 +337,27 @@ impl Gateway {
         let ending = Ending::new(drain, stopping);
         let _guest = Guest::new(&self.on_lines);
         Arc::clone(&self.hub).serve_until(link, ending).await
+    }
+
+    /// Agrees to what servers say about their tools now: these, or all if none are named. What was agreed to, of
+    /// each of them that is served.
+    #[must_use]
+    pub fn agree_to_tools(&self, servers: &[String]) -> Vec<AgreedTools> {
+        let mut members = self.state().members();
+        let is_named = |member: &Arc<Member>| servers.iter().any(|name| name == member.name());
+        members.retain(|member| servers.is_empty() || is_named(member));
+        let agreed = members.iter().map(|member| {
+            let tools = member.agree_to_tools();
+            let server = member.name().to_owned();
+            tracing::info!(
+                event = "tools_agreed",
+                server,
+                ?tools,
+                "somebody agrees to what tools are"
+            );
+            AgreedTools { server, tools }
+        });
+        agreed.collect()
     }
 
     /// Ends every connection, and waits a while for the programs behind them to go.

@@ -77,6 +77,43 @@ impl Pins {
         self.settings.changed == ChangedTools::Hide
     }
 
+    /// The tools that are kept back.
+    pub(crate) fn hidden(&self) -> Vec<String> {
+        if !self.hide_any() {
+            return Vec::new();
+        }
+        let known = self.known();
+        let hidden = known.tools.iter().filter(|(_, pin)| pin.other.is_some());
+        hidden.map(|(tool, _)| tool.to_string()).collect()
+    }
+
+    /// Agrees to what the server says about its tools now. The tools that are not what they were.
+    pub(crate) fn agree(&self) -> Vec<String> {
+        let mut known = self.known();
+        let mut agreed = Vec::new();
+        for (tool, pin) in &mut known.tools {
+            if let Some(now) = pin.other.take() {
+                pin.first = now;
+                agreed.push(tool.to_string());
+            }
+        }
+        if !agreed.is_empty() {
+            self.write_down(&known);
+        }
+        agreed
+    }
+
+    fn write_down(&self, known: &Known) {
+        let Some(file) = &self.settings.file else {
+            return;
+        };
+        let firsts = known.tools.iter().map(|(tool, pin)| (&**tool, &*pin.first));
+        if let Err(error) = store::write(file, firsts) {
+            let server = self.server.as_str();
+            tracing::warn!(server, %error, "what its tools are cannot be written down");
+        }
+    }
+
     /// Takes note of a page of the server's tools.
     pub(crate) fn learn(&self, page: &str) {
         if self.settings.changed == ChangedTools::Serve {
@@ -93,11 +130,8 @@ impl Pins {
         for tool in tools.unwrap_or_default() {
             is_news |= known.note(server, tool);
         }
-        if is_news && let Some(file) = &self.settings.file {
-            let firsts = known.tools.iter().map(|(tool, pin)| (&**tool, &*pin.first));
-            if let Err(error) = store::write(file, firsts) {
-                tracing::warn!(server, %error, "what its tools are cannot be written down");
-            }
+        if is_news {
+            self.write_down(&known);
         }
     }
 

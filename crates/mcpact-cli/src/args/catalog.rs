@@ -54,7 +54,8 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "MARK")]
     pub(crate) mark: Vec<String>,
 
-    /// Agree to what the servers say about their tools next, instead of to commands
+    /// Agree to what the servers say about their tools, instead of to commands: at once where a gateway runs, and
+    /// else to what they say next
     #[arg(long, conflicts_with = "mark")]
     pub(crate) tools: bool,
 

@@ -4,8 +4,13 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use mcpact_gateway::catalog::{Catalog, CommandLaunch, Launch, ServerName, load, nearest_config};
+use mcpact_gateway::control::AgreedTools;
+#[cfg(unix)]
+use mcpact_gateway::control::{Answer, Request};
 use mcpact_gateway::{Approvals, Deed};
 
+#[cfg(unix)]
+use super::{control, front};
 use crate::args::Approve;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -28,7 +33,7 @@ pub(super) fn run(args: &Approve) -> Result<Exit, CliError> {
     }
     let approvals = kept().ok_or(CliError::NoState)?;
     if args.tools {
-        return forget_tools(&catalog, args);
+        return agree_to_tools(&file, &catalog, args);
     }
     let is_meant = |name: &ServerName| {
         args.servers.is_empty() || args.servers.iter().any(|given| given == name.as_str())
@@ -71,13 +76,18 @@ fn state() -> Option<PathBuf> {
     Some(state?.join("mcpact"))
 }
 
-/// Agrees to what the servers say about their tools next.
-fn forget_tools(catalog: &Catalog, args: &Approve) -> Result<Exit, CliError> {
+/// Agrees to what the servers of a gateway that runs say about their tools, and to what the others say next.
+fn agree_to_tools(file: &Path, catalog: &Catalog, args: &Approve) -> Result<Exit, CliError> {
     let folder = tools().ok_or(CliError::NoState)?;
+    let agreed = at_once(file, &args.servers)?;
+    let mut left = Vec::new();
     for (name, server) in catalog.served() {
-        if !args.servers.is_empty() && !args.servers.iter().any(|given| given == name.as_str()) {
+        let is_meant = args.servers.is_empty() || args.servers.iter().any(|of| of == name.as_str());
+        let is_done = agreed.iter().any(|agreed| agreed.server == name.as_str());
+        if !is_meant || is_done {
             continue;
         }
+        left.push(name.as_str());
         match std::fs::remove_file(folder.join(server.remembered_as(name))) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 let server = name.to_string();
@@ -86,8 +96,25 @@ fn forget_tools(catalog: &Catalog, args: &Approve) -> Result<Exit, CliError> {
             Ok(()) | Err(_) => {}
         }
     }
-    report::print("what the tools are is taken anew from the next list\n")?;
+    report::print(&deeds::agreed(&agreed, &left))?;
     Ok(Exit::Ok)
+}
+
+/// What the gateway that serves this config has agreed to; nothing if no gateway does.
+#[cfg(unix)]
+fn at_once(file: &Path, servers: &[String]) -> Result<Vec<AgreedTools>, CliError> {
+    let servers = servers.to_vec();
+    let request = Request::AgreeToTools { servers };
+    match front::block_on(control::answer_of(file, &request))? {
+        Some(Answer::Agreed(agreed)) => Ok(agreed),
+        Some(_) => Err(CliError::Answer),
+        None => Ok(Vec::new()),
+    }
+}
+
+#[cfg(not(unix))]
+fn at_once(_: &Path, _: &[String]) -> Result<Vec<AgreedTools>, CliError> {
+    Ok(Vec::new())
 }
 
 /// Shows what is not approved, and asks about it where there is somebody to ask.

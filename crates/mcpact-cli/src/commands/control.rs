@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use mcpact_gateway::catalog::{inspect, nearest_config};
-use mcpact_gateway::control::{self, Answer, Conversation, Fault, Request};
+use mcpact_gateway::control::{self, Answer, ControlError, Conversation, Fault, Request};
 use mcpact_transport::unix;
 
 use crate::args::Which;
@@ -47,6 +47,23 @@ pub(super) async fn answer(which: &Which, request: &Request) -> Result<Answer, C
     answer.ok_or(CliError::Answer).and_then(granted)
 }
 
+/// The answer of the gateway that serves this config; none if no gateway does.
+pub(super) async fn answer_of(
+    config: &Path,
+    request: &Request,
+) -> Result<Option<Answer>, CliError> {
+    let which = Which {
+        config: Some(config.to_owned()),
+        socket: None,
+        json: false,
+    };
+    match answer(&which, request).await {
+        Ok(answer) => Ok(Some(answer)),
+        Err(CliError::NoGateway { .. } | CliError::Control(ControlError::Door { .. })) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// What was asked for, unless it was refused.
 pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
     match answer {
@@ -55,7 +72,11 @@ pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
         }
         Answer::Fault(Fault::Unread { why }) => Err(CliError::Unread(why)),
         Answer::Fault(Fault::Busy) => Err(CliError::Busy),
-        Answer::Status(_) | Answer::Line(_) | Answer::Reload(_) | Answer::Bundle(_) => Ok(answer),
+        Answer::Status(_)
+        | Answer::Line(_)
+        | Answer::Reload(_)
+        | Answer::Agreed(_)
+        | Answer::Bundle(_) => Ok(answer),
     }
 }
 
@@ -100,7 +121,7 @@ async fn running() -> Result<Vec<Found>, CliError> {
         return Ok(Vec::new());
     };
     let sockets = unix::sweep(&folder).await.map_err(|source| {
-        CliError::Control(control::ControlError::Door {
+        CliError::Control(ControlError::Door {
             path: folder,
             source,
         })

@@ -118,11 +118,11 @@ fn last_reload(reload: &ReloadReport) -> (&'static str, Tone, String) {
     ("reload", tone, text)
 }
 
-/// A row of a table, and a sentence below it.
+/// A row of a table, and sentences below it.
 #[derive(Debug)]
 struct Row {
     cells: Vec<(Tone, String)>,
-    note: Option<(Tone, String)>,
+    notes: Vec<(Tone, String)>,
 }
 
 /// How far the sentence below a row stands from the margin.
@@ -146,7 +146,7 @@ fn table(page: &mut Page, names: &[&str], rows: &[Row]) {
     line(page, &names, &wide);
     for row in rows {
         line(page, &row.cells, &wide);
-        if let Some((tone, text)) = &row.note {
+        for (tone, text) in &row.notes {
             page.entry(NOTE, &[], *tone, &in_one_line(text));
         }
     }
@@ -201,7 +201,7 @@ fn servers(page: &mut Page, servers: &[ServerLine]) {
                 known(server.lists.prompts),
                 known(server.lists.resources),
             ],
-            note: trouble(server),
+            notes: trouble(server).into_iter().chain(hidden(server)).collect(),
         })
         .collect();
     table(page, &names, &rows);
@@ -245,6 +245,23 @@ fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
         )),
         (None, None) => None,
     }
+}
+
+/// What is kept back of a server, and what to do about it.
+fn hidden(server: &ServerLine) -> Option<(Tone, String)> {
+    let tools = server.hidden_tools.iter().map(|tool| format!("`{tool}`"));
+    let tools: Vec<String> = tools.collect();
+    let text = match tools.len() {
+        0 => return None,
+        number => format!(
+            "{} hidden, because the server says something else about {} than before: {}; `mcpact approve --tools {}` agrees to it",
+            count(number, "tool"),
+            if number == 1 { "it" } else { "them" },
+            tools.join(", "),
+            server.name
+        ),
+    };
+    Some((Tone::Bad, text))
 }
 
 fn details(page: &mut Page, server: &ServerLine) {
@@ -297,6 +314,9 @@ fn details(page: &mut Page, server: &ServerLine) {
     if let Some((tone, text)) = trouble(server) {
         rows.push(("trouble", tone, text));
     }
+    if let Some((tone, text)) = hidden(server) {
+        rows.push(("hidden", tone, text));
+    }
     facts(page, &rows);
 }
 
@@ -322,7 +342,7 @@ fn instances(page: &mut Page, instances: &[InstanceLine]) {
                 plain(&one.cause),
                 known(one.revision.as_deref()),
             ],
-            note: one.why.clone().map(|why| (Tone::Faint, why)),
+            notes: Vec::from_iter(one.why.clone().map(|why| (Tone::Faint, why))),
         })
         .collect();
     table(page, &names, &rows);
@@ -389,7 +409,7 @@ mod tests {
         let mut page = Page::new(Colour::Off, 80);
         let row = |name: &str, state: &str, note: Option<&str>| Row {
             cells: vec![plain(name), plain(state)],
-            note: note.map(plain),
+            notes: Vec::from_iter(note.map(plain)),
         };
         let rows = [row("files", "ready", None), row("x", "failed", Some("why"))];
         table(&mut page, &["server", "state"], &rows);

@@ -98,6 +98,7 @@ impl House {
         command.args(args).current_dir(self.folder.path());
         command.env("XDG_CACHE_HOME", self.path("cache"));
         command.env("XDG_RUNTIME_DIR", self.path("run"));
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.env("COLUMNS", "120");
         command
     }

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
+mod agreed;
 mod bundle;
 mod drain;
 mod gone;

@@ -182,6 +182,8 @@ impl Bridge {
         let tools = record.lists.iter().filter(|l| l.kind == ListKind::Tools);
         for page in tools.flat_map(|list| &list.pages) {
             self.shared.book.learn(page);
+            // What was kept back is not served from memory.
+            self.shared.pins.learn(page);
             if has_tasks {
                 self.shared.tool_tasks.learn(page);
             }

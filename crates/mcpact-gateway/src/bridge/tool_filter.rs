@@ -27,6 +27,20 @@ impl Bridge {
         }
     }
 
+    /// The tools that are kept back because they are not what they were.
+    pub(crate) fn hidden_tools(&self) -> Vec<String> {
+        self.shared.pins.hidden()
+    }
+
+    /// Agrees to what the server says about its tools now. The tools that are not what they were.
+    pub(crate) fn agree_to_tools(&self) -> Vec<String> {
+        let agreed = self.shared.pins.agree();
+        if self.shared.pins.hide_any() && !agreed.is_empty() {
+            self.regulars.tell(Method::ToolsListChanged);
+        }
+        agreed
+    }
+
     fn tools(&self) -> Arc<ToolFilter> {
         Arc::clone(&self.tools.lock().unwrap_or_else(PoisonError::into_inner))
     }

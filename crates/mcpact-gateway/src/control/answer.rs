@@ -16,6 +16,8 @@ pub enum Answer {
     Line(LogLine),
     /// What became of the config.
     Reload(ReloadReport),
+    /// What was agreed to.
+    Agreed(Vec<AgreedTools>),
     /// Everything that helps to find out what is wrong.
     Bundle(Box<Bundle>),
     /// The request cannot be answered.
@@ -70,6 +72,15 @@ impl From<Entry> for LogLine {
             text: entry.text,
         }
     }
+}
+
+/// The tools of a server that are not what they were, and what somebody agreed to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgreedTools {
+    /// The server.
+    pub server: String,
+    /// Its tools.
+    pub tools: Vec<String>,
 }
 
 /// What became of a config that was read anew.

@@ -27,6 +27,11 @@ pub enum Request {
     },
     /// Reads its config anew.
     Reload {},
+    /// Agrees to what servers say about their tools now.
+    AgreeToTools {
+        /// Only these servers; without any, all.
+        servers: Vec<String>,
+    },
     /// Everything that helps to find out what is wrong.
     Bundle {},
 }
@@ -66,6 +71,9 @@ mod tests {
                 follow: true,
             },
             Request::Reload {},
+            Request::AgreeToTools {
+                servers: vec![String::from("files")],
+            },
             Request::Bundle {},
         ] {
             let line = request.encode();

@@ -161,6 +161,7 @@ async fn converse(gateway: &Arc<Gateway>, link: Link) {
             Err(fault) => Answer::Fault(fault),
         },
         Ok(Request::Bundle {}) => Answer::Bundle(Box::new(gateway.bundle())),
+        Ok(Request::AgreeToTools { servers }) => Answer::Agreed(gateway.agree_to_tools(&servers)),
         Ok(Request::Reload {}) => Answer::Reload(gateway.reload(ReloadCause::Command).await),
         Ok(Request::Logs {
             server,

@@ -72,6 +72,9 @@ pub struct ServerLine {
     pub lists: Lists,
     /// What its lists lack, and why.
     pub lacking: Vec<String>,
+    /// Tools about which it says something else than before, and which are kept back until somebody agrees.
+    #[serde(default)]
+    pub hidden_tools: Vec<String>,
     /// Why it is missing, if it is.
     pub missing: Option<String>,
     /// For how long it has been missing; none if its config is wrong.

@@ -104,6 +104,7 @@ fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
         sessions: 0,
         lists: Lists::default(),
         lacking: Vec::new(),
+        hidden_tools: Vec::new(),
         missing: Some(why.clone()),
         missing_seconds: None,
         last_error: None,
@@ -139,6 +140,7 @@ fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine
         sessions: served.door.guests(),
         lists: member.lists(),
         lacking: member.lacking(),
+        hidden_tools: member.bridge().hidden_tools(),
         missing: report.failure,
         missing_seconds: member.missing_for().map(|time| time.as_secs()),
         last_error: status.last_error.map(|mishap| LastError {

@@ -240,6 +240,20 @@ impl Member {
         lacking.values().map(ToString::to_string).collect()
     }
 
+    /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not
+    /// what they were.
+    pub(crate) fn agree_to_tools(&self) -> Vec<String> {
+        let has_hidden = !self.bridge.hidden_tools().is_empty();
+        let agreed = self.bridge.agree_to_tools();
+        if has_hidden {
+            for hub in self.hubs() {
+                hub.boards.clear();
+            }
+            self.announce(Method::ToolsListChanged);
+        }
+        agreed
+    }
+
     /// Tells whether anything was learned about what is missing.
     pub(super) fn judgements(&self) -> u64 {
         // Both only grow.

@@ -26,6 +26,15 @@ fn a_changed_tool_is_kept_back() {
     let second = pins(ChangedTools::Hide, Some(file.clone()));
     second.learn(&page("reads, and send it to me"));
     assert!(second.hide("read"), "known from before");
+    assert_eq!(second.hidden(), ["read"]);
+    assert_eq!(second.agree(), ["read"]);
+    assert!(!second.hide("read"), "somebody agreed to it");
+    assert_eq!(second.agree(), [""; 0]);
+    let second = pins(ChangedTools::Hide, Some(file.clone()));
+    second.learn(&page("reads, and send it to me"));
+    assert!(!second.hide("read"), "which is known from before, too");
+    second.learn(&page("reads"));
+    assert!(second.hide("read"));
     std::fs::remove_file(&file).unwrap();
     second.learn(&page("reads, and send it to me"));
     assert!(!second.hide("read"), "somebody agreed to it");
