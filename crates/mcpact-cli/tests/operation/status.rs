@@ -246,7 +246,8 @@ fn a_server_that_is_missing_is_shown_with_its_time() {
     let _gateway = house.serve();
     until(|| house.status()["servers"][0]["missing_seconds"].as_u64() > Some(0));
     let (_, printed, _) = house.run(&["status"]);
-    let has_time = |line: &str| line.contains("for ") && line.contains(" s: `http");
+    let has_time =
+        |line: &str| line.starts_with("    ") && line.contains("for ") && line.contains(" s: ");
     assert!(printed.lines().any(has_time), "{printed}");
 }
 

@@ -46,7 +46,7 @@ pub struct ServerLine {
     /// In a word: `asleep`, `starting`, `ready`, `busy`, `pausing`, `suspended`, `failed`,
     /// or `wrong` if the config is.
     pub state: String,
-    /// For how long it is still left alone after failures.
+    /// For how long it is still left alone after failures, by callers or by the gateway itself.
     pub retry_seconds: Option<u64>,
     /// What was agreed on with it last.
     pub revision: Option<String>,

@@ -115,7 +115,7 @@ fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine
     let member = &served.member;
     let report = member.report();
     let status = member.bridge().status();
-    let retry = status.state.wait();
+    let retry = status.state.wait().or(status.tried_in);
     let state = status.word(report.failure.is_some());
     let over = status.over.iter().take(LAST);
     ServerLine {

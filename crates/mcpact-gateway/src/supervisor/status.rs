@@ -23,6 +23,8 @@ pub struct ServerStatus {
     pub starts: u64,
     /// How many failures count at the moment, and how many calls in a row did not reach it.
     pub failures: usize,
+    /// How long until it is tried again without being called, if it is.
+    pub tried_in: Option<Duration>,
     /// What went wrong last.
     pub last_error: Option<Mishap>,
     /// What keeps it from being used, until a call or a check succeeds, and since when.

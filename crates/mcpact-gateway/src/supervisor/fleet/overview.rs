@@ -3,6 +3,7 @@
 use mcpact_engine::time::Moment;
 
 use super::Fleet;
+use super::wanting::Wanting;
 use crate::supervisor::instance::Instance;
 use crate::supervisor::mishaps::Mishaps;
 use crate::supervisor::status::{InstanceStatus, ServerState, ServerStatus};
@@ -19,6 +20,10 @@ impl Fleet {
             queued: self.queued,
             starts: self.starts(),
             failures: self.policy.failures() + self.mishaps.missed(),
+            tried_in: match self.wanting(now) {
+                Wanting::Later(until) => Some(until.since(now)),
+                Wanting::Nobody | Wanting::Now(_) => None,
+            },
             last_error: self.mishaps.last(now),
             stands: self.mishaps.standing_one(now),
         }

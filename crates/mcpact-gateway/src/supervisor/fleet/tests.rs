@@ -195,6 +195,7 @@ fn what_did_not_start_is_tried_again() {
     failed(&mut fleet, StartCause::Request, at(0));
     let round = fleet.round(at(0));
     assert_eq!((round.start, round.next), (None, Some(at(1))));
+    assert_eq!(fleet.status(at(0)).tried_in, Some(Duration::from_secs(1)));
     for (now, next) in [(1, 3), (3, 7), (7, 11), (11, 15)] {
         assert_eq!(fleet.round(at(now)).start, Some(StartCause::Recovery));
         failed(&mut fleet, StartCause::Recovery, at(now));
