@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpact::server::backend::Ending;
 use mcpact_engine::client::EraMode;
@@ -46,11 +47,12 @@ async fn serve(
     // As long as a gateway waits that is not told otherwise.
     let limit = Catalog::default().gateway.drain;
     let stops = Stops::count();
-    let drained = stops.clone().drained(bridge.drain(limit));
+    let told = stops.clone();
     let serving = async {
         let served = match args.listen {
-            Some(address) => on_http(&bridge, address, drained).await,
+            Some(address) => on_http(&bridge, address, limit, told).await,
             None => {
+                let drained = told.drained(bridge.drain(limit));
                 let serve = |link, stopping| {
                     Arc::clone(&bridge).serve_until(link, Ending::new(limit, stopping))
                 };
@@ -66,11 +68,17 @@ async fn serve(
 async fn on_http(
     bridge: &Arc<Bridge>,
     address: SocketAddr,
-    drained: impl Future<Output = ()> + Send,
+    limit: Duration,
+    stops: Stops,
 ) -> Result<(), CliError> {
     let listening = Arc::clone(bridge).listen(address).await;
     let listening = listening.map_err(|source| CliError::Listen { address, source })?;
     report::print(&format!("{}\n", listening.url()))?;
+    let door = listening.door();
+    let drained = stops.drained(async {
+        door.rest();
+        bridge.drain(limit).await
+    });
     listening.run(drained).await.map_err(CliError::Serve)
 }
 

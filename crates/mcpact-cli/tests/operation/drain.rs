@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use serde_json::{Value, json};
 
 use crate::house::{
-    House, Running, builtin, call, handshake, request, send, send_modern, signal, until,
+    House, Running, begin, builtin, call, handshake, request, send, send_modern, signal, until,
 };
 
 /// A front that is told to stop takes no more requests and says when to come back, lets calls that run finish,
@@ -184,6 +184,26 @@ fn a_list_that_nobody_waits_for_is_not_waited_for() {
     until(|| house.path("listed").exists());
     gateway.signal("-TERM");
     assert_eq!(gateway.ended(), Some(0));
+}
+
+/// L26: nor is a call whose client has gone and cannot come back for the answer, although its going alone does not
+/// cancel it.
+#[test]
+fn a_call_whose_client_has_gone_is_not_waited_for() {
+    let house = House::new("");
+    let server = house.gated();
+    house.configure(&format!(
+        "drain_seconds = 3600\n{server}drain_seconds = 3600\n"
+    ));
+    for (front, tool) in [(house.serve(), "gated__wait"), (house.bridge(), "wait")] {
+        let session = front.open("/mcp");
+        let calling = begin(&front.origin, "/mcp", &session, &call(tool));
+        house.called();
+        drop(calling);
+        front.signal("-TERM");
+        assert_eq!(front.ended(), Some(0));
+        std::fs::remove_file(house.path("called")).unwrap();
+    }
 }
 
 /// L26, BB-07: a question whose client cannot come back any more is taken for dismissed, and the server is told.

@@ -303,15 +303,22 @@ impl Reply {
 }
 
 pub(crate) fn send(origin: &str, path: &str, session: Option<&str>, body: &Value) -> Reply {
-    let body = body.to_string();
+    exchange(origin, &head(path, session), &body.to_string())
+}
+
+/// Sends something, and leaves it to the caller to wait for the answer.
+pub(crate) fn begin(origin: &str, path: &str, session: &str, body: &Value) -> TcpStream {
+    write(origin, &head(path, Some(session)), &body.to_string())
+}
+
+fn head(path: &str, session: Option<&str>) -> String {
     let session = session.map_or_else(String::new, |id| {
         format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-06-18\r\n")
     });
-    let head = format!(
+    format!(
         "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\n{session}"
-    );
-    exchange(origin, &head, &body)
+    )
 }
 
 /// As a client of 2026-07-28, which says everything with every request.
@@ -334,7 +341,7 @@ pub(crate) fn send_modern(origin: &str, path: &str, body: &Value) -> Reply {
     exchange(origin, &head, &body.to_string())
 }
 
-fn exchange(origin: &str, head: &str, body: &str) -> Reply {
+fn write(origin: &str, head: &str, body: &str) -> TcpStream {
     let host = origin.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -344,6 +351,11 @@ fn exchange(origin: &str, head: &str, body: &str) -> Reply {
         body.len()
     )
     .unwrap();
+    stream
+}
+
+fn exchange(origin: &str, head: &str, body: &str) -> Reply {
+    let mut stream = write(origin, head, body);
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     let (head, body) = reply.split_once("\r\n\r\n").unwrap();

@@ -23,6 +23,7 @@ use mcpact_wire::envelope::{Envelope, Params};
 use super::builder::Settings;
 use super::http::HttpEndpoint;
 use super::principal::nobody;
+use super::site::Door;
 use crate::error::Error;
 
 pub use super::date::now as date;
@@ -171,6 +172,12 @@ impl<B: Backend> HttpFront<B> {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
+    }
+
+    /// The way to the backend that clients at this address take.
+    #[must_use]
+    pub fn door(&self) -> Door {
+        Door::through(&self.endpoint)
     }
 
     /// The address that clients use.

@@ -2,6 +2,7 @@
 
 mod legacy;
 mod modern;
+mod running;
 mod seen;
 mod sockets;
 mod sse_transport;
@@ -11,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::future::AbortHandle;
 use http::Method as Verb;
 use http::header::ALLOW;
 use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
@@ -34,6 +34,7 @@ use super::outbox::Outbox;
 use super::raw_params::text_of;
 use super::session::Session;
 use crate::log::{self, Witness};
+use running::Running;
 use seen::{METHOD, NAME, SESSION_ID, VERSION, seen_all};
 use sockets::Sockets;
 use sse_transport::SseSessions;
@@ -46,29 +47,6 @@ struct HttpSession {
     revision: Revision,
     running: Mutex<Running>,
     used: Mutex<Instant>,
-}
-
-/// The calls of a session that can be cancelled. Several may have the same id.
-#[derive(Debug, Default)]
-struct Running {
-    calls: HashMap<u64, (Id, AbortHandle)>,
-    last: u64,
-}
-
-impl Running {
-    /// Notes a call; the number that it has here.
-    fn add(&mut self, id: Id, abort: AbortHandle) -> u64 {
-        self.last += 1;
-        self.calls.insert(self.last, (id, abort));
-        self.last
-    }
-
-    fn cancel(&mut self, id: &Id) {
-        let named = self.calls.extract_if(|_, (name, _)| name == id);
-        for (_, (_, abort)) in named {
-            abort.abort();
-        }
-    }
 }
 
 impl HttpSession {
@@ -102,8 +80,8 @@ impl HttpSession {
     }
 
     fn cut_off(&self) {
-        for (_, abort) in self.running().calls.values() {
-            abort.abort();
+        for call in self.running().calls.values() {
+            call.abort.abort();
         }
     }
 }
@@ -173,11 +151,13 @@ impl<B: Backend> HttpEndpoint<B> {
         self.sockets.stop();
     }
 
-    /// Ends the streams that belong to no request, so that nobody waits for what never ends.
+    /// Ends the streams that belong to no request, so that nobody waits for what never ends, and the calls
+    /// that nobody waits for.
     pub(super) fn rest(&self) {
         self.backend.stop();
         for session in self.sessions().values() {
             session.log.end(STANDALONE);
+            session.running().rest();
         }
     }
 

@@ -56,13 +56,19 @@ impl Door {
         Self(endpoint)
     }
 
+    pub(super) fn through<B: Backend>(endpoint: &Arc<HttpEndpoint<B>>) -> Self {
+        let endpoint: Arc<HttpEndpoint<B>> = Arc::clone(endpoint);
+        Self(endpoint)
+    }
+
     /// How many clients have a session or a connection that stays behind it.
     #[must_use]
     pub fn guests(&self) -> usize {
         self.0.guests()
     }
 
-    /// Ends the streams behind it that would not end by themselves; calls that run go on.
+    /// Ends the streams behind it that would not end by themselves, and calls that nobody waits for; others go
+    /// on.
     pub fn rest(&self) {
         self.0.rest();
     }

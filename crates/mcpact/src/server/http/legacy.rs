@@ -145,8 +145,7 @@ impl<B: Backend> HttpEndpoint<B> {
             let answer = answered(session, id, outcome);
             return self.ended(session, answer, &outbox, parcels);
         }
-        let running = finish(Arc::clone(session), id, serve).boxed();
-        let mut lasting = Lasting::new(running, outbox);
+        let mut lasting = Lasting::new(session, id, serve, outbox);
         let ended = tokio::select! {
             biased;
             Some(parcel) = parcels.take() => Err(parcel),
@@ -155,7 +154,10 @@ impl<B: Backend> HttpEndpoint<B> {
         match ended {
             Ok(answer) => self.ended(session, answer, &lasting.outbox, parcels),
             // What it has to say next is for the stream.
-            Err(parcel) => self.event_answer(session, parcel, parcels),
+            Err(parcel) => {
+                lasting.go_on();
+                self.event_answer(session, parcel, parcels)
+            }
         }
     }
 
@@ -185,8 +187,7 @@ impl<B: Backend> HttpEndpoint<B> {
         let (outbox, _) = Outbox::new(1);
         let id = job.id.clone();
         let serve = self.serve(session, job, outbox.clone());
-        let running = finish(Arc::clone(session), id, serve).boxed();
-        match Lasting::new(running, outbox).answer().await {
+        match Lasting::new(session, id, serve, outbox).answer().await {
             Some((text, status)) => Answer::json(status, json(text)),
             None => Answer::empty(202),
         }
@@ -243,7 +244,8 @@ impl<B: Backend> HttpEndpoint<B> {
             .map(|job| {
                 let id = job.id.clone();
                 let serve = self.serve(session, job, outbox.clone());
-                finish(Arc::clone(session), id, serve)
+                let (_, serving) = finish(Arc::clone(session), id, serve);
+                serving
             })
             .collect();
         tokio::spawn(async move {
@@ -308,26 +310,27 @@ fn reach(arrival: &Arrival) -> Reach {
     }
 }
 
-/// Serves a request until it ends or is cancelled, and gives its answer. Most requests end before they
-/// come here, and nobody could have cancelled them.
+/// Serves a request until it ends or is cancelled, and gives its answer; also its number in the session. Most
+/// requests end before they come here, and nobody could have cancelled them.
 fn finish(
     session: Arc<HttpSession>,
     id: Id,
     serve: impl Future<Output = Result<ByteString, WireError>> + Send,
-) -> impl Future<Output = Option<(String, u16)>> + Send {
+) -> (u64, impl Future<Output = Option<(String, u16)>> + Send) {
     let (abort, registration) = AbortHandle::new_pair();
     let number = session.running().add(id.clone(), abort.clone());
     // The client may have cancelled it just before it could be found.
     if !session.session.is_serving(&id) {
         abort.abort();
     }
-    async move {
+    let serving = async move {
         let outcome = Abortable::new(serve, registration).await;
         session.running().calls.remove(&number);
         // One that its client has cancelled is told nothing.
         let outcome = outcome.unwrap_or_else(|_| Err(held::cut_off()));
         answered(&session, id, outcome)
-    }
+    };
+    (number, serving)
 }
 
 /// A call that goes on when its client leaves: before 2026-07-28 a lost connection is not a cancellation.
@@ -335,13 +338,23 @@ fn finish(
 struct Lasting {
     running: Option<BoxFuture<'static, Option<(String, u16)>>>,
     outbox: Outbox,
+    session: Arc<HttpSession>,
+    number: u64,
 }
 
 impl Lasting {
-    const fn new(running: BoxFuture<'static, Option<(String, u16)>>, outbox: Outbox) -> Self {
+    fn new(
+        session: &Arc<HttpSession>,
+        id: Id,
+        serve: impl Future<Output = Result<ByteString, WireError>> + Send + 'static,
+        outbox: Outbox,
+    ) -> Self {
+        let (number, running) = finish(Arc::clone(session), id, serve);
         Self {
-            running: Some(running),
+            running: Some(running.boxed()),
             outbox,
+            session: Arc::clone(session),
+            number,
         }
     }
 
@@ -351,12 +364,11 @@ impl Lasting {
         self.running = None;
         answer
     }
-}
 
-impl Drop for Lasting {
-    fn drop(&mut self) {
+    /// It goes on by itself, and its answer is for its outbox. Whether it has not ended yet.
+    fn go_on(&mut self) -> bool {
         let (Some(running), outbox) = (self.running.take(), self.outbox.clone()) else {
-            return;
+            return false;
         };
         // Without a runtime nothing goes on.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
@@ -365,6 +377,16 @@ impl Drop for Lasting {
                     let _ = outbox.put(Parcel::Answer(text, status)).await;
                 }
             });
+        }
+        true
+    }
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        // There is no stream by which the client could come back to it.
+        if self.go_on() {
+            self.session.running().leave(self.number);
         }
     }
 }
