@@ -172,10 +172,14 @@ fn every_refusal_names_cause_and_remedy() {
     let mut targets: Vec<Vec<&str>> = vec![
         vec!["--", "no-such-program-4711"],
         vec!["--", "./Cargo.toml"],
+        vec!["--", "./src"],
         vec!["--", "sh", "-c", failing],
         vec![&nobody],
     ];
     targets.extend(pages.iter().map(|url| vec![url.as_str()]));
+    let token = ["--header", "Authorization: Bearer old"];
+    let unauthorized = stub(UNAUTHORIZED);
+    targets.push(vec![token[0], token[1], &unauthorized]);
     let mut all = String::new();
     for target in targets {
         let (message, reason, log) = refused(&target);

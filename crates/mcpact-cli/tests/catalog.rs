@@ -101,6 +101,47 @@ fn a_strict_check_counts_warnings() {
     assert!(text(&strict.stdout).contains("is not found on this machine"));
 }
 
+/// K1: what keeps a server from being started is told by its cause, the folder that it should run in included.
+#[cfg(unix)]
+#[test]
+fn what_cannot_be_started_is_told() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().canonicalize().unwrap();
+    for (name, text, mode) in [
+        ("plain", "#!/bin/sh\n", 0o600),
+        ("lost", "#!/no/such/sh\n", 0o700),
+    ] {
+        let path = inside.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let at = |name: &str| inside.join(name).to_str().unwrap().to_owned();
+    let config = format!(
+        "[servers.a]\ncommand = {:?}\n[servers.b]\ncommand = {:?}\n[servers.c]\ncommand = {inside:?}\n\
+         [servers.d]\ncommand = \"sleep\"\ncwd = \"no/such\"\n[servers.e]\ncommand = \"sleep\"\ncwd = \".\"\n",
+        at("plain"),
+        at("lost"),
+    );
+    std::fs::write(inside.join("mcpact.toml"), config).unwrap();
+    let output = run(&["check", &at("mcpact.toml")]);
+    let told = text(&output.stdout);
+    for words in [
+        &*format!("cannot be started: `{}` is not executable", at("plain")),
+        "with `chmod +x`",
+        &*format!(
+            "the first line of `{}` names `/no/such/sh`, which is not there",
+            at("lost")
+        ),
+        &*format!("`{}` is a folder", inside.display()),
+        "there is no folder `no/such`",
+        "correct `cwd`",
+        "5 servers, 4 warnings",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
 /// K1: the nearest config is taken when none is named.
 #[test]
 fn the_nearest_config_is_checked() {
@@ -135,7 +176,7 @@ fn the_published_schema_is_fresh() {
     );
 }
 
-/// K10: every key is in the manual, with its default.
+/// K10: every key is in the manual, with its default, and the manual has no others.
 #[test]
 fn every_key_is_in_the_manual() {
     let manual = concat!(
@@ -151,6 +192,7 @@ fn every_key_is_in_the_manual() {
         "/properties/servers/additionalProperties",
         "/properties/filters/additionalProperties",
     ];
+    let mut rows = Vec::new();
     for table in tables {
         let keys = schema.pointer(table).unwrap()["properties"]
             .as_object()
@@ -175,7 +217,16 @@ fn every_key_is_in_the_manual() {
                 manual.contains(&row),
                 "docs/manual/configuration.md has no row\n{row}"
             );
+            rows.push(row);
         }
+    }
+    let sections = manual.split("\n## `[").skip(1);
+    let lines = sections.flat_map(|section| section.split("\n## ").next().unwrap().lines());
+    for line in lines.filter(|line| line.starts_with("| `") && line.matches(" | ").count() == 2) {
+        assert!(
+            rows.iter().any(|row| row == line),
+            "there is no key\n{line}"
+        );
     }
 }
 

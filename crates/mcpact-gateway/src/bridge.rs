@@ -211,6 +211,7 @@ impl Bridge {
         let clock = Clock {
             zero: Instant::now(),
         };
+        let title = target.called(settings.name.as_deref());
         let name = settings.name.clone();
         let name: Arc<str> = name.unwrap_or_else(|| target.to_string()).into();
         let figures = Arc::clone(&settings.figures);
@@ -223,6 +224,7 @@ impl Bridge {
         );
         let shared = Arc::new(Shared {
             name,
+            title,
             figures,
             supervisor,
             run: RwLock::new(settings.run.clone()),

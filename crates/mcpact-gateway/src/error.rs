@@ -1,10 +1,11 @@
 //! What goes wrong with an upstream server.
 
-use std::io::ErrorKind;
-
+use mcpact_bridge::shape::ShapeError;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
+use mcpact_spec::Revision;
 use mcpact_transport::error::DoorError;
+use mcpact_transport::stdio::child::Obstacle;
 use mcpact_wire::raw::ObjectWriter;
 
 /// Why an upstream server cannot be used.
@@ -48,10 +49,35 @@ pub enum Trouble {
         stderr: String,
     },
     /// It wants to know who asks, or does not want to be asked now.
-    #[error("the server answered with status {status}")]
+    #[error("the server answered with status {status}{}", emptily(*status))]
     Status {
         /// The HTTP status.
         status: u16,
+        /// Whether it was told who asks.
+        has_credentials: bool,
+    },
+    /// It did not answer a call.
+    #[error("the server did not answer within {limit:?}")]
+    Silent {
+        /// `call_seconds`.
+        limit: std::time::Duration,
+    },
+    /// The connection was lost during a call.
+    #[error("{0}")]
+    Gone(String),
+    /// It has forgotten a session during a call.
+    #[error("the server forgot the session")]
+    Forgotten,
+    /// It said something that the client cannot be told.
+    #[error("its {what} cannot be passed on to a client of {to}")]
+    Unfit {
+        /// What it said.
+        what: &'static str,
+        /// What the client speaks.
+        to: Revision,
+        /// Why not.
+        #[source]
+        fault: ShapeError,
     },
     /// It said something that it must not.
     #[error("the server broke a rule: {0}")]
@@ -172,6 +198,14 @@ impl Room {
     }
 }
 
+/// What is strange about a status that is none of trouble.
+const fn emptily(status: u16) -> &'static str {
+    match status {
+        400.. => "",
+        _ => " and no message",
+    }
+}
+
 /// How often in a row, before the cause.
 fn often(tries: u32) -> String {
     match tries {
@@ -256,6 +290,10 @@ impl Trouble {
             Self::Exited { .. } => "upstream_exited",
             Self::Failure { .. } => "upstream_no_agreement",
             Self::Status { .. } => "upstream_status",
+            Self::Silent { .. } => "upstream_timeout",
+            Self::Gone(_) => "upstream_gone",
+            Self::Forgotten => "upstream_session",
+            Self::Unfit { .. } => "upstream_unfit",
             Self::Misbehaved(_) => "upstream_misbehaved",
             Self::Suspended { .. } => "upstream_suspended",
             Self::Busy { .. } => "upstream_busy",
@@ -288,13 +326,7 @@ impl Trouble {
             Self::Suspended { wait, .. } => {
                 return Some(format!("{AGAIN}{wait:.1?}"));
             }
-            Self::Door(DoorError::Spawn { source, .. }) => match source.kind() {
-                ErrorKind::NotFound => {
-                    "install it, or give its full path: it is looked for in the PATH of whoever starts mcpact"
-                }
-                ErrorKind::PermissionDenied => "make sure that it is a program that may be run",
-                _ => return None,
-            },
+            Self::Door(DoorError::Spawn { source, .. }) => Obstacle::of(source)?.remedy(),
             Self::Door(DoorError::Http(_) | DoorError::Timeout(_)) => {
                 "check that the server runs and that its address is right"
             }
@@ -311,16 +343,38 @@ impl Trouble {
             Self::Unapproved { .. } => {
                 "look at what it starts, and approve it with `mcpact approve`"
             }
-            Self::Status { status: 401 } => {
-                "it wants to know who asks: set an `Authorization` header"
+            Self::Silent { .. } => {
+                "raise `call_seconds` of the server if it needs longer; the call may have had its effect"
             }
-            Self::Status { status: 403 } => {
-                "it does not let us in: check the credentials and from where it may be used"
+            Self::Unfit { .. } => {
+                "tell whoever makes the server, or use a client of another revision"
             }
-            Self::Status { status: 429 } => "it is asked too often: try again later",
+            Self::Status {
+                status,
+                has_credentials,
+            } => return status_advice(*status, *has_credentials).map(String::from),
             _ => return None,
         };
         Some(advice.to_owned())
+    }
+}
+
+fn status_advice(status: u16, has_credentials: bool) -> Option<&'static str> {
+    match (status, has_credentials) {
+        (401, false) => Some(
+            "it wants to know who asks: set an `Authorization` header, with `headers` in the config or `--header` \
+             of `mcpact bridge`",
+        ),
+        (401, true) => Some(
+            "it does not accept the `Authorization` header that is set: check whether the token is the right one \
+             and still valid",
+        ),
+        (403, _) => {
+            Some("it does not let us in: check the credentials and from where it may be used")
+        }
+        (429, _) => Some("it is asked too often: try again later"),
+        (500.., _) => Some("it is in trouble: look into its log, or try again later"),
+        _ => None,
     }
 }
 

@@ -44,6 +44,26 @@ impl Target {
         }
     }
 
+    /// What people call it: by the name that it has in a config, and by what it is where that is more.
+    pub(crate) fn called(&self, name: Option<&str>) -> String {
+        let itself = self.to_string();
+        match name.map(|name| format!("`{name}`")) {
+            Some(name) if name != itself => format!("{name}: {itself}"),
+            Some(_) | None => itself,
+        }
+    }
+
+    /// Whether the server is told who asks.
+    pub(crate) fn has_credentials(&self) -> bool {
+        match self {
+            Self::Url { settings, .. } => {
+                let mut names = settings.headers.iter().map(|(name, _)| name);
+                names.any(|name| name.eq_ignore_ascii_case("authorization"))
+            }
+            Self::Command(_) | Self::Local(_) => false,
+        }
+    }
+
     /// The key under which a verdict about its era is kept. Arguments and queries may be secrets, so that
     /// only their digest is written down.
     #[must_use]

@@ -101,6 +101,16 @@ impl Caller {
         self.port.error(trouble)
     }
 
+    /// The same for a call that was lost, which its journey tells the log.
+    pub(super) fn lost_call(&self, trouble: Trouble) -> UpstreamError {
+        self.port.lost_call(trouble)
+    }
+
+    /// Whether the server is told who asks.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.port.has_credentials()
+    }
+
     /// Who hears what belongs to no call.
     pub(super) fn audience(&self) -> &Arc<Audience> {
         self.port.audience()

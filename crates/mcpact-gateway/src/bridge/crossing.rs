@@ -15,7 +15,7 @@ use mcpact_engine::server::Scope;
 use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision, Site};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
+use mcpact_wire::raw::{JsonKind, Object};
 use mcpact_wire::scan::ScanError;
 
 use super::caller::Caller;
@@ -270,25 +270,20 @@ impl Crossing {
     }
 
     pub(super) fn lost(&self, loss: &Loss) -> WireError {
-        let (reason, why) = match loss {
+        let trouble = match loss {
             Loss::Agreement => return changed(self.downstream()),
-            Loss::Session => (
-                "upstream_session",
-                String::from("the server forgot the session"),
-            ),
-            Loss::Connection(why) | Loss::Unsent(why) => ("upstream_gone", why.clone()),
-            Loss::Status(status) => (
-                "upstream_status",
-                format!("the server answered with status {status} and no message"),
-            ),
+            Loss::Session => Trouble::Forgotten,
+            Loss::Connection(why) | Loss::Unsent(why) => Trouble::Gone(why.clone()),
+            Loss::Status(status) => Trouble::Status {
+                status: *status,
+                has_credentials: self.caller.has_credentials(),
+            },
             Loss::TooLong(limit) => {
                 let trouble = Trouble::TooLong { limit: *limit };
                 return self.caller.error(trouble).on_wire();
             }
         };
-        let data = ObjectWriter::new().text("reason", reason).finish();
-        let code = ErrorCode::InternalError.code();
-        wire_error(code, why, Some(data), self.downstream())
+        self.caller.lost_call(trouble).on_wire()
     }
 
     /// Notes what a legacy server took from a legacy client, for a session after this one.
@@ -331,10 +326,16 @@ impl Crossing {
             Some(keeper) => page_down(&shaped, keeper).map(Cow::into_owned),
             None => Ok(shaped.into_owned()),
         });
-        paged.map(Into::into).map_err(|fault| {
-            let text = format!("The server's result cannot be passed on: {fault}");
-            wire_error(ErrorCode::InternalError.code(), text, None, down)
-        })
+        paged
+            .map(Into::into)
+            .map_err(|fault| self.unfit("result", fault))
+    }
+
+    /// What is told of something that the client cannot be told.
+    pub(super) fn unfit(&self, what: &'static str, fault: ShapeError) -> WireError {
+        let to = self.downstream();
+        let trouble = Trouble::Unfit { what, to, fault };
+        self.caller.error(trouble).on_wire()
     }
 
     /// What is told of a result that is none: in every revision it is an object.

@@ -25,7 +25,7 @@ use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
-use crate::error::{Trouble, UpstreamError};
+use crate::error::Trouble;
 use crate::target::{Target, digest};
 use crate::upstream::{Event, Loss, Ordered, Reply};
 
@@ -195,8 +195,7 @@ impl Bridge {
     pub(crate) async fn unapproved(&self) -> Option<WireError> {
         let approval = self.settings.approval.as_ref()?;
         let kind = approval.check().await.err()?;
-        let target = self.shared.target.to_string();
-        Some(UpstreamError { target, kind }.on_wire())
+        Some(self.shared.error(kind).on_wire())
     }
 
     /// Whether it costs nobody a process to ask it.
@@ -271,7 +270,9 @@ impl Bridge {
         let limit = self.shared.run().call_timeout;
         let listed = tokio::time::timeout(limit, listing).await;
         listed.unwrap_or_else(|_| {
-            let why = format!("the server did not list anything within {limit:?}");
+            let why = format!(
+                "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
+            );
             Err(Unlisted::Late(lost(&Loss::Connection(why))))
         })
     }

@@ -36,6 +36,8 @@ const TRIES: u32 = 12;
 pub(super) struct Shared {
     /// What the log calls the server.
     pub(super) name: Arc<str>,
+    /// What clients are told that it is called.
+    pub(super) title: String,
     pub(super) figures: Arc<ServerFigures>,
     pub(super) target: Target,
     pub(super) mode: EraMode,
@@ -58,6 +60,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Something that went wrong with this server.
+    pub(super) fn error(&self, kind: Trouble) -> UpstreamError {
+        let target = self.title.clone();
+        UpstreamError { target, kind }
+    }
+
     /// How connections are kept.
     pub(super) fn run(&self) -> RwLockReadGuard<'_, RunSettings> {
         self.run.read().unwrap_or_else(PoisonError::into_inner)
@@ -282,11 +290,18 @@ impl Port {
         self.shared.acquaintance.tell(method);
     }
 
+    /// Whether the server is told who asks.
+    pub(super) fn has_credentials(&self) -> bool {
+        self.shared.target.has_credentials()
+    }
+
+    /// A call that was lost.
+    pub(super) fn lost_call(&self, kind: Trouble) -> UpstreamError {
+        self.shared.error(kind)
+    }
+
     pub(super) fn error(&self, kind: Trouble) -> UpstreamError {
-        let error = UpstreamError {
-            target: self.shared.target.to_string(),
-            kind,
-        };
+        let error = self.shared.error(kind);
         tracing::warn!(
             event = event::ROUTE_ERROR,
             server = %self.shared.name,

@@ -12,8 +12,8 @@ use mcpact_bridge::progress::Progress;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Scope, ServerTerms};
-use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Revision, Side};
-use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Side};
+use mcpact_wire::raw::Object;
 use tracing::Instrument;
 
 use super::Bridge;
@@ -24,6 +24,7 @@ use super::journey::Journey;
 use super::latecomer::Latecomer;
 use super::renewal::{Renewal, STALE, is_changed};
 use super::wishes::Wishing;
+use crate::error::Trouble;
 use crate::turnstile::closed;
 use crate::upstream::Reply;
 
@@ -178,15 +179,16 @@ impl Bridge {
         };
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());
-        let patience = self.shared.run().call_timeout;
+        let late = Late {
+            limit: self.shared.run().call_timeout,
+            caller: Arc::clone(&crossing.caller),
+        };
         let plan = plan(crossing.waiter.job.method, down, up);
         self.shared.figures.crosses(down, up, plan);
         match plan {
-            Plan::Pass | Plan::Raise | Plan::Lower => {
-                in_time(patience, down, self.cross(crossing)).await
-            }
+            Plan::Pass | Plan::Raise | Plan::Lower => late.unless(self.cross(crossing)).await,
             Plan::Emulate(Machine::TasksExtension) => {
-                in_time(patience, down, Box::pin(self.about_mapped(crossing))).await
+                late.unless(Box::pin(self.about_mapped(crossing))).await
             }
             Plan::Emulate(machine) => Box::pin(self.emulate(machine, crossing)).await,
         }
@@ -311,19 +313,20 @@ pub(crate) fn level_of(job: &Job) -> Result<LogLevel, WireError> {
 }
 
 /// No call is without an end, whatever the server does.
-async fn in_time(
-    patience: Duration,
-    to: Revision,
-    serving: impl Future<Output = Result<ByteString, WireError>>,
-) -> Result<ByteString, WireError> {
-    tokio::time::timeout(patience, serving)
-        .await
-        .unwrap_or_else(|_| {
-            let why = format!("the server did not answer within {patience:?}");
-            let data = ObjectWriter::new().text("reason", "upstream_timeout");
-            let code = ErrorCode::InternalError.code();
-            Err(wire_error(code, why, Some(data.finish()), to))
-        })
+struct Late {
+    limit: Duration,
+    caller: Arc<Caller>,
+}
+
+impl Late {
+    async fn unless(
+        self,
+        serving: impl Future<Output = Result<ByteString, WireError>>,
+    ) -> Result<ByteString, WireError> {
+        let Self { limit, caller } = self;
+        let served = tokio::time::timeout(limit, serving).await;
+        served.unwrap_or_else(|_| Err(caller.lost_call(Trouble::Silent { limit }).on_wire()))
+    }
 }
 
 /// The server has nothing like it.

@@ -5,6 +5,8 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use mcpact_transport::stdio::child::Obstacle;
+
 use super::surroundings::{ProgramFacts, Surroundings};
 
 /// No secret and no list of variables is longer.
@@ -57,14 +59,24 @@ impl Surroundings for Machine {
         text.map_err(|error| error.to_string())
     }
 
+    fn has_folder(&self, path: &str) -> bool {
+        Path::new(path).is_dir()
+    }
+
     fn program(&self, program: &str) -> ProgramFacts {
+        let places = places(program, std::env::var_os("PATH").as_deref());
+        let obstacle = Obstacle::at(&places);
         let Some(path) = self::program(program) else {
-            return ProgramFacts::default();
+            return ProgramFacts {
+                obstacle,
+                ..ProgramFacts::default()
+            };
         };
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         let ways = path.ancestors().chain(real.ancestors());
         let open = ways.into_iter().find(|way| is_writable_by_all(way));
         ProgramFacts {
+            obstacle,
             writable_by_all: open.map(|way| way.to_string_lossy().into_owned()),
             path: Some(path.to_string_lossy().into_owned()),
             real: Some(real.to_string_lossy().into_owned()),
@@ -99,12 +111,16 @@ pub(super) fn program(program: &str) -> Option<PathBuf> {
 /// The file of a program: the path itself, or the first of its name in the folders of `PATH`.
 fn find(program: &str, folders: Option<&OsStr>) -> Option<PathBuf> {
     let is_there = |path: &PathBuf| path.metadata().is_ok_and(|file| is_executable(&file));
+    places(program, folders).into_iter().find(is_there)
+}
+
+/// Where a program may lie.
+fn places(program: &str, folders: Option<&OsStr>) -> Vec<PathBuf> {
     if program.contains('/') {
-        let path = std::path::absolute(program).ok()?;
-        return Some(path).filter(is_there);
+        return std::path::absolute(program).into_iter().collect();
     }
-    let folders = std::env::split_paths(folders?);
-    folders.map(|folder| folder.join(program)).find(is_there)
+    let folders = std::env::split_paths(folders.unwrap_or_default());
+    folders.map(|folder| folder.join(program)).collect()
 }
 
 #[cfg(unix)]

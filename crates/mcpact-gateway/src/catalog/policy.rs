@@ -6,6 +6,8 @@
 
 mod words;
 
+use mcpact_transport::stdio::child::Obstacle;
+
 use super::config::{CommandRules, ShellRule};
 use super::fields::Text;
 use super::problem::Findings;
@@ -109,10 +111,18 @@ fn place(program: &Text<'_>, rules: &CommandRules, facts: &ProgramFacts, finding
         problem.remedy(format!("take that right away: `chmod o-w {path}`"));
     }
     let is_refused = matches!(sort(value), Sort::Raiser | Sort::Destroyer | Sort::Fetcher);
-    if facts.path.is_none() && !is_refused {
-        let message = format!("`{shown}` is not found on this machine");
-        let problem = findings.warning(program.span, message);
-        problem.remedy("install it, or give its whole path");
+    if let Some(obstacle) = facts.obstacle.as_ref().filter(|_| !is_refused) {
+        let (message, remedy) = match obstacle {
+            Obstacle::Missing => (
+                format!("`{shown}` is not found on this machine"),
+                "install it, or give its whole path",
+            ),
+            obstacle => (
+                format!("`{shown}` cannot be started: {obstacle}"),
+                obstacle.remedy(),
+            ),
+        };
+        findings.warning(program.span, message).remedy(remedy);
     } else if value.contains('/') && !value.starts_with('/') {
         let message = format!("where `{shown}` lies depends on where the gateway is started");
         findings

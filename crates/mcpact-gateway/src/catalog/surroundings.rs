@@ -1,5 +1,7 @@
 //! What a config may ask of the machine that it is read on.
 
+use mcpact_transport::stdio::child::Obstacle;
+
 /// What a config may ask of the machine that it is read on.
 pub trait Surroundings {
     /// The value of a variable, if it is set.
@@ -15,6 +17,9 @@ pub trait Surroundings {
     /// It cannot be read; the text says why.
     fn file(&self, path: &str) -> Result<String, String>;
 
+    /// Whether there is such a folder.
+    fn has_folder(&self, path: &str) -> bool;
+
     /// What is known about a program.
     fn program(&self, program: &str) -> ProgramFacts;
 }
@@ -24,6 +29,8 @@ pub trait Surroundings {
 pub struct ProgramFacts {
     /// Where it was found, if it was.
     pub path: Option<String>,
+    /// What keeps it from being started, if it was not found or is none.
+    pub obstacle: Option<Obstacle>,
     /// Where it really lies, whatever links lead there.
     pub real: Option<String>,
     /// The file, or a folder on the way to it, that everybody may write.

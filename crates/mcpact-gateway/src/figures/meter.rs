@@ -64,6 +64,7 @@ impl Outcome {
             "upstream_busy" | "upstream_late" => Self::Busy,
             "upstream_gone" | "upstream_session" | "upstream_too_long" => Self::Lost,
             "upstream_timeout" => Self::Timeout,
+            "upstream_unfit" => Self::Error,
             reason if reason.starts_with("upstream_") => Self::Unavailable,
             _ => Self::Error,
         }

@@ -452,7 +452,7 @@ impl Supervisor {
         let settings = fleet.settings();
         match refusal {
             Refusal::Busy => Trouble::Busy {
-                state: fleet.status(self.now()).state.as_str(),
+                state: fleet.status(self.now()).crowded(),
                 room: room(settings),
             },
             Refusal::Suspended { failures, wait } => Trouble::Suspended {
@@ -466,7 +466,7 @@ impl Supervisor {
 
     fn late(&self, waited: Duration) -> Trouble {
         Trouble::Late {
-            state: self.status().state.as_str(),
+            state: self.status().crowded(),
             room: room(self.fleet().settings()),
             waited,
         }

@@ -43,6 +43,18 @@ impl ServerStatus {
     }
 }
 
+impl ServerStatus {
+    /// Its state for a call that finds no room: what is `asleep` has room once its last instance has gone.
+    pub(crate) fn crowded(&self) -> &'static str {
+        let is_ending = |one: &InstanceStatus| matches!(one.state, InstanceState::Draining { .. });
+        match self.state {
+            ServerState::Asleep if self.instances.iter().any(is_ending) => "stopping",
+            ServerState::Asleep | ServerState::Ready => "busy",
+            state => state.as_str(),
+        }
+    }
+}
+
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mishap {

@@ -89,7 +89,11 @@ async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Troub
         Target::Command(command) => by_command(command, wish, life).await,
         Target::Url { url, settings } => {
             let http = HttpClient::new(url, (**settings).clone())?;
-            by_http(&http, &target.to_string(), wish, life).await
+            let talk = Talk {
+                has_credentials: target.has_credentials(),
+                ..Talk::new(wish, CarrierKind::Http, &target.to_string(), life)
+            };
+            by_http(&http, talk, life).await
         }
         Target::Local(make) => {
             let mut talk = Talk::new(wish, CarrierKind::Stream, &target.to_string(), life);
@@ -142,8 +146,7 @@ async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<
     }
 }
 
-async fn by_http(http: &HttpClient, name: &str, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
-    let mut talk = Talk::new(wish, CarrierKind::Http, name, life);
+async fn by_http(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, Trouble> {
     let mut session = None;
     let mut said = talk.connected();
     loop {
@@ -226,6 +229,8 @@ struct Talk {
     verdict: Option<EraVerdict>,
     /// The status of the last answer, on HTTP.
     status: Option<u16>,
+    /// Whether the server is told who asks.
+    has_credentials: bool,
     diary: Diary,
     /// What the log calls the server.
     server: Arc<str>,
@@ -300,6 +305,7 @@ impl Talk {
             zero: Instant::now(),
             verdict: None,
             status: None,
+            has_credentials: false,
             diary: Diary::new(carrier),
             server: Arc::clone(life.server()),
             figures: Arc::clone(life.figures()),
@@ -445,7 +451,11 @@ impl Talk {
         self.status = Some(status);
         // These say nothing about the era.
         if matches!(status, 401 | 403 | 429) {
-            return Err(Trouble::Status { status });
+            let has_credentials = self.has_credentials;
+            return Err(Trouble::Status {
+                status,
+                has_credentials,
+            });
         }
         if let Some(id) = answer.headers.get("mcp-session-id")
             && status < 300

@@ -15,6 +15,7 @@ mod states;
 mod streams;
 mod tasks;
 mod together;
+mod told;
 mod turned;
 mod unknown;
 mod watched;

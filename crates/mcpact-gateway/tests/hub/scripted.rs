@@ -178,10 +178,13 @@ impl Script {
 
     /// As [`member_kept`](Self::member_kept), run in a way of its own.
     pub(crate) fn member_run(&self, name: &str, cache: &Cache, run: RunSettings) -> Arc<Member> {
-        let command = ChildCommand::new("sh")
+        let mut command = ChildCommand::new("sh")
             .with_args(["-c", SERVER])
             .with_env("NOTES", self.notes.path());
+        // As a catalog calls it.
+        name.clone_into(&mut command.name);
         let settings = BridgeSettings {
+            name: Some(name.to_owned()),
             mode: match self.era {
                 Speaks::Handshake => EraMode::Legacy,
                 Speaks::Discover => EraMode::Modern,

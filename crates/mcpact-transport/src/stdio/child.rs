@@ -17,6 +17,7 @@ mod guard;
 mod hearing;
 mod input;
 mod masks;
+mod obstacle;
 mod process;
 mod tail;
 
@@ -26,5 +27,6 @@ pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;
 pub use masks::{Masks, secret_args};
+pub use obstacle::Obstacle;
 pub use process::{Child, Departure, Process};
 pub use tail::Scribe;

@@ -300,9 +300,7 @@ impl Bridge {
         );
         created.map(Into::into).map_err(|fault| {
             mapping.close(&task);
-            let why = format!("The server's task cannot be passed on: {fault}");
-            let code = ErrorCode::InternalError.code();
-            wire_error(code, why, None, crossing.downstream())
+            crossing.unfit("task", fault)
         })
     }
 
@@ -353,11 +351,7 @@ impl Bridge {
             match lane.request(Method::TasksGet, &of_task(&upstream)).await {
                 Ok(Reply::Result(raw)) => {
                     let seen = mapping.mapped().seen(task, &raw);
-                    let seen = seen.map_err(|fault| {
-                        let why = format!("The server's task cannot be passed on: {fault}");
-                        let code = ErrorCode::InternalError.code();
-                        wire_error(code, why, None, crossing.downstream())
-                    })?;
+                    let seen = seen.map_err(|fault| crossing.unfit("task", fault))?;
                     if let Some(seen) = seen
                         && let Some(shown) = mapping.shown(task, seen).await
                     {

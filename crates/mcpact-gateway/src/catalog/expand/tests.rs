@@ -28,6 +28,10 @@ impl Surroundings for Desk {
         }
     }
 
+    fn has_folder(&self, path: &str) -> bool {
+        path.starts_with("/work/shop")
+    }
+
     fn program(&self, _: &str) -> ProgramFacts {
         ProgramFacts::default()
     }

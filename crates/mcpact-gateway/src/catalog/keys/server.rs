@@ -195,7 +195,7 @@ pub const SERVER: &[Key] = &[
         "backoff_seconds",
         [0.01, 3600.0],
         1.0,
-        "The pause before a failed server is started again; it doubles each time.",
+        "The pause before a failed server is started again; it doubles with every failure that counts.",
     ),
     seconds(
         "backoff_max_seconds",
@@ -219,6 +219,6 @@ pub const SERVER: &[Key] = &[
         "suspend_seconds",
         [0.05, DAY],
         60.0,
-        "How long a suspended server is left alone before it is tried once more.",
+        "How long a suspended server is left alone before it is tried once more; it doubles each time that fails, up to 16 times as long.",
     ),
 ];

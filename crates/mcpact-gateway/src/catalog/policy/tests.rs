@@ -5,6 +5,7 @@ use crate::catalog::secret::Filled;
 fn facts() -> ProgramFacts {
     ProgramFacts {
         path: Some(String::from("/usr/bin/x")),
+        obstacle: None,
         real: Some(String::from("/usr/bin/x")),
         writable_by_all: None,
     }
@@ -285,6 +286,7 @@ fn a_list_of_programs_is_kept_to() {
     let at = |program: &str, path: &str| {
         let facts = ProgramFacts {
             path: Some(path.to_owned()),
+            obstacle: None,
             real: Some(path.to_owned()),
             writable_by_all: None,
         };
@@ -307,6 +309,7 @@ fn a_list_of_programs_is_kept_to() {
 fn programs_that_others_may_change_are_refused() {
     let open = ProgramFacts {
         path: Some("/tmp/x".into()),
+        obstacle: None,
         real: Some("/tmp/x".into()),
         writable_by_all: Some("/tmp/x".into()),
     };
@@ -318,12 +321,18 @@ fn programs_that_others_may_change_are_refused() {
             .contains("everybody on this machine may change `/tmp/x`"),
         "{found:?}"
     );
-    let missing = judged(
-        &["nope"],
-        &CommandRules::default(),
-        &ProgramFacts::default(),
-    );
-    assert_eq!(missing[0].0, Severity::Warning);
+    for (obstacle, words) in [
+        (Obstacle::Missing, "is not found on this machine"),
+        (Obstacle::Folder("/bin".into()), "cannot be started"),
+    ] {
+        let facts = ProgramFacts {
+            obstacle: Some(obstacle),
+            ..ProgramFacts::default()
+        };
+        let found = judged(&["nope"], &CommandRules::default(), &facts);
+        assert_eq!(found[0].0, Severity::Warning);
+        assert!(found[0].1.contains(words), "{found:?}");
+    }
     let line = judged(
         &["npx -y server && x"],
         &CommandRules::default(),

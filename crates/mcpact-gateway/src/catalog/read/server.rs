@@ -221,7 +221,16 @@ fn cwd(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<Filled> {
         Some(folder) => Path::new(folder).join(text.filled.value()),
         None => PathBuf::from(text.filled.value()),
     };
-    Some(Filled::new(path.to_string_lossy(), text.filled.written()))
+    let path = path.to_string_lossy();
+    // Variables that stay as they are written can be anything.
+    let is_open = path.contains("${");
+    let is_there = |machine: &dyn Surroundings| is_open || machine.has_folder(&path);
+    if !ground.machine.is_none_or(is_there) {
+        let message = format!("there is no folder `{}`", text.filled);
+        let problem = fields.findings.warning(text.span, message);
+        problem.remedy("create it, or correct `cwd`");
+    }
+    Some(Filled::new(path, text.filled.written()))
 }
 
 fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {

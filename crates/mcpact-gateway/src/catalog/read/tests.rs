@@ -28,9 +28,14 @@ impl Surroundings for Machine {
         }
     }
 
+    fn has_folder(&self, path: &str) -> bool {
+        path.starts_with("/work/shop")
+    }
+
     fn program(&self, program: &str) -> ProgramFacts {
         ProgramFacts {
             path: Some(format!("/usr/bin/{program}")),
+            obstacle: None,
             real: Some(format!("/usr/bin/{program}")),
             writable_by_all: None,
         }

@@ -75,6 +75,7 @@ fn the_life_of_an_instance() {
     let round = fleet.round(at(34));
     assert_eq!(round.close, [id]);
     assert_eq!(seen(&fleet, 34), "asleep draining");
+    assert_eq!(fleet.status(at(34)).crowded(), "stopping");
     assert_eq!(fleet.enter(id, Line::Arriving, at(34)), Entry::Retired);
     let over = fleet.gone(id, 0, at(35)).unwrap();
     let cause = StopCause::Idle;
@@ -98,6 +99,7 @@ fn calls_wait_and_are_refused() {
     }
     assert_eq!(enter(&mut fleet), Entry::Refuse);
     assert_eq!(fleet.queue(), Err(Refusal::Busy));
+    assert_eq!(fleet.status(at(1)).crowded(), "busy");
     // Who waits already does not stand in its own way.
     assert_eq!(fleet.enter(id, Line::Waiting, at(1)), Entry::Wait);
     let _ = fleet.leave(id, at(2));

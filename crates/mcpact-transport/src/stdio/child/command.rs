@@ -11,6 +11,7 @@ use tokio::process::Command;
 
 use super::guard::Guard;
 use super::masks::Masks;
+use super::obstacle::Obstacle;
 use super::process::Child;
 use super::tail::{Scribe, Tail};
 use crate::error::DoorError;
@@ -103,34 +104,34 @@ impl ChildCommand {
         })
     }
 
-    /// Whether there is such a program, where the system would look for it.
-    fn is_there(&self) -> bool {
+    /// Where the system would look for the program.
+    fn places(&self) -> Vec<PathBuf> {
         let folder = |folder: PathBuf| match &self.cwd {
             Some(cwd) => cwd.join(folder),
             None => folder,
         };
         let program = Path::new(&self.program);
         if program.components().count() > 1 || program.has_root() {
-            return folder(program.to_owned()).is_file();
+            return vec![folder(program.to_owned())];
         }
         let path = self.env.get(OsStr::new("PATH")).cloned();
         let path = path
             .or_else(|| std::env::var_os("PATH"))
             .unwrap_or_default();
-        std::env::split_paths(&path).any(|place| folder(place).join(program).is_file())
+        let places = std::env::split_paths(&path);
+        places.map(|place| folder(place).join(program)).collect()
     }
 
     fn start(&self) -> io::Result<Child> {
+        let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
+        let no_cwd = cwd.map(|cwd| Obstacle::Cwd(cwd.display().to_string()));
+        // A guard would be started all the same, and only then find out.
+        if let Some(obstacle) = no_cwd.or_else(|| Obstacle::at(&self.places())) {
+            return Err(io::Error::other(obstacle));
+        }
         let mut command = match &self.guard {
             None => Command::new(&self.program),
-            Some(guard) => {
-                // The guard would be started all the same, and only then find that there is no program.
-                if !self.is_there() {
-                    let why = "there is no such program";
-                    return Err(io::Error::new(io::ErrorKind::NotFound, why));
-                }
-                guard.command(&self.program)
-            }
+            Some(guard) => guard.command(&self.program),
         };
         command
             .args(&self.args)
@@ -146,11 +147,6 @@ impl ChildCommand {
             .stderr(Stdio::piped())
             .process_group(0);
         if let Some(cwd) = &self.cwd {
-            // The system does not say whether the program or the directory is missing.
-            if !cwd.is_dir() {
-                let why = format!("`{}` is not a directory", cwd.display());
-                return Err(io::Error::new(io::ErrorKind::NotADirectory, why));
-            }
             command.current_dir(cwd);
         }
         let tail = Tail::new(self.stderr_limit, Masks::of(self), self.scribe.clone());

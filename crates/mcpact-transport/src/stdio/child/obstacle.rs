@@ -1,0 +1,169 @@
+//! What keeps a program from being started, as far as it can be seen before.
+//!
+//! The system says `No such file or directory` for a program that is missing, for a folder that it should
+//! run in, and for what the first line of a script names.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Why a program cannot be started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Obstacle {
+    /// There is none.
+    #[error("there is no such program")]
+    Missing,
+    /// A folder has its name.
+    #[error("`{0}` is a folder")]
+    Folder(String),
+    /// It is not executable.
+    #[error("`{0}` is not executable")]
+    Unexecutable(String),
+    /// It is a script for a program that there is not.
+    #[error("the first line of `{script}` names `{interpreter}`, which is not there")]
+    Interpreter {
+        /// The script.
+        script: String,
+        /// What should run it.
+        interpreter: String,
+    },
+    /// The folder that it should run in is missing.
+    #[error("there is no folder `{0}` for it to run in")]
+    Cwd(String),
+}
+
+impl Obstacle {
+    /// What would help.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::Missing => {
+                "install it, or give its full path: it is looked for in the PATH of whoever starts mcpact"
+            }
+            Self::Folder(_) => "give the path of the program in it",
+            Self::Unexecutable(_) => {
+                "make it executable with `chmod +x`, or start what runs it, such as `python3`, with it as an \
+                 argument"
+            }
+            Self::Interpreter { .. } => "install that program, or correct the line",
+            Self::Cwd(_) => "create it, or correct `cwd`",
+        }
+    }
+
+    /// The obstacle that an error is about, if it is about one.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// What stands in the way of a program that is looked for in these places, in this order; nothing
+    /// where the system would start one.
+    #[must_use]
+    pub fn at(places: &[PathBuf]) -> Option<Self> {
+        let found = places.iter().filter_map(|place| {
+            let file = place.metadata().ok()?;
+            Some((place, file))
+        });
+        let mut obstacle = None;
+        for (place, file) in found {
+            match Self::in_file(place, &file) {
+                None => return interpreter(place),
+                first => obstacle = obstacle.or(first),
+            }
+        }
+        Some(obstacle.unwrap_or(Self::Missing))
+    }
+
+    fn in_file(place: &Path, file: &Metadata) -> Option<Self> {
+        let shown = || place.display().to_string();
+        if file.is_dir() {
+            return Some(Self::Folder(shown()));
+        }
+        (!is_executable(file)).then(|| Self::Unexecutable(shown()))
+    }
+}
+
+/// The program that a script needs and that is not there.
+fn interpreter(script: &Path) -> Option<Obstacle> {
+    /// No system reads more of it.
+    const LONGEST: u64 = 256;
+    let mut start = Vec::new();
+    let file = File::open(script).ok()?;
+    file.take(LONGEST).read_to_end(&mut start).ok()?;
+    let line = start
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
+    let line = std::str::from_utf8(line)
+        .ok()?
+        .trim_start_matches([' ', '\t']);
+    let interpreter = line
+        .split([' ', '\t'])
+        .next()
+        .filter(|path| path.starts_with('/'))?;
+    let is_there = Path::new(interpreter).exists();
+    (!is_there).then(|| Obstacle::Interpreter {
+        script: script.display().to_string(),
+        // The end of a line of Windows belongs to it.
+        interpreter: interpreter.escape_debug().to_string(),
+    })
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.is_file() && file.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Metadata) -> bool {
+    file.is_file()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_stands_in_the_way_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str, mode| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path
+        };
+        let good = file("good", "#!/bin/sh\n", 0o700);
+        let plain = file("plain", "#!/bin/sh\n", 0o600);
+        let lost = file("lost", "#! /no/such/sh -e\n", 0o700);
+        let windows = file("windows", "#!/bin/sh\r\necho\r\n", 0o700);
+        let nowhere = folder.path().join("nowhere");
+        let inside = folder.path().to_owned();
+        let shown = |path: &Path| path.display().to_string();
+        let needs = |script: &Path, interpreter: &str| Obstacle::Interpreter {
+            script: shown(script),
+            interpreter: interpreter.to_owned(),
+        };
+        let cells = [
+            (vec![], Some(Obstacle::Missing)),
+            (vec![&nowhere], Some(Obstacle::Missing)),
+            (vec![&inside], Some(Obstacle::Folder(shown(&inside)))),
+            (vec![&plain], Some(Obstacle::Unexecutable(shown(&plain)))),
+            (vec![&lost], Some(needs(&lost, "/no/such/sh"))),
+            (vec![&windows], Some(needs(&windows, "/bin/sh\\r"))),
+            (vec![&good], None),
+            (vec![&nowhere, &plain, &good], None),
+            (
+                vec![&plain, &nowhere],
+                Some(Obstacle::Unexecutable(shown(&plain))),
+            ),
+        ];
+        for (places, expected) in cells {
+            let places: Vec<PathBuf> = places.into_iter().cloned().collect();
+            assert_eq!(Obstacle::at(&places), expected, "{places:?}");
+        }
+    }
+}
