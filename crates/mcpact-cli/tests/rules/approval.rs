@@ -7,7 +7,7 @@ use mcpact::client::Client;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::place::{Place, said};
+use crate::place::{Place, Running, said};
 
 async fn echo(client: &Client) -> Result<String, String> {
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
@@ -129,6 +129,30 @@ async fn what_is_known_and_not_approved_is_told() {
     };
     until(told);
     assert!(!place.was_started());
+}
+
+/// SL1, O5: a yes is noticed without a call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_is_noticed_by_itself() {
+    let place = Place::new();
+    place.configure("mcpact.toml", &format!("{CONFIG}backoff_max_seconds = 1\n"));
+    let running = place.serve(&[]);
+    let mark = mark(&place);
+    until_ready(&running, 503).await;
+    assert!(!place.was_started());
+    let approved = place.run(&["approve", "--mark", &mark]);
+    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
+    until_ready(&running, 200).await;
+    assert!(place.was_started());
+}
+
+/// Until the gateway says this about whether it is ready.
+async fn until_ready(running: &Running, status: u16) {
+    let late = Instant::now() + Duration::from_secs(30);
+    while running.send("GET", "/readyz", "").await != status {
+        assert!(Instant::now() < late, "it is not {status}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Until this is so.

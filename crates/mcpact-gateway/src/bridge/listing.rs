@@ -193,8 +193,7 @@ impl Bridge {
 
     /// Why nobody may start it, if it must be approved and is not.
     pub(crate) async fn unapproved(&self) -> Option<WireError> {
-        let approval = self.settings.approval.as_ref()?;
-        let kind = approval.check().await.err()?;
+        let kind = self.shared.check_approved().await.err()?;
         Some(self.shared.error(kind).on_wire())
     }
 

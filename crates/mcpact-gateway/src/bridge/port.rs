@@ -71,6 +71,19 @@ impl Shared {
         self.run.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it may be started. Whoever was refused can be let in at any time, so that is no failure of the
+    /// server.
+    pub(super) async fn check_approved(&self) -> Result<(), Trouble> {
+        let Some(approval) = &self.approval else {
+            return Ok(());
+        };
+        let checked = approval.check().await;
+        if let Err(trouble) = &checked {
+            self.supervisor.not_allowed(trouble);
+        }
+        checked
+    }
+
     /// Keeps connections in another way from here on.
     pub(super) fn retune(&self, run: &RunSettings) {
         run.clone_into(&mut self.run.write().unwrap_or_else(PoisonError::into_inner));
@@ -186,20 +199,20 @@ impl Port {
         let tries = self.tries.load(Ordering::SeqCst);
         let line = Arc::clone(&self.opening);
         let in_line = self.shared.supervisor.stand_in_line(line.lock_owned());
-        let last = in_line.await.map_err(|kind| self.error(kind))?;
+        let last = in_line.await.map_err(|kind| self.error_of(cause, kind))?;
         if let Some(lane) = self.live() {
             return Ok(lane);
         }
         if self.tries.load(Ordering::SeqCst) > tries
             && let Some(same) = &*last
         {
-            return Err(self.error(Trouble::Same(Arc::clone(same))));
+            return Err(self.error_of(cause, Trouble::Same(Arc::clone(same))));
         }
         // Whoever asked first may go away while others wait for the same start.
         let opening = tokio::spawn(Arc::clone(self).open(cause, last));
         match opening.await {
-            Ok(opened) => opened.map_err(|same| self.error(Trouble::Same(same))),
-            Err(_) => Err(self.error(Trouble::Closed)),
+            Ok(opened) => opened.map_err(|same| self.error_of(cause, Trouble::Same(same))),
+            Err(_) => Err(self.error_of(cause, Trouble::Closed)),
         }
     }
 
@@ -231,10 +244,7 @@ impl Port {
     }
 
     async fn start(self: &Arc<Self>, cause: StartCause) -> Result<Arc<Lane>, Trouble> {
-        // Whoever was refused can be let in at any time, so that is no failure of the server.
-        if let Some(approval) = &self.shared.approval {
-            approval.check().await?;
-        }
+        self.shared.check_approved().await?;
         let supervisor = &self.shared.supervisor;
         let start = supervisor.admit(self.tenant, cause).await?;
         let limit = self.shared.run().start_timeout;
@@ -298,6 +308,14 @@ impl Port {
     /// A call that was lost.
     pub(super) fn lost_call(&self, kind: Trouble) -> UpstreamError {
         self.shared.error(kind)
+    }
+
+    /// What went wrong with a start; whoever has not asked for it is not told more than the supervisor tells.
+    fn error_of(&self, cause: StartCause, kind: Trouble) -> UpstreamError {
+        match cause {
+            StartCause::Recovery => self.shared.error(kind),
+            StartCause::Request | StartCause::MinReady => self.error(kind),
+        }
     }
 
     pub(super) fn error(&self, kind: Trouble) -> UpstreamError {

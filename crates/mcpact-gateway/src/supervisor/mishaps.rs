@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mcpact_engine::time::Moment;
 
-use super::run::Supervisor;
+use super::run::{Supervisor, random};
 use super::status::Mishap;
+use crate::error::Trouble;
 
 /// What went wrong last. It stands until something goes well.
 #[derive(Debug, Default)]
@@ -123,5 +124,12 @@ impl Supervisor {
     /// How often that has changed.
     pub(crate) fn turns(&self) -> u64 {
         self.standing.turns()
+    }
+
+    /// A start was not even tried, for somebody has to agree to it.
+    pub(crate) fn not_allowed(&self, trouble: &Trouble) {
+        self.fleet()
+            .not_allowed(&trouble.told(), random(), self.now());
+        self.changed();
     }
 }

@@ -490,6 +490,6 @@ fn room(settings: &RunSettings) -> Room {
 }
 
 /// Spreads pauses; without randomness they are as short as they can be.
-fn random() -> u32 {
+pub(super) fn random() -> u32 {
     getrandom::u32().unwrap_or(0)
 }

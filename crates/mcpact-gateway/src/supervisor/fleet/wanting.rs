@@ -61,6 +61,12 @@ impl Fleet {
         }
     }
 
+    /// A start was not even tried, for somebody has to agree to it; it is looked again whether somebody has.
+    pub(crate) fn not_allowed(&mut self, why: &str, random: u32, now: Moment) {
+        self.no_start(why, now);
+        self.recovery.begin(&self.settings.restarts, random, now);
+    }
+
     /// A start that nobody had asked for was not even begun; the next try is later.
     pub(crate) fn not_begun(&mut self, random: u32, now: Moment) {
         self.recovery.failed(&self.settings.restarts, random, now);
