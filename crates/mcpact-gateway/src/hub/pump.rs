@@ -198,7 +198,13 @@ impl Hub {
         match carried {
             Ok(raw) => Ok(view.result(method, self.sealed(&member, &guest.principal, raw))),
             Err(error) => {
-                let error = view.error(error);
+                let uri = match subject(method, &given) {
+                    Subject::Uri(uri) => Some(uri),
+                    Subject::Tool(_) | Subject::Prompt(_) | Subject::Task(_) | Subject::Nothing => {
+                        None
+                    }
+                };
+                let error = view.error(error, uri.as_deref());
                 match asked {
                     Some((kind, name)) if error.code == ErrorCode::InvalidParams.code() => {
                         self.check_listed(guest, kind, &name, client).await?;

@@ -14,7 +14,7 @@ use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
 use crate::aggregate::tasks::{TaskMap, placed};
-use crate::aggregate::uris::naming;
+use crate::aggregate::uris::{Seen, naming};
 use crate::bridge::View;
 
 /// One server, as part of a hub.
@@ -48,10 +48,20 @@ impl PartView {
         }
     }
 
-    /// An error with the addresses that clients use.
-    pub(super) fn error(&self, mut error: WireError) -> WireError {
+    /// An error with the addresses that clients use: the one that was asked for as it was. What is in an
+    /// error need not be there, so that nothing is remembered of it.
+    pub(super) fn error(&self, mut error: WireError, asked: Option<&str>) -> WireError {
+        let shown = |uri: &str| {
+            let named = naming(&self.member.name, uri);
+            if asked == Some(uri) {
+                return None;
+            }
+            let hub = self.hub.upgrade()?;
+            let is_plain = || self.is_plain(&hub, &lock(&hub.seen), uri);
+            (asked == Some(&named) || is_plain() == Some(false)).then_some(named)
+        };
         if let Some(data) = &error.data
-            && let Some(shown) = UriMap(|uri: &str| self.shown(uri)).member(data)
+            && let Some(shown) = UriMap(shown).member(data)
         {
             error.data = Some(shown);
         }
@@ -62,22 +72,26 @@ impl PartView {
     /// be listed.
     fn shown(&self, uri: &str) -> Option<String> {
         let hub = self.hub.upgrade()?;
-        let own = self.member.number;
         let mut seen = lock(&hub.seen);
-        let first = seen.owner(uri);
-        let is_plain = match hub.boards.addressed() {
-            Some(known) => {
-                let members = &known.roster.members;
-                let at = |number| members.iter().position(|member| member.number == number);
-                known.uris.is_plain(at(own)?, uri, first.and_then(at))
+        match self.is_plain(&hub, &seen, uri)? {
+            true => {
+                seen.note(self.member.number, uri);
+                None
             }
-            None => first.is_none_or(|first| first == own),
-        };
-        if !is_plain {
-            return Some(naming(&self.member.name, uri));
+            false => Some(naming(&self.member.name, uri)),
         }
-        seen.note(own, uri);
-        None
+    }
+
+    /// Whether an address leads to this server as it is; none if the server is not there any more.
+    fn is_plain(&self, hub: &Hub, seen: &Seen, uri: &str) -> Option<bool> {
+        let own = self.member.number;
+        let first = seen.owner(uri);
+        let Some(known) = hub.boards.addressed() else {
+            return Some(first.is_none_or(|first| first == own));
+        };
+        let members = &known.roster.members;
+        let at = |number| members.iter().position(|member| member.number == number);
+        Some(known.uris.is_plain(at(own)?, uri, first.and_then(at)))
     }
 
     /// The address of a resource that has changed, as the client subscribed to it.

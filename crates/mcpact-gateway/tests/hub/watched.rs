@@ -144,6 +144,27 @@ async fn what_leaves_open_which_server_is_meant_is_not_read() {
     assert_eq!(*read, format!("mcpact://old/{WATCHED}"), "{answer}");
 }
 
+/// G14, AG-08: what a server does not have is not taken for its own because an error tells of it, and the
+/// error tells of what was asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_error_tells_of_is_nobodys() {
+    let servers = ["a", "b"].map(|name| everything(name, Revision::V2025_11_25));
+    let hub = hub(servers.to_vec());
+    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    for uri in [
+        "mcpact://b/zz://q",
+        "mcpact://a/zz://q",
+        "mcpact://b/zz://q",
+    ] {
+        let params = json!({"uri": uri});
+        let missing = wire.ask("resources/read", params).await;
+        assert_eq!(missing["error"]["data"]["uri"], uri, "{missing}");
+    }
+    let missing = wire.ask("resources/read", json!({"uri": "zz://q"})).await;
+    let told = missing["error"]["message"].as_str().unwrap_or_default();
+    assert!(told.starts_with("Unknown resource: `zz://q`"), "{missing}");
+}
+
 /// G14: an address that names a server that there is not is refused with those that there are, also where
 /// only one server has resources.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
