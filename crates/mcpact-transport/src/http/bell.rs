@@ -6,7 +6,7 @@
 //! work already.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
@@ -85,6 +85,63 @@ impl Porter {
     }
 }
 
+/// A part of the work that is done only when it was called for itself: a connection looks after all of its
+/// parts whenever one of them can go on.
+#[derive(Debug)]
+pub(in crate::http) struct Part {
+    call: Arc<Call>,
+    waker: Waker,
+}
+
+#[derive(Debug)]
+struct Call {
+    is_called: AtomicBool,
+    whole: AtomicWaker,
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_called.store(true, Ordering::Release);
+        self.whole.wake();
+    }
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        let call = Arc::new(Call {
+            is_called: AtomicBool::new(true),
+            whole: AtomicWaker::new(),
+        });
+        let waker = Waker::from(Arc::clone(&call));
+        Self { call, waker }
+    }
+}
+
+impl Part {
+    /// Does the work, if it was called or `must` be done; once it is done, other work may take its place.
+    pub(in crate::http) fn attend<T>(
+        &self,
+        context: &Context<'_>,
+        must: bool,
+        work: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let Call { is_called, whole } = &*self.call;
+        whole.register(context.waker());
+        if !is_called.swap(false, Ordering::AcqRel) && !must {
+            return Poll::Pending;
+        }
+        let done = work(&mut Context::from_waker(&self.waker));
+        if done.is_ready() {
+            is_called.store(true, Ordering::Release);
+        }
+        done
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -144,5 +201,29 @@ mod tests {
         });
         assert!(rest.is_pending());
         assert_eq!((rounds, count.0.load(Ordering::Relaxed)), (ROUNDS, 1));
+    }
+    #[test]
+    fn a_part_is_left_alone_until_it_is_called() {
+        let (part, count) = (Part::default(), Arc::new(Count::default()));
+        let whole = Waker::from(Arc::clone(&count));
+        let context = Context::from_waker(&whole);
+        let mut kept = None;
+        let mut tries = 0;
+        let mut attend = |must, done: Poll<()>| {
+            part.attend(&context, must, |context| {
+                tries += 1;
+                kept = Some(context.waker().clone());
+                done
+            })
+        };
+        assert!(attend(false, Poll::Pending).is_pending());
+        assert!(attend(false, Poll::Ready(())).is_pending(), "not called");
+        assert!(attend(true, Poll::Pending).is_pending(), "it had to be");
+        part.waker.wake_by_ref();
+        assert!(attend(false, Poll::Ready(())).is_ready(), "called");
+        assert!(attend(false, Poll::Pending).is_pending(), "the next work");
+        assert_eq!((tries, count.0.load(Ordering::Relaxed)), (4, 1));
+        kept.unwrap().wake_by_ref();
+        assert_eq!(count.0.load(Ordering::Relaxed), 2);
     }
 }

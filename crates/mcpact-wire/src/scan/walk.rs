@@ -16,7 +16,21 @@ const fn stops(word: u64) -> u64 {
         & HIGH
 }
 
+/// What is left behind the blocks that have no stop at all. In a function of its own, so that what the
+/// comparison needs stays in registers from block to block.
+#[inline(never)]
+fn behind_plain_blocks(mut rest: &[u8]) -> &[u8] {
+    while let Some((block, tail)) = rest.split_first_chunk::<32>() {
+        if !is_plain(block) {
+            break;
+        }
+        rest = tail;
+    }
+    rest
+}
+
 /// Whether a block of bytes has no stop at all; the loop has no exit, so it becomes vector code.
+#[inline(always)]
 fn is_plain(block: &[u8; 32]) -> bool {
     let mut stop = 0_u8;
     for &b in block {
@@ -198,12 +212,7 @@ impl<'a> Walk<'a> {
             }
             rest = tail;
         }
-        while let Some((block, tail)) = rest.split_first_chunk::<32>() {
-            if !is_plain(block) {
-                break;
-            }
-            rest = tail;
-        }
+        rest = behind_plain_blocks(rest);
         while let Some((word, tail)) = rest.split_first_chunk::<8>() {
             let marks = stops(u64::from_le_bytes(*word));
             if marks != 0 {

@@ -86,10 +86,11 @@ impl Open {
         })
     }
 
-    /// Whether a request can be sent, as far as anybody knows.
+    /// Whether a request can be sent, as far as anybody knows. The server may have closed it meanwhile, which
+    /// is seen before anything is sent.
     fn is_ready(&mut self) -> bool {
-        if !self.is_over {
-            // Nobody has looked at it since it was put away; the server may have closed it.
+        if !self.is_over && !self.sender.is_ready() {
+            // It may not have been looked at since its last answer.
             let mut context = Context::from_waker(Waker::noop());
             self.is_over = Pin::new(&mut self.connection).poll(&mut context).is_ready();
         }

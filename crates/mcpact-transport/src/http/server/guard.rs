@@ -3,6 +3,8 @@
 //! A browser will send any page's requests to `localhost`, and a hostile name can be made to resolve
 //! to it. What it cannot do is lie in `Host` and `Origin`.
 
+use std::net::SocketAddr;
+
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 
@@ -11,6 +13,8 @@ use http::header::{HOST, ORIGIN};
 pub struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
+    /// What most clients write into `Host`, which need not be taken apart every time.
+    usual: Option<String>,
 }
 
 /// Why a request is turned away.
@@ -39,6 +43,12 @@ impl Guard {
         self
     }
 
+    /// The same at this address, under which most clients know it.
+    pub(super) fn at(mut self, address: SocketAddr) -> Self {
+        self.usual = Some(address.to_string()).filter(|address| self.is_own_host(address));
+        self
+    }
+
     /// Judges a request before anything else is read of it.
     ///
     /// # Errors
@@ -61,6 +71,9 @@ impl Guard {
     }
 
     fn is_own_host(&self, authority: &str) -> bool {
+        if self.usual.as_deref() == Some(authority) {
+            return true;
+        }
         // `user@host` has no place in a Host header; it exists to fool readers like this one.
         let Some(name) = host_name(authority) else {
             return false;
@@ -173,6 +186,12 @@ mod tests {
             assert_eq!(judge(&guard, bad, &[]), Err(GuardFault::Host), "{bad}");
         }
         assert_eq!(guard.check(None, &HeaderMap::new()), Err(GuardFault::Host));
+        for (address, is_own) in [("127.0.0.1:80", true), ("10.0.0.1:80", false)] {
+            let guard = Guard::default().at(address.parse().unwrap());
+            assert_eq!(judge(&guard, address, &[]).is_ok(), is_own, "{address}");
+            assert_eq!(judge(&guard, "localhost", &[]), Ok(()));
+            assert!(judge(&guard, "evil.example", &[]).is_err());
+        }
         let own = Guard::default().allow_host("Gateway.example");
         assert_eq!(judge(&own, "gateway.example:443", &[]), Ok(()));
     }

@@ -24,7 +24,7 @@ use super::tls::TlsIdentity;
 use super::token::Token;
 use super::watch::{Order, Watch};
 use crate::error::DoorError;
-use crate::http::bell::Porter;
+use crate::http::bell::{Part, Porter};
 
 /// What a server endures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,12 +156,12 @@ impl HttpServer {
             token,
             tls,
             limits,
-            ..
+            address,
         } = self;
         let acceptor = tls.map(|identity| identity.acceptor());
         let shop = Arc::new(Shop {
             endpoint,
-            guard,
+            guard: guard.at(address),
             token,
             limits,
         });
@@ -260,9 +260,20 @@ async fn connection<E: Endpoint>(
 ) {
     let limits = shop.limits;
     let watched = watch.over();
-    let service = service_fn(|request| {
+    // Requests come one after the other.
+    let request = Part::default();
+    let service = service_fn(|arrived| {
         let (shop, busy) = (Arc::clone(&shop), watched.busy());
-        async move { Ok::<_, Infallible>(shop.serve(request, peer, busy).await) }
+        let (request, watched) = (&request, &watched);
+        async move {
+            let mut serving = pin!(shop.serve(arrived, peer, busy));
+            let served = poll_fn(|context| {
+                request.attend(context, watched.is_closing(), |context| {
+                    serving.as_mut().poll(context)
+                })
+            });
+            Ok::<_, Infallible>(served.await)
+        }
     });
     let mut builder = http1::Builder::new();
     builder.max_buf_size(limits.header_bytes.max(LEAST_BUFFER));

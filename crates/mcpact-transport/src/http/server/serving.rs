@@ -188,6 +188,10 @@ async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
             }
             rest.extend_from_slice(&data);
         }
+        // Where the length is known, nobody has to come back to say that this was all.
+        if body.is_end_stream() {
+            break;
+        }
     }
     Ok(if rest.is_empty() {
         first

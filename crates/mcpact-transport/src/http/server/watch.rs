@@ -128,11 +128,16 @@ impl Watched {
         self.post.connection.register(context.waker());
         if self.post.is_late.load(Ordering::Acquire) {
             Order::HangUp
-        } else if self.post.is_closing.load(Ordering::Acquire) {
+        } else if self.is_closing() {
             Order::Finish
         } else {
             Order::Serve
         }
+    }
+
+    /// Whether the server stops, about which requests are not told one by one.
+    pub(super) fn is_closing(&self) -> bool {
+        self.post.is_closing.load(Ordering::Acquire)
     }
 
     /// A request has come.

@@ -137,27 +137,10 @@ impl<B: Backend> HttpEndpoint<B> {
         let id = job.id.clone();
         let backend = Arc::clone(&self.backend);
         let serving = held::serve(backend, job, Arc::clone(&session), outbox.clone());
-        let mut future = serving.boxed();
-        if written.is_none() {
-            let first = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
-            if let Poll::Ready(outcome) = first {
-                let mut running = Running {
-                    session,
-                    id,
-                    future: None,
-                    parcels,
-                    _outbox: outbox,
-                    ready: None,
-                    last: None,
-                    patience: self.patience.clone(),
-                };
-                return running.whole(outcome);
-            }
-        }
         let mut running = Running {
             session,
             id,
-            future: Some(future),
+            future: Some(serving.boxed()),
             parcels,
             _outbox: outbox,
             ready: written,
@@ -203,12 +186,12 @@ impl Running {
             let future = self.future.as_mut()?;
             tokio::select! {
                 biased;
+                outcome = future => return self.end(outcome),
                 // Whoever serves may let go of the outbox before it has an answer.
                 Some(parcel) = self.parcels.take() => match parcel {
                     Parcel::Message(text) => return Some(Said::Message(text)),
                     Parcel::Answer(..) | Parcel::Disconnect(_) => {}
                 },
-                outcome = future => return self.end(outcome),
                 () = self.patience.ended() => return self.end(Err(held::cut_off())),
             }
         }
@@ -242,21 +225,5 @@ impl Running {
             Deed::Reply { text, status, .. } => Some((text, status)),
             _ => None,
         })
-    }
-
-    /// The answer of a call that ended at once: JSON, unless it has said something before.
-    fn whole(&mut self, outcome: Result<ByteString, WireError>) -> Answer {
-        let mut said = Vec::new();
-        while let Some(text) = self.message() {
-            said.push(event(None, &text, None));
-        }
-        match self.answer(outcome) {
-            Some((text, status)) if said.is_empty() => Answer::json(status, json(text)),
-            Some((text, _)) => {
-                said.push(event(None, &text, None));
-                Answer::events(futures_util::stream::iter(said))
-            }
-            None => Answer::empty(202),
-        }
     }
 }
