@@ -16,6 +16,8 @@ pub(super) struct InFlight {
     pub(super) revision: Revision,
     pub(super) log_level: Option<LogLevel>,
     pub(super) listen: Option<ListenFilter>,
+    /// The resource that it subscribes to, and the client was not subscribed to before.
+    pub(super) subscribes: Option<Box<str>>,
     pub(super) cancelled: bool,
 }
 

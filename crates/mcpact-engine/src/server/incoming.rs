@@ -1,5 +1,6 @@
 //! What comes from the client.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use mcpact_spec::{Feature, Kind, Method, Revision, Side};
@@ -211,6 +212,7 @@ impl Server {
             revision,
             log_level: call.log_level,
             listen,
+            subscribes: None,
             cancelled: false,
         };
         let own = self.terms.listening == Listening::Declared;
@@ -301,9 +303,9 @@ impl Server {
             revision: pact.revision(),
             log_level: None,
             listen: None,
+            subscribes: self.note(method, request)?,
             cancelled: false,
         };
-        self.note(method, request)?;
         self.serving.take(request.id, entry, answers)?;
         Ok((method, pact))
     }
@@ -325,20 +327,25 @@ impl Server {
         Ok(ruling.method)
     }
 
-    /// What the client wants to hear from now on.
-    fn note(&mut self, method: Option<Method>, request: &Request<'_>) -> Result<(), Refusal> {
+    /// What the client wants to hear from now on; the resource among it that is new.
+    fn note(
+        &mut self,
+        method: Option<Method>,
+        request: &Request<'_>,
+    ) -> Result<Option<Box<str>>, Refusal> {
         let params = request.params.raw;
         if method == Some(Method::LoggingSetLevel) {
             self.log_threshold = level_of(params).or(self.log_threshold);
         }
         let limit = self.terms.subscription_limit;
-        match method {
-            Some(method) if !self.subscriptions.note(method, params, limit) => {
-                let what = "subscriptions";
-                Err(Misbehaviour::TooMany { limit, what }.into())
-            }
-            Some(_) | None => Ok(()),
-        }
+        let Some(method) = method else {
+            return Ok(None);
+        };
+        let noted = self.subscriptions.note(method, params, limit);
+        noted.ok_or_else(|| {
+            let what = "subscriptions";
+            Misbehaviour::TooMany { limit, what }.into()
+        })
     }
 
     fn legacy_note<'a>(&mut self, note: Notification<'a>, now: Moment, effects: &mut Effects<'a>) {

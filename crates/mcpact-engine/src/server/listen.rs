@@ -142,24 +142,39 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Takes note of a request if it subscribes or unsubscribes; false when there are too many.
-    pub(super) fn note(&mut self, method: Method, params: Option<&str>, limit: usize) -> bool {
+    /// Takes note of a request if it subscribes or unsubscribes, and gives back what is new; none when
+    /// there are too many.
+    #[expect(clippy::option_option, reason = "what is new may be nothing")]
+    pub(super) fn note(
+        &mut self,
+        method: Method,
+        params: Option<&str>,
+        limit: usize,
+    ) -> Option<Option<Box<str>>> {
         let is_subscribing = method == Method::ResourcesSubscribe;
         if !is_subscribing && method != Method::ResourcesUnsubscribe {
-            return true;
+            return Some(None);
         }
         let Some(uri) = member(params, "uri") else {
-            return true;
+            return Some(None);
         };
         if !is_subscribing {
-            self.uris.remove(&*uri);
-            return true;
+            self.forget(&uri);
+            return Some(None);
         }
-        if self.uris.len() >= limit && !self.uris.contains(&*uri) {
-            return false;
+        if self.uris.contains(&uri) {
+            return Some(None);
         }
-        self.uris.insert(uri);
-        true
+        if self.uris.len() >= limit {
+            return None;
+        }
+        self.uris.insert(uri.clone());
+        Some(Some(uri))
+    }
+
+    /// The client is not subscribed to it any more, or was refused.
+    pub(super) fn forget(&mut self, uri: &str) {
+        self.uris.remove(uri);
     }
 
     /// Whether an update is one of those that the client wants to hear of.
@@ -220,7 +235,7 @@ mod tests {
     #[test]
     fn subscriptions_are_counted_and_ended() {
         let mut all = Subscriptions::default();
-        let note = |all: &mut Subscriptions, method, uri| all.note(method, Some(uri), 1);
+        let note = |all: &mut Subscriptions, method, uri| all.note(method, Some(uri), 1).is_some();
         let (a, b) = (r#"{"uri":"x://a"}"#, r#"{"uri":"x://b"}"#);
         assert!(note(&mut all, Method::ResourcesSubscribe, a));
         assert!(note(&mut all, Method::ResourcesSubscribe, a), "the same");

@@ -71,6 +71,9 @@ impl Server {
         if entry.cancelled && entry.listen.is_none() {
             return effects.drop(id.raw(), DropCause::Cancelled);
         }
+        if let (Err(_), Some(uri)) = (&outcome, &entry.subscribes) {
+            self.subscriptions.forget(uri);
+        }
         let (text, http_status) = match outcome {
             Ok(result) => {
                 let completed = match entry.revision.era() {

@@ -10,6 +10,7 @@ use mcpact_engine::effect::{Effect, End};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::{Policy, Profile, Reading};
+use mcpact_engine::refusal::WireError;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{self, Scope, Server, ServerTerms};
 use mcpact_engine::time::Moment;
@@ -196,6 +197,19 @@ impl ServerRig {
         self.input(server::Input::Answer {
             id: Id::number(id),
             outcome: Ok(&result.to_string()),
+        })
+    }
+
+    /// Answers a request with an error.
+    pub(crate) fn refuse(&mut self, id: i64) -> Vec<Out> {
+        self.input(server::Input::Answer {
+            id: Id::number(id),
+            outcome: Err(WireError {
+                code: -32602,
+                message: String::from("no"),
+                data: None,
+                http_status: 200,
+            }),
         })
     }
 

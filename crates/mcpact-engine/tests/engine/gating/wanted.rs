@@ -99,6 +99,30 @@ fn updates_go_only_to_subscribers() {
     );
 }
 
+/// L22: a subscription that is refused is none; one that there was before stays.
+#[test]
+fn a_refused_subscription_is_none() {
+    let mut server = server_at(
+        "2025-11-25",
+        json!({"resources": {"subscribe": true}}),
+        json!({}),
+    );
+    let uri = || json!({"uri": "a:b"});
+    let updated = |server: &mut ServerRig| {
+        let out = server.notify("notifications/resources/updated", uri());
+        matches!(&out[..], [Out::Write(_)])
+    };
+    server.request(1, "resources/subscribe", uri());
+    assert!(updated(&mut server), "it may be told before the answer");
+    server.refuse(1);
+    assert!(!updated(&mut server), "refused");
+    server.request(2, "resources/subscribe", uri());
+    server.answer(2, json!({}));
+    server.request(3, "resources/subscribe", uri());
+    server.refuse(3);
+    assert!(updated(&mut server), "as before");
+}
+
 /// L22, GA-10: what the server cannot do is left out of the acknowledgement; the stream opens.
 #[test]
 fn ga_10_the_acknowledgement_tells_what_is_granted() {
