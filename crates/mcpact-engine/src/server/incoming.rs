@@ -1,6 +1,5 @@
 //! What comes from the client.
 
-use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use mcpact_spec::{Feature, Kind, Method, Revision, Side};
@@ -325,27 +324,6 @@ impl Server {
             check_params(pact, method, request.params.raw)?;
         }
         Ok(ruling.method)
-    }
-
-    /// What the client wants to hear from now on; the resource among it that is new.
-    fn note(
-        &mut self,
-        method: Option<Method>,
-        request: &Request<'_>,
-    ) -> Result<Option<Box<str>>, Refusal> {
-        let params = request.params.raw;
-        if method == Some(Method::LoggingSetLevel) {
-            self.log_threshold = level_of(params).or(self.log_threshold);
-        }
-        let limit = self.terms.subscription_limit;
-        let Some(method) = method else {
-            return Ok(None);
-        };
-        let noted = self.subscriptions.note(method, params, limit);
-        noted.ok_or_else(|| {
-            let what = "subscriptions";
-            Misbehaviour::TooMany { limit, what }.into()
-        })
     }
 
     fn legacy_note<'a>(&mut self, note: Notification<'a>, now: Moment, effects: &mut Effects<'a>) {

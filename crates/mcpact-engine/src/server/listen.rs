@@ -6,9 +6,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use mcpact_spec::{Capability, Extension, Kind, Method, Side};
+use mcpact_wire::envelope::Request;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 use mcpact_wire::scan::{push_quoted, text};
 
+use super::Server;
+use super::outgoing::level_of;
 use crate::pact::Pact;
 use crate::refusal::{Misbehaviour, Refusal};
 
@@ -180,6 +183,29 @@ impl Subscriptions {
     /// Whether an update is one of those that the client wants to hear of.
     pub(super) fn want(&self, params: Option<&str>) -> bool {
         member(params, "uri").is_some_and(|uri| self.uris.iter().any(|of| covers(of, &uri)))
+    }
+}
+
+impl Server {
+    /// What the client wants to hear from now on; the resource among it that is new.
+    pub(super) fn note(
+        &mut self,
+        method: Option<Method>,
+        request: &Request<'_>,
+    ) -> Result<Option<Box<str>>, Refusal> {
+        let params = request.params.raw;
+        if method == Some(Method::LoggingSetLevel) {
+            self.log_threshold = level_of(params).or(self.log_threshold);
+        }
+        let limit = self.terms.subscription_limit;
+        let Some(method) = method else {
+            return Ok(None);
+        };
+        let noted = self.subscriptions.note(method, params, limit);
+        noted.ok_or_else(|| {
+            let what = "subscriptions";
+            Misbehaviour::TooMany { limit, what }.into()
+        })
     }
 }
 
