@@ -191,6 +191,14 @@ impl Expansion<'_> {
             Some((name, default)) => (name, Some(default)),
             None => (inner, None),
         };
+        if inner.contains("${") {
+            return Err(Fault::Wrong {
+                message: String::from("a variable cannot stand in another one"),
+                remedy: String::from(
+                    "write a plain default, or put the whole value into one variable",
+                ),
+            });
+        }
         if !is_name(name) {
             return Err(Fault::Wrong {
                 message: format!("`{inner}` is no variable"),

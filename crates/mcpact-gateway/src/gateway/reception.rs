@@ -33,7 +33,18 @@ impl Reception for Gateway {
     fn direct(&self, arrival: &mut Arrival) -> Directed {
         let by_header = match chosen(arrival) {
             Ok(choice) => choice,
-            Err(answer) => return Directed::Answer(answer),
+            Err(Unclear::Both) => {
+                let why = "`Mcpact-Server` and `Mcpact-Tags` exclude each other\n";
+                return Directed::Answer(Answer::text(400, why));
+            }
+            Err(Unclear::Server) => {
+                let error = unclear_server(&self.state());
+                return Directed::Answer(refused(&error, arrival));
+            }
+            Err(Unclear::Tags) => {
+                let error = unclear_tags(&self.state());
+                return Directed::Answer(refused(&error, arrival));
+            }
         };
         let path = arrival.path.clone();
         let wanted = match (wanted(&path), &by_header) {
@@ -80,16 +91,37 @@ impl Choice {
     }
 }
 
-fn chosen(arrival: &Arrival) -> Result<Option<Choice>, Answer> {
-    match (arrival.header(SERVER), arrival.header(TAGS)) {
-        (None, None) => Ok(None),
-        (Some(name), None) => Ok(Some(Choice::Server(name.trim().to_owned()))),
-        (None, Some(list)) => Ok(Some(Choice::Tags(tags(list)))),
-        (Some(_), Some(_)) => Err(Answer::text(
-            400,
-            "`Mcpact-Server` and `Mcpact-Tags` exclude each other\n",
-        )),
+/// Headers that choose nothing that could be served: whoever sends them does not want everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unclear {
+    Both,
+    Server,
+    Tags,
+}
+
+fn chosen(arrival: &Arrival) -> Result<Option<Choice>, Unclear> {
+    let is_given = |name| arrival.headers.contains_key(name);
+    match (is_given(&SERVER), is_given(&TAGS)) {
+        (false, false) => Ok(None),
+        (true, true) => Err(Unclear::Both),
+        (true, false) => match texts(arrival, &SERVER).as_deref() {
+            Some([name]) if !name.is_empty() => Ok(Some(Choice::Server((*name).to_owned()))),
+            Some(_) | None => Err(Unclear::Server),
+        },
+        // A list may stand in several headers.
+        (false, true) => match texts(arrival, &TAGS).map(|lists| tags(&lists.join(","))) {
+            Some(tags) if !tags.is_empty() => Ok(Some(Choice::Tags(tags))),
+            Some(_) | None => Err(Unclear::Tags),
+        },
     }
+}
+
+/// What a header says, as often as it stands there; none if any of it is not ASCII.
+fn texts<'a>(arrival: &'a Arrival, name: &HeaderName) -> Option<Vec<&'a str>> {
+    let values = arrival.headers.get_all(name).iter();
+    values
+        .map(|value| value.to_str().ok().map(str::trim))
+        .collect()
 }
 
 impl Gateway {
@@ -166,22 +198,49 @@ fn no_server(state: &State, name: &str) -> WireError {
     not_there("no_such_server", text, &names)
 }
 
+fn unclear_server(state: &State) -> WireError {
+    let names: Vec<&str> = state.servers.keys().map(ServerName::as_str).collect();
+    let there = listed("", &names);
+    let text = format!("`Mcpact-Server` has to be one name, once and in ASCII; there are: {there}");
+    WireError {
+        http_status: 400,
+        ..not_there("server_unclear", text, &names)
+    }
+}
+
+fn unclear_tags(state: &State) -> WireError {
+    let known = known_tags(state);
+    let there = tags_there("", &known);
+    let text = format!("`Mcpact-Tags` has to be tags with commas between, in ASCII; {there}");
+    WireError {
+        http_status: 400,
+        ..not_there("tags_unclear", text, &known)
+    }
+}
+
 fn no_tag(state: &State, tags: &[String]) -> WireError {
-    let mut known: Vec<&str> = state
-        .servers
-        .values()
-        .flat_map(|served| served.member.tags())
-        .map(|tag| &**tag)
-        .collect();
-    known.sort_unstable();
-    known.dedup();
+    let known = known_tags(state);
     let wanted = tags.join(", ");
     let first = tags.first().map_or("", String::as_str);
-    let there = match known.as_slice() {
-        [] => String::from("no server has tags"),
-        known => format!("there are the tags: {}", listed(first, known)),
-    };
+    let there = tags_there(first, &known);
     let wanted = shortened(&wanted);
     let text = format!("no server has all of these tags: {wanted}; {there}");
     not_there("no_such_tag", text, &known)
+}
+
+/// Every tag that a server has.
+fn known_tags(state: &State) -> Vec<&str> {
+    let servers = state.servers.values();
+    let tags = servers.flat_map(|served| served.member.tags());
+    let mut known: Vec<&str> = tags.map(|tag| &**tag).collect();
+    known.sort_unstable();
+    known.dedup();
+    known
+}
+
+fn tags_there(wanted: &str, known: &[&str]) -> String {
+    match known {
+        [] => String::from("no server has tags"),
+        known => format!("there are the tags: {}", listed(wanted, known)),
+    }
 }

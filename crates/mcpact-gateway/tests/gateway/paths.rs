@@ -57,7 +57,7 @@ async fn get(origin: &str, path: &str, header: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_choices_are_told_what_there_is() {
     let (_gateway, origin) = gateway(CATALOG).await;
-    let cells: [(&str, &str, u16, &[&str]); 7] = [
+    let cells: [(&str, &str, u16, &[&str]); 14] = [
         (
             "/servers/lat/mcp",
             "",
@@ -75,6 +75,28 @@ async fn wrong_choices_are_told_what_there_is() {
         (
             "/mcp",
             "Mcpact-Server: a\r\nMcpact-Tags: b\r\n",
+            400,
+            &["exclude"],
+        ),
+        ("/mcp", "Mcpact-Server:\r\n", 400, &["`late`", "`old`"]),
+        ("/mcp", "Mcpact-Server: ö\r\n", 400, &["`late`", "`old`"]),
+        (
+            "/mcp",
+            "Mcpact-Server: old\r\nMcpact-Server: old\r\n",
+            400,
+            &["`late`", "`old`"],
+        ),
+        ("/mcp", "Mcpact-Tags: ,\r\n", 400, &["`calm`", "`wild`"]),
+        ("/mcp", "Mcpact-Tags: ö\r\n", 400, &["`calm`", "`wild`"]),
+        (
+            "/mcp",
+            "Mcpact-Tags: wild\r\nMcpact-Tags: odd\r\n",
+            404,
+            &["odd, wild", "`calm`"],
+        ),
+        (
+            "/mcp",
+            "Mcpact-Server: old\r\nMcpact-Tags:\r\n",
             400,
             &["exclude"],
         ),

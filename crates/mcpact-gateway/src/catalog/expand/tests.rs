@@ -124,6 +124,10 @@ fn what_is_missing_is_told_with_its_place() {
         ("${a b}", "a:1:6: error: `a b` is no variable"),
         ("${}", "a:1:6: error: `` is no variable"),
         (
+            "${TOKEN:-a${NOPE}b}",
+            "a:1:6: error: a variable cannot stand in another one; write a plain default",
+        ),
+        (
             "x ${TOKEN",
             "a:1:8: error: this variable has no closing brace",
         ),

@@ -1,6 +1,6 @@
 //! `[servers.NAME]`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use http::Uri;
@@ -68,7 +68,7 @@ pub(super) fn read(
     };
     let config = ServerConfig {
         enabled: fields.flag("enabled"),
-        tags: fields.words("tags").into_iter().collect(),
+        tags: tags(&mut fields),
         prefix: prefix(&mut fields),
         tools: ToolFilter {
             only: fields.words("tools"),
@@ -310,6 +310,23 @@ fn prefix(fields: &mut Fields<'_, '_>) -> Option<String> {
         problem.remedy("a prefix has letters, digits, `-` and `_`");
     }
     Some(text.filled.value().to_owned())
+}
+
+/// Words that can stand in a path as they are, and in a list with commas.
+fn tags(fields: &mut Fields<'_, '_>) -> BTreeSet<String> {
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    let mut tags = BTreeSet::new();
+    for Text { filled, span } in fields.texts("tags") {
+        let tag = filled.value();
+        let is_empty = !tag.contains(|c: char| c.is_ascii_alphanumeric());
+        if is_empty || !tag.chars().all(is_usual) {
+            let message = format!("nobody can choose servers by the tag `{filled}`");
+            let problem = fields.findings.error(span, message);
+            problem.remedy("a tag has letters from a to z, digits, `-`, `_`, `.` and `:`");
+        }
+        tags.insert(tag.to_owned());
+    }
+    tags
 }
 
 fn era(word: &str) -> EraMode {

@@ -218,6 +218,22 @@ fn contradictions_are_found() {
             "command = \"a\"\nprefix = \"a b\"",
             "` ` cannot stand in the name",
         ),
+        (
+            "command = \"a\"\ntags = [\"my tag\"]",
+            "nobody can choose servers by the tag `my tag`",
+        ),
+        (
+            "command = \"a\"\ntags = [\"ü\"]",
+            "nobody can choose servers by the tag `ü`",
+        ),
+        (
+            "command = \"a\"\ntags = [\"a,b\"]",
+            "nobody can choose servers by the tag `a,b`",
+        ),
+        (
+            "command = \"a\"\ntags = [\"\"]",
+            "nobody can choose servers by the tag ``",
+        ),
         ("command = \"a\"\nenv = { A = 1 }", "`env.A` is a number"),
         (
             "command = \"a\"\nenv = { \"A=B\" = \"1\" }",
