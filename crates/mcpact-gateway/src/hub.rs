@@ -14,6 +14,7 @@ mod pump;
 mod route;
 mod slot;
 mod state;
+mod succession;
 mod tasks;
 mod view;
 mod watched;
@@ -169,13 +170,15 @@ impl Hub {
             separator: Box::from(separator),
             longest: self.settings.longest_name,
         });
-        *lock(&self.roster) = Arc::new(Roster {
+        let roster = Arc::new(Roster {
             members,
             absent: lock(&self.absent).clone(),
             style,
             version,
         });
+        let before = std::mem::replace(&mut *lock(&self.roster), roster);
         self.forget();
+        self.follow(&before);
         if version > 1 {
             self.announce_all();
         }

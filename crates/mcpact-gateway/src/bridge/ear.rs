@@ -1,5 +1,6 @@
 //! Who hears what the server says, and is asked what it asks.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -54,6 +55,11 @@ impl Ear {
     /// Whether it sees several servers as one, and hears of their lists from whoever shows them.
     pub(crate) const fn sees_several(&self) -> bool {
         self.view.is_some()
+    }
+
+    /// What is remembered about it.
+    pub(crate) fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.session.state()
     }
 
     /// Whose everything is that it begins.

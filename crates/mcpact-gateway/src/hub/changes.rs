@@ -26,6 +26,8 @@ pub(super) struct Changes {
     last: AtomicU64,
     pending: Mutex<BTreeSet<&'static str>>,
     is_over: watch::Sender<bool>,
+    /// Tells of other servers.
+    turns: watch::Sender<()>,
 }
 
 /// A modern client with a stream of its own.
@@ -59,6 +61,22 @@ impl Changes {
     /// Ends every stream.
     pub(super) fn end(&self) {
         self.is_over.send_replace(true);
+    }
+
+    /// The servers are others from here on.
+    pub(super) fn turn(&self) {
+        self.turns.send_replace(());
+    }
+
+    /// Tells of other servers from here on.
+    pub(super) fn turns(&self) -> watch::Receiver<()> {
+        self.turns.subscribe()
+    }
+
+    /// The legacy clients that are there.
+    pub(super) fn staying(&self) -> Vec<Ear> {
+        let staying = lock(&self.staying);
+        staying.iter().filter_map(FarEar::near).collect()
     }
 
     /// Whether there is anybody to tell.
@@ -128,11 +146,7 @@ impl Hub {
     }
 
     fn tell(&self, method: Method) {
-        let staying: Vec<Ear> = lock(&self.changes.staying)
-            .iter()
-            .filter_map(FarEar::near)
-            .collect();
-        for ear in staying {
+        for ear in self.changes.staying() {
             ear.hint(Scope::Connection, method, "{}");
         }
         for listener in lock(&self.changes.listening).values() {

@@ -12,6 +12,7 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Side};
 use mcpact_wire::envelope::Meta;
 use mcpact_wire::model::initialize::InitializeParams;
+use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::OnceCell;
 
 use super::member::Member;
@@ -38,6 +39,8 @@ pub(super) struct Guest {
     level: Mutex<Option<Job>>,
     /// What a legacy client has subscribed to.
     pub(super) watched: Arc<Watched>,
+    /// How it subscribes, for servers that take the place of others.
+    subscribing: Mutex<Option<Job>>,
 }
 
 /// The modern clients, by what they declare.
@@ -93,6 +96,7 @@ impl Guest {
             is_ready: AtomicBool::new(false),
             level: Mutex::default(),
             watched: Arc::default(),
+            subscribing: Mutex::default(),
         }
     }
 
@@ -197,6 +201,26 @@ impl Guest {
         let parts = lock(&self.parts);
         let met = parts.iter().filter(|(_, part)| part.get().is_some());
         met.map(|(number, _)| *number).collect()
+    }
+
+    /// It subscribes to something.
+    pub(super) fn subscribes(&self, request: &Job) {
+        lock(&self.subscribing).get_or_insert_with(|| again(request));
+    }
+
+    /// A request that subscribes to this, if it has ever made one.
+    pub(super) fn subscription(&self, uri: &str) -> Option<Job> {
+        let request = lock(&self.subscribing).as_ref().map(again)?;
+        let params = ObjectWriter::new().text("uri", uri).finish();
+        Some(Job {
+            params: params.into(),
+            ..request
+        })
+    }
+
+    /// A server is gone.
+    pub(super) fn leave(&self, server: u64) {
+        lock(&self.parts).remove(&server);
     }
 
     /// Which log messages it wants, for servers that it meets later.

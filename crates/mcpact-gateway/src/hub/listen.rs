@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 use super::Hub;
 use super::guest::Guest;
 use super::member::Member;
+use super::succession::updated;
 use super::view::PartView;
 use super::watched::Shared;
 use crate::aggregate::rewrite::{UriMap, edit};
@@ -126,6 +127,7 @@ impl Hub {
             .collect();
         drop(agreed);
         let accepted = self.agreements(&mut streams, &mut agreements).await;
+        drop(agreements);
         filter.uris.retain(|uri| accepted.uris.contains(uri));
         filter.tasks.retain(|task| accepted.tasks.contains(task));
         let listening = self.listen_to_lists(ear.clone(), job.id.clone(), filter.clone());
@@ -146,12 +148,51 @@ impl Hub {
         Ok(farewell(job.id.raw()).into())
     }
 
+    /// Listens to one server, and to whoever takes its place.
     async fn stream(
         self: &Arc<Self>,
         job: &Job,
         guest: &Arc<Guest>,
         ear: &Ear,
-        share: Share,
+        mut share: Share,
+        mut agreed: mpsc::UnboundedSender<Agreed>,
+    ) {
+        let mut again: Option<mpsc::UnboundedReceiver<Agreed>> = None;
+        loop {
+            let member = Arc::clone(&share.member);
+            let streaming = self.stream_of(job, guest, ear, &share, agreed);
+            // What changed while nobody listened is told as soon as somebody does.
+            let catching_up = async {
+                if let Some(again) = &mut again
+                    && let Some(agreed) = again.recv().await
+                {
+                    for uri in &agreed.uris {
+                        let scope = Scope::Request(job.id.clone());
+                        ear.hint(scope, Method::ResourcesUpdated, &updated(uri));
+                    }
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                _ = streaming => {}
+                () = catching_up => {}
+                () = self.succeeded(&member) => {}
+            }
+            let Some(next) = self.successor(&member) else {
+                return;
+            };
+            share.member = next;
+            let (sender, receiver) = mpsc::unbounded_channel();
+            (agreed, again) = (sender, Some(receiver));
+        }
+    }
+
+    async fn stream_of(
+        self: &Arc<Self>,
+        job: &Job,
+        guest: &Arc<Guest>,
+        ear: &Ear,
+        share: &Share,
         agreed: mpsc::UnboundedSender<Agreed>,
     ) -> Result<ByteString, WireError> {
         let caller = guest.part(self, &share.member).await?;
@@ -167,7 +208,7 @@ impl Hub {
         };
         let view = StreamView {
             part: PartView::new(self, &share.member, &guest.watched),
-            wanted: share.wanted,
+            wanted: share.wanted.clone(),
             agreed,
         };
         let ear = ear.clone().seeing(Arc::new(view));

@@ -189,6 +189,9 @@ impl Hub {
         let carried = match method {
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
                 let watching = Watching::begin(method, guest, &member, &given, &job.params);
+                if method == Method::ResourcesSubscribe {
+                    guest.subscribes(&job);
+                }
                 let carried = member.bridge.carry(job, caller, ear).await;
                 watching.end(carried.is_ok());
                 carried

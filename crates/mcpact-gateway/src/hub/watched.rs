@@ -61,6 +61,20 @@ impl Watched {
         lock(&self.0).remove(outer);
     }
 
+    /// Another server takes the place of one; what the client has subscribed to there.
+    pub(super) fn pass(&self, from: u64, to: u64) -> Vec<Shared> {
+        let mut all = lock(&self.0);
+        let of_server = all.iter_mut().filter(|(_, meant)| meant.server == from);
+        let passed = of_server.map(|(outer, meant)| {
+            meant.server = to;
+            Shared {
+                outer: outer.clone(),
+                inner: meant.inner.clone(),
+            }
+        });
+        passed.collect()
+    }
+
     /// What an address meant when the client subscribed to it.
     pub(super) fn meant(&self, outer: &str) -> Option<Meant> {
         lock(&self.0).get(outer).cloned()

@@ -51,6 +51,36 @@ async fn a_subscription_survives_another_server_with_the_same_address() {
     }
 }
 
+/// G19: whoever has subscribed to a resource of a server that is started in another way goes on hearing of it,
+/// and is told at once that it may have changed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_survives_another_server_of_the_same_name() {
+    let named = format!("mcpact://a/{WATCHED}");
+    for before in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for after in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+                let what = format!("{revision} at {before}, then {after}");
+                let old = everything("a", before);
+                let hub = hub(vec![old.clone(), everything("b", before)]);
+                let connected = by_http(&hub, client(revision)).await;
+                let watch = Watch::new().resource(&named);
+                let mut changes = connected.watch(watch).await.unwrap();
+                is_told(&connected, "a", &mut changes, &named, &what).await;
+
+                hub.replace(vec![everything("a", after), everything("b", after)], "__");
+                old.bridge().clone().close().await;
+                let uri = named.clone();
+                let expected = Some(Change::Updated { uri });
+                let told = async { while changes.next().await != expected {} };
+                let told = tokio::time::timeout(PATIENCE, told).await;
+                assert!(told.is_ok(), "{what}: it may have changed");
+                is_told(&connected, "a", &mut changes, &named, &what).await;
+                connected.close().await;
+            }
+        }
+    }
+}
+
 /// G14, AG-08: an address that leaves open which server is meant is not subscribed to, unless the client
 /// was before; the refusal says what to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
