@@ -140,6 +140,28 @@ fn a_wrong_config_is_told_and_changes_nothing() {
     assert!(called.body.contains("hello"), "{called:?}");
 }
 
+/// G19, O5: what takes effect at the next start only is named by the status and by the log, also if nobody asked
+/// for the config to be read anew.
+#[test]
+fn what_waits_for_the_next_start_is_told() {
+    let house = House::new(&builtin("one"));
+    let _gateway = house.serve();
+    let mut following = house.follow();
+    let keys =
+        "token = \"0123456789abcdef0123456789abcdef\"\nallow_origins = [\"https://a.example\"]\n";
+    let filter = "[filters.f]\ncommand = \"cat\"\n";
+    house.configure(&format!("{keys}{}{filter}", builtin("one")));
+    let told = following.next(Some("reload_success"));
+    let (code, shown, _) = house.run(&["status"]);
+    assert_eq!(code, 0);
+    // The page is cut into lines.
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    for told in [told, shown] {
+        let waits = "at the next start: `token`, `allow_origins`, `filters`";
+        assert!(told.contains(waits), "{told}");
+    }
+}
+
 /// O3, G19: a config that is refused is counted, whatever is wrong with it.
 #[test]
 fn refused_configs_are_counted() {

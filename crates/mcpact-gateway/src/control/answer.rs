@@ -172,11 +172,20 @@ impl ReloadReport {
         let said: Vec<String> = said
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
-        match said.as_slice() {
+        let said = match said.as_slice() {
             [] => String::from("applied; there are no servers"),
             said => format!("applied: {}", said.join(", ")),
+        };
+        match self.at_next_start.as_slice() {
+            [] => said,
+            keys => format!("{said}; at the next start: {}", quoted(keys)),
         }
     }
+}
+
+fn quoted(keys: &[String]) -> String {
+    let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    keys.join(", ")
 }
 
 impl Notice {
@@ -238,6 +247,15 @@ mod tests {
             ..ReloadReport::default()
         };
         assert_eq!(applied.in_words(), "applied: 1 started, 2 unchanged");
+        let waiting = ReloadReport {
+            applied: true,
+            at_next_start: vec![String::from("token"), String::from("filters")],
+            ..ReloadReport::default()
+        };
+        assert_eq!(
+            waiting.in_words(),
+            "applied; there are no servers; at the next start: `token`, `filters`"
+        );
         let refused = ReloadReport {
             config: Some(String::from("mcpact.toml")),
             problems: vec![Notice {

@@ -18,6 +18,9 @@ use crate::control::{Notice, ReloadReport};
 const SUCCESS: &str = "reload_success";
 const FAILURE: &str = "reload_failure";
 
+/// What is told when some of it takes effect later.
+const WAITING: &str = "reload_waiting";
+
 /// The file that a gateway serves, and what stands above it.
 #[derive(Clone, Debug)]
 pub struct ConfigFile {
@@ -162,6 +165,15 @@ impl Gateway {
         let said = report.in_words();
         let cause = report.cause.as_str();
         let event = if report.applied { SUCCESS } else { FAILURE };
+        let waiting = report.at_next_start.join(", ");
+        if !waiting.is_empty() {
+            tracing::warn!(
+                event = WAITING,
+                cause,
+                keys = waiting,
+                "what the config says about these takes effect when the gateway is started anew, and not before"
+            );
+        }
         if report.applied {
             tracing::info!(event, cause, outcome = said, "the config was read anew");
         } else {
