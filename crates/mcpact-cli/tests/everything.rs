@@ -115,7 +115,7 @@ fn it_listens_on_loopback_only() {
     let told = complaint(&["--listen", ":0"]);
     assert!(told.contains("an IP address and a port"), "{told}");
     let mut running = start(&["--listen", "0.0.0.0:0", "--allow-remote"]);
-    assert!(first_line(&mut running).starts_with("http://0.0.0.0:"));
+    assert!(first_line(&mut running).starts_with("http://127.0.0.1:"));
 }
 
 fn first_line(running: &mut Running) -> String {

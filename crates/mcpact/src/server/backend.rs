@@ -7,7 +7,7 @@
 use std::any::Any;
 use std::fmt::Debug;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytestring::ByteString;
@@ -126,6 +126,17 @@ pub async fn serve_link<B: Backend>(
     super::lines::run_apart(backend, link, nobody(), "lines", ending).await
 }
 
+/// Where clients of this machine reach what listens there: every address is none that they could name.
+pub(super) fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
+}
+
 /// Listens at an address as the settings say.
 pub(super) async fn bound(settings: &Settings, address: SocketAddr) -> Result<HttpServer, Error> {
     let host = address.ip().to_canonical();
@@ -184,7 +195,8 @@ impl<B: Backend> HttpFront<B> {
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = self.endpoint.scheme();
-        format!("{scheme}://{}{}", self.address(), self.endpoint.path())
+        let address = reachable(self.address());
+        format!("{scheme}://{address}{}", self.endpoint.path())
     }
 
     /// Serves until `stop` resolves.

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint, HttpServer};
 
-use super::backend::{Backend, bound};
+use super::backend::{Backend, bound, reachable};
 use super::builder::Settings;
 use super::http::HttpEndpoint;
 use crate::error::Error;
@@ -150,7 +150,7 @@ impl<R: Reception> Site<R> {
             Some(_) => "https",
             None => "http",
         };
-        format!("{scheme}://{}", self.address())
+        format!("{scheme}://{}", reachable(self.address()))
     }
 
     /// Serves until `stop` resolves.

@@ -266,7 +266,15 @@ fn reaching_beyond_loopback_is_said() {
     assert!(open[0].contains("there is no token"), "{open:?}");
     let fine = ["allow_remote = true", "token = \"0123456789abcdef\""];
     for line in fine {
-        taken(&format!("[gateway]\nlisten = \"0.0.0.0:1\"\n{line}"));
+        let text = format!("[gateway]\nlisten = \"0.0.0.0:1\"\n{line}\n");
+        taken(&text);
+        let warned = found(&text);
+        assert!(
+            warned[0].contains("there are no `allow_hosts`"),
+            "{warned:?}"
+        );
+        let named = found(&format!("{text}allow_hosts = [\"mcp.example\"]"));
+        assert!(named.is_empty(), "{named:?}");
     }
 }
 
