@@ -87,6 +87,19 @@ impl Pins {
         hidden.map(|(tool, _)| tool.to_string()).collect()
     }
 
+    /// What is kept back, and until when; none if nothing is.
+    pub(crate) fn withheld(&self) -> Option<String> {
+        let tools = match self.hidden().len() {
+            0 => return None,
+            1 => String::from("1 tool is hidden"),
+            count => format!("{count} tools are hidden"),
+        };
+        let server = &self.server;
+        Some(format!(
+            "{tools} until `mcpact approve --tools {server}`, because the server says something else about it than before"
+        ))
+    }
+
     /// Agrees to what the server says about its tools now. The tools that are not what they were.
     pub(crate) fn agree(&self) -> Vec<String> {
         let mut known = self.known();

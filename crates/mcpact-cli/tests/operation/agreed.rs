@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout};
 
 use serde_json::{Value, json};
 
-use crate::house::{House, handshake, request};
+use crate::house::{House, call, handshake, request};
 
 /// What the server says about its tool.
 fn says(house: &House, description: &str) {
@@ -21,6 +21,7 @@ struct Pipes {
     gateway: Child,
     input: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
+    instructions: String,
 }
 
 impl Pipes {
@@ -32,9 +33,10 @@ impl Pipes {
             gateway,
             input,
             lines,
+            instructions: String::new(),
         };
         pipes.say(&handshake());
-        pipes.hear();
+        pipes.instructions = pipes.hear()["result"]["instructions"].to_string();
         pipes.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         pipes
     }
@@ -81,6 +83,11 @@ fn a_hidden_tool_is_shown_and_a_yes_is_heeded_at_once() {
     // What is known from before is no way around it.
     let mut third = Pipes::open(&house);
     assert_eq!(third.tools(), json!([]));
+    third.say(&call("gated__wait"));
+    for told in [third.hear().to_string(), third.instructions.clone()] {
+        let remedy = "1 tool is hidden until `mcpact approve --tools gated`";
+        assert!(told.contains(remedy), "{told}");
+    }
     assert_eq!(
         house.status()["servers"][0]["hidden_tools"],
         json!(["wait"])

@@ -32,6 +32,11 @@ impl Bridge {
         self.shared.pins.hidden()
     }
 
+    /// The same in words; none if no tool is kept back.
+    pub(crate) fn withheld(&self) -> Option<String> {
+        self.shared.pins.withheld()
+    }
+
     /// Agrees to what the server says about its tools now. The tools that are not what they were.
     pub(crate) fn agree_to_tools(&self) -> Vec<String> {
         let agreed = self.shared.pins.agree();
@@ -99,7 +104,9 @@ impl Bridge {
         if self.serves(ListKind::Tools, &name) {
             return Ok(());
         }
-        let why = format!("Unknown tool: `{name}`. `tools/list` says what there is");
+        let withheld = self.withheld().map(|withheld| format!("; {withheld}"));
+        let withheld = withheld.unwrap_or_default();
+        let why = format!("Unknown tool: `{name}`. `tools/list` says what there is{withheld}");
         let code = ErrorCode::InvalidParams.code();
         Err(wire_error(code, why, None, client))
     }

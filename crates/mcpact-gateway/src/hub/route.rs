@@ -147,6 +147,9 @@ impl Hub {
             all => format!("There are: {}", listed_of(name, all)),
         });
         why.push_str(&self.missing());
+        if kind == ListKind::Tools {
+            why.push_str(&self.withheld());
+        }
         wire_error(ErrorCode::InvalidParams.code(), why, None, client)
     }
 
@@ -251,6 +254,16 @@ impl Hub {
         let roster = self.roster();
         let names: Vec<&str> = roster.members.iter().map(|member| &*member.name).collect();
         listed("", &names)
+    }
+
+    /// Of which servers tools are kept back: what is not found may be one of them.
+    fn withheld(&self) -> String {
+        let roster = self.roster();
+        let withheld = roster.members.iter().filter_map(|member| {
+            let withheld = member.bridge.withheld()?;
+            Some(format!("; `{}`: {withheld}", member.name))
+        });
+        withheld.collect()
     }
 
     /// Which servers are missing, and why: what is not found may be theirs.

@@ -31,7 +31,7 @@ struct Audience {
 #[derive(Debug, PartialEq, Eq)]
 struct Basis {
     roster: u64,
-    known: Vec<(usize, u64)>,
+    known: Vec<(usize, u64, usize)>,
 }
 
 impl Hub {
@@ -115,7 +115,7 @@ impl Hub {
             .iter()
             .map(|(member, _)| member.failure_in_short())
             .collect();
-        let lacking: Vec<_> = met.iter().map(|(member, _)| member.lacking()).collect();
+        let lacking: Vec<_> = met.iter().map(|(member, _)| shortcomings(member)).collect();
         let parts = met.iter().zip(failures.iter().zip(&lacking)).map(
             |((member, met), (failure, lacking))| instructions::Part {
                 server: &member.name,
@@ -143,9 +143,19 @@ impl Hub {
     }
 }
 
-/// Which words of a server count, and how often it was judged.
-fn state(member: &Member) -> (usize, u64) {
+/// What its lists lack, and what is kept back of them.
+fn shortcomings(member: &Member) -> Vec<String> {
+    let lacking = member.lacking().into_iter();
+    lacking.chain(member.bridge.withheld()).collect()
+}
+
+/// Which words of a server count, how often it was judged, and how much of it is kept back.
+fn state(member: &Member) -> (usize, u64, usize) {
     let known = member.known();
     let words = known.map_or(0, |met| Arc::as_ptr(&met) as usize);
-    (words, member.judgements())
+    (
+        words,
+        member.judgements(),
+        member.bridge.hidden_tools().len(),
+    )
 }
