@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use bytestring::ByteString;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::Method;
+use mcpact_spec::{Capability, Method};
 use mcpact_wire::scan::text;
 
 use super::member::Member;
@@ -87,11 +87,21 @@ impl PartView {
         let own = self.member.number;
         let first = seen.owner(uri);
         let Some(known) = hub.boards.addressed() else {
-            return Some(first.is_none_or(|first| first == own));
+            return Some(is_of_the_web(uri) || !self.has_rivals(hub));
         };
         let members = &known.roster.members;
         let at = |number| members.iter().position(|member| member.number == number);
         Some(known.uris.is_plain(at(own)?, uri, first.and_then(at)))
+    }
+
+    /// Whether another server may have the same addresses, as far as anybody knows.
+    fn has_rivals(&self, hub: &Hub) -> bool {
+        let roster = hub.roster();
+        let mut others = roster.members.iter();
+        others.any(|member| {
+            member.number != self.member.number
+                && (member.known().is_none() || member.has(Capability::Resources))
+        })
     }
 
     /// The address of a resource that has changed, as the client subscribed to it.
@@ -127,6 +137,11 @@ impl PartView {
             Some(quoted(&format!("{}/{}", self.member.name, text(raw)?)))
         })
     }
+}
+
+/// Whether clients can open it by themselves, so that it means the same whoever mentions it.
+fn is_of_the_web(uri: &str) -> bool {
+    uri.starts_with("https://") || uri.starts_with("http://")
 }
 
 impl View for PartView {

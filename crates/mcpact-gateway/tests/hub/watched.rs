@@ -195,6 +195,28 @@ async fn what_an_error_tells_of_is_nobodys() {
     assert!(told.starts_with("Unknown resource: `zz://q`"), "{missing}");
 }
 
+/// G14, AG-08: what a result has in it is shown under an address that leads to its server, also while nobody has
+/// listed resources; where one server has resources, it stays as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_result_has_leads_to_its_server_before_anything_is_listed() {
+    let embedded = "test://embedded-resource";
+    let servers = ["a", "b"].map(|name| everything(name, Revision::V2025_11_25));
+    let together = hub(servers.to_vec());
+    let alone = hub(vec![everything("a", Revision::V2025_11_25)]);
+    for (hub, server, expected) in [
+        (&together, "a", format!("mcpact://a/{embedded}")),
+        (&together, "b", format!("mcpact://b/{embedded}")),
+        (&alone, "a", embedded.to_owned()),
+    ] {
+        let mut wire = Wire::legacy(hub, &json!({})).await;
+        let tool = format!("{server}__test_embedded_resource");
+        let params = json!({"name": tool, "arguments": {}});
+        let answer = wire.ask("tools/call", params).await;
+        let uri = &answer["result"]["content"][0]["resource"]["uri"];
+        assert_eq!(*uri, expected, "{answer}");
+    }
+}
+
 /// G14: an address that names a server that there is not is refused with those that there are, also where
 /// only one server has resources.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
