@@ -318,7 +318,11 @@ impl HttpClient {
     ) -> Result<Response<Source>, DoorError> {
         let mut request = self.request(order, address);
         loop {
-            let mut loan = self.connection(address).await?;
+            let mut loan = match self.pool.take() {
+                Some(loan) => loan,
+                // In a box: what is rare makes every request larger otherwise.
+                None => Box::pin(self.connection(address)).await?,
+            };
             let sending = tokio::time::timeout(self.settings.head_timeout, loan.send(request));
             let (why, unsent) = match sending.await {
                 Ok(Ok(response)) => return Ok(response.map(|body| Source::new(body, loan))),
@@ -339,12 +343,12 @@ impl HttpClient {
         }
     }
 
-    /// A connection. Making one is tried again where that may help: nothing was sent yet.
+    /// A new connection. Making one is tried again where that may help: nothing was sent yet.
     async fn connection(&self, address: &Address) -> Result<Loan, DoorError> {
         let mut pause = self.settings.retry_pause;
         let mut tries_left = self.settings.connect_retries;
         loop {
-            let error = match self.pool.take(&address.server).await {
+            let error = match self.pool.connect(&address.server).await {
                 Ok(loan) => return Ok(loan),
                 Err(error) => error,
             };

@@ -86,11 +86,11 @@ impl Open {
         })
     }
 
-    /// Whether a request can be sent, as far as anybody knows. The server may have closed it meanwhile, which
-    /// is seen before anything is sent.
+    /// Whether a request can be sent, as far as anybody knows.
     fn is_ready(&mut self) -> bool {
-        if !self.is_over && !self.sender.is_ready() {
-            // It may not have been looked at since its last answer.
+        if !self.is_over {
+            // Nobody has looked at it since it was put away; the server may have closed it. Whoever finds that
+            // out with a request in its hands does not get the request back.
             let mut context = Context::from_waker(Waker::noop());
             self.is_over = Pin::new(&mut self.connection).poll(&mut context).is_ready();
         }
@@ -119,20 +119,21 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that waits, or a new one.
-    pub(super) async fn take(
+    /// A connection that waits.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Loan> {
+        loop {
+            let Rested { mut open, .. } = self.idle().all.pop_back()?;
+            if open.is_ready() {
+                return Some(self.lend(open, true));
+            }
+        }
+    }
+
+    /// A new connection.
+    pub(super) async fn connect(
         self: &Arc<Self>,
         address: &Uri,
     ) -> Result<Loan, Box<dyn Error + Send + Sync>> {
-        loop {
-            let rested = self.idle().all.pop_back();
-            let Some(Rested { mut open, .. }) = rested else {
-                break;
-            };
-            if open.is_ready() {
-                return Ok(self.lend(open, true));
-            }
-        }
         let pipe = self.connector.connect(address.clone()).await?;
         let (sender, connection) = handshake(pipe).await?;
         let open = Box::new(Open {

@@ -64,6 +64,40 @@ async fn every_wait_has_an_end() {
     assert!(events.next().await.is_none());
 }
 
+/// A server may close a connection that waits; the next request goes out on another one, and is not lost.
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_is_not_used() {
+    const ANSWER: &str =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (close, closing) = std::sync::mpsc::channel::<()>();
+    let (closed, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let _ = std::io::Read::read(&mut socket, &mut [0; 4096]);
+            std::io::Write::write_all(&mut socket, ANSWER.as_bytes()).unwrap();
+            if closing.recv().is_err() {
+                return;
+            }
+            drop(socket);
+            let _ = closed.send(());
+        }
+    });
+    let other = serve(ANSWER).await;
+    let client = HttpClient::new(&url, HttpSettings::default()).unwrap();
+    for _ in 0..5 {
+        let message = Bytes::from_static(b"{}");
+        let answer = client.post(&HeaderMap::new(), message).await.unwrap();
+        assert_eq!(answer.status, 200);
+        close.send(()).unwrap();
+        seen.recv().await.unwrap();
+        // Whoever has heard from another socket since then has heard from this one, too.
+        post(&other, HttpSettings::default()).await.unwrap();
+    }
+}
+
 /// A connection that is accepted by nobody, and a handshake that nobody answers, end in time.
 #[tokio::test]
 async fn connecting_has_an_end() {
