@@ -150,7 +150,7 @@ impl Upstream {
     async fn post(&self, text: String) {
         match &self.wire {
             Wire::Lines(wire) => wire.send(text).await,
-            Wire::Http(wire) => wire.post(text).await,
+            Wire::Http(wire) => Box::pin(wire.post(text)).await,
         }
     }
 }

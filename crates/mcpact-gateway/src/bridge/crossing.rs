@@ -199,7 +199,8 @@ impl Crossing {
             .filter(|_| self.upstream().era() == Era::Legacy)
         {
             let request = u64::try_from(number).unwrap_or_default();
-            self.hearing = Some(self.lane.hear(request, level).await);
+            // In a box: what is rare makes every call larger otherwise.
+            self.hearing = Some(Box::pin(self.lane.hear(request, level)).await);
         }
         let job = &self.waiter.job;
         let upstream = &self.lane.upstream;

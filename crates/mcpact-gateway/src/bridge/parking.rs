@@ -175,7 +175,7 @@ impl Bridge {
             Some(state) => {
                 let state = state.into_owned();
                 let responses = params.get_present("inputResponses").map(str::to_owned);
-                self.resume(crossing, &state, responses.as_deref()).await
+                Box::pin(self.resume(crossing, &state, responses.as_deref())).await
             }
             None => self.call_and_park(crossing).await,
         }
@@ -187,7 +187,7 @@ impl Bridge {
     ) -> Result<ByteString, WireError> {
         let way = self.way(&crossing).await;
         if way == Way::Task {
-            return self.call_as_task(crossing).await;
+            return Box::pin(self.call_as_task(crossing)).await;
         }
         take_turn(&mut crossing).await;
         let params = crossing.params()?;
@@ -198,7 +198,7 @@ impl Bridge {
         let mut asked = lane.askable.enter();
         let mut early = None;
         let (call, started) = match way {
-            Way::Waited => match crossing.begin(&params).await? {
+            Way::Waited => match Box::pin(crossing.begin(&params)).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
                 Begun::Answered(reply) => {
                     if let Some(turn) = &mut crossing.turn {

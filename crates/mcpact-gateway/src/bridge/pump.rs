@@ -1,9 +1,11 @@
 //! The order in which things happen to a request.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
+use futures_util::future::BoxFuture;
 use mcpact::server::Settings;
 use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Welcome};
 use mcpact_bridge::input::Settled;
@@ -71,7 +73,7 @@ impl Backend for Bridge {
                         return Ok(ByteString::from_static("{}"));
                     }
                 }
-                latecomer.caller(&self).await?
+                Box::pin(latecomer.caller(&self)).await?
             }
             (None, None) => {
                 let error = ErrorCode::InternalError.code();
@@ -211,19 +213,20 @@ impl Bridge {
         }
     }
 
-    async fn cross(self: &Arc<Self>, crossing: Crossing) -> Result<ByteString, WireError> {
+    /// The way that a request takes. Each in a box: a future is moved as often as it is handed on, and has room
+    /// for the largest.
+    fn cross(self: &Arc<Self>, crossing: Crossing) -> BoxFuture<'_, Result<ByteString, WireError>> {
         let job = &crossing.waiter.job;
         if let Some(wish) = Self::wished_task(&crossing) {
-            return self.host(crossing, &wish);
+            return Box::pin(ready(self.host(crossing, &wish)));
         }
         let may_ask = job.method.is_some_and(Method::may_ask_for_input);
-        // Each way in a box: a future is moved as often as it is handed on, and has room for the largest.
         match (crossing.downstream().era(), crossing.upstream().era()) {
-            (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(crossing)).await,
-            (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(crossing)).await,
-            (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(crossing)).await,
-            (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(crossing)).await,
-            (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(crossing)).await,
+            (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(crossing)),
+            (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(crossing)),
+            (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(crossing)),
+            (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(crossing)),
+            (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(crossing)),
         }
     }
 

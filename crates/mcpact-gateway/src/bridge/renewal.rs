@@ -87,7 +87,8 @@ impl Bridge {
             let renewed = renewal
                 .next
                 .get_or_try_init(|| renewal.renew(self, &caller));
-            let renewed = Arc::clone(renewed.await?);
+            // In a box: what is rare makes every call larger otherwise.
+            let renewed = Arc::clone(Box::pin(renewed).await?);
             caller = renewed;
         }
         Err(changed(Revision::LATEST))

@@ -43,7 +43,7 @@ impl Bridge {
     pub(super) async fn in_rounds(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
         match self.through_rounds(&mut crossing, Asking::Here).await? {
             CallEnd::Answer(raw) => Ok(raw),
-            CallEnd::Task(raw) => self.follow(crossing, &raw).await,
+            CallEnd::Task(raw) => Box::pin(self.follow(crossing, &raw)).await,
         }
     }
 
@@ -74,7 +74,7 @@ impl Bridge {
                 Reply::Error(raw) if !has_refreshed && is_header_mismatch(raw) => {
                     // BA-28: what is known about the tool may be old.
                     has_refreshed = true;
-                    let _ = self.read_tools(crossing).await;
+                    let _ = Box::pin(self.read_tools(crossing)).await;
                     continue;
                 }
                 Reply::Error(raw) if crossing.may_take_tasks() && wants_tasks(raw) => {
@@ -213,7 +213,7 @@ impl Bridge {
             turn.begin();
         }
         let (mut call, mut started) = match self.way(&crossing).await {
-            Way::Waited => match crossing.begin(&params).await? {
+            Way::Waited => match Box::pin(crossing.begin(&params)).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
                 Begun::Answered(reply) => return crossing.finished(&reply),
             },

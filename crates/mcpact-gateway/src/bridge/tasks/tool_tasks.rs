@@ -62,7 +62,7 @@ impl Bridge {
         if is_plain {
             return Way::Plain;
         }
-        self.read_tools_once(crossing).await;
+        Box::pin(self.read_tools_once(crossing)).await;
         let params = Object::parse(&job.params).unwrap_or_default();
         let tool = params.get_str("name").unwrap_or_default();
         let follows = job.pact.lacking(Extension::Tasks).is_none();

@@ -18,7 +18,7 @@ use mcpact_wire::raw::Object;
 
 use super::seen::seen;
 use super::{HttpEndpoint, Memory, json};
-use crate::server::backend::Backend;
+use crate::server::backend::{Backend, Welcome};
 use crate::server::event_log::frame as event;
 use crate::server::held;
 use crate::server::job::Job;
@@ -65,6 +65,14 @@ struct Running {
     patience: Patience,
 }
 
+/// A request that is to be served.
+struct Admitted {
+    session: Arc<Session>,
+    job: Job,
+    /// What is to be written before anything else.
+    written: Option<String>,
+}
+
 impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn modern(
         &self,
@@ -78,6 +86,27 @@ impl<B: Backend> HttpEndpoint<B> {
             Ok(welcome) => welcome,
             Err(answer) => return answer,
         };
+        match self.admitted(arrival, body, frame, facts, welcome, principal) {
+            Ok(Admitted {
+                session,
+                job,
+                written,
+            }) => self.run(session, job, written).await,
+            Err(answer) => answer,
+        }
+    }
+
+    /// The request that is to be served; otherwise the answer to it. Apart from what waits, which would keep
+    /// room for everything here for as long as the request is served.
+    fn admitted(
+        &self,
+        arrival: &Arrival,
+        body: &ByteString,
+        frame: Frame<'_>,
+        facts: CarrierFacts<'_>,
+        welcome: Welcome,
+        principal: Arc<str>,
+    ) -> Result<Admitted, Answer> {
         let terms = Arc::clone(&welcome.terms);
         let known = self.known(&terms);
         let session = Arc::new(Session::remembering(
@@ -91,19 +120,22 @@ impl<B: Backend> HttpEndpoint<B> {
         *self.memory() = session.memory().map(|agreed| Memory { terms, agreed });
         for deed in deeds {
             match deed {
-                Deed::Reply { text, status, .. } => return Answer::json(status, json(text)),
+                Deed::Reply { text, status, .. } => return Err(Answer::json(status, json(text))),
                 Deed::Negotiated(negotiation) => self.witness.tell("http", &negotiation),
                 Deed::Write(text) => written = Some(text),
                 Deed::Serve(job) => {
-                    if let Err(answer) = self.mirrored(arrival, &job) {
-                        return answer;
-                    }
-                    return self.run(session, job.traced(arrival), written).await;
+                    self.mirrored(arrival, &job)?;
+                    let job = job.traced(arrival);
+                    return Ok(Admitted {
+                        session,
+                        job,
+                        written,
+                    });
                 }
                 _ => {}
             }
         }
-        Answer::empty(202)
+        Err(Answer::empty(202))
     }
 
     /// Tool parameters that have headers of their own must say the same there.
