@@ -156,7 +156,7 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) no_cache: bool,
 
-    /// Start only commands that `mcpact approve` has approved, as with a config that was not named
+    /// Start and send only what `mcpact approve` has approved, as with a config that was not named
     #[arg(long)]
     pub(crate) approved_only: bool,
 }

@@ -1,8 +1,8 @@
-//! Which commands a person has agreed to start.
+//! What a person has agreed to: commands that are started, and addresses that values of this machine go to.
 //!
 //! An approval is for one exact command: the program with what is in its file, the arguments, the names of
-//! the variables, and the folder. A config that says something else needs another approval, whatever it
-//! calls the server.
+//! the variables, and the folder; or for one address, and the variables and files whose values are sent there. A
+//! config that says something else needs another approval, whatever it calls the server.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,60 +12,123 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::catalog::{CommandLaunch, is_writable_by_all};
+use crate::catalog::{CommandLaunch, Launch, UrlLaunch, is_writable_by_all};
 use crate::error::Trouble;
 
 /// No list of approvals is longer.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// One exact command, as a person has to see it before agreeing.
+/// What a deed does that nobody does unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeedKind {
+    /// Starts a program.
+    Start,
+    /// Sends values of this machine to an address.
+    Send,
+}
+
+impl DeedKind {
+    /// How it is told that nobody has agreed to it.
+    pub(crate) const fn refused(self) -> &'static str {
+        match self {
+            Self::Start => {
+                "the command is not approved, or it has changed since it was; nothing was started"
+            }
+            Self::Send => {
+                "values of this machine would go to the address, which is not approved, or what goes where has \
+                 changed since it was; nothing was sent"
+            }
+        }
+    }
+}
+
+/// What a server does, exactly, as a person has to see it before agreeing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// The program and its arguments, each as it was written.
-    pub command: Vec<String>,
-    /// The names of the variables that it is given.
-    pub variables: Vec<String>,
-    /// Where it runs, if that is said.
-    pub folder: Option<String>,
-    /// What stands for all of this, the contents of the program included.
+    /// What it does.
+    pub kind: DeedKind,
+    /// Everything about it, each with a word for what it is.
+    pub lines: Vec<(&'static str, String)>,
+    /// What stands for all of this, the contents of a program included.
     pub mark: String,
 }
 
 impl Deed {
-    /// What starting this means, as of now.
+    /// What starting or reaching this means, as of now; `None` if nobody has to agree to it.
     ///
     /// # Errors
     /// The program cannot be read.
-    pub fn of(launch: &CommandLaunch) -> io::Result<Self> {
+    pub fn of(launch: &Launch) -> io::Result<Option<Self>> {
+        match launch {
+            Launch::Command(command) => Self::of_command(command).map(Some),
+            Launch::Url(url) if !url.sent.is_empty() => Ok(Some(Self::of_url(url))),
+            Launch::Url(_) | Launch::Builtin(_) => Ok(None),
+        }
+    }
+
+    fn of_command(launch: &CommandLaunch) -> io::Result<Self> {
         let launch = launch.found();
         let program = launch.program.value();
-        // The values of variables may be secrets.
-        let written = launch.args.iter().map(|arg| arg.written());
-        let command = std::iter::once(program).chain(written);
-        let command: Vec<String> = command.map(str::to_owned).collect();
-        let variables: Vec<String> = launch.env.keys().cloned().collect();
         let folder = launch.cwd.as_ref().map(|cwd| cwd.value().to_owned());
-        let mut hash = Sha256::new();
-        let mut add = |part: &[u8]| {
-            // The length keeps two parts from becoming one.
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        };
-        add(&contents(Path::new(program))?);
-        add(program.as_bytes());
-        add(folder.as_deref().unwrap_or_default().as_bytes());
-        add(variables.len().to_string().as_bytes());
-        variables.iter().for_each(|name| add(name.as_bytes()));
+        let mut seal = Seal::default();
+        seal.add(&contents(Path::new(program))?);
+        seal.add(program.as_bytes());
+        seal.add(folder.as_deref().unwrap_or_default().as_bytes());
+        seal.add(launch.env.len().to_string().as_bytes());
+        // The values of variables may be secrets.
+        launch.env.keys().for_each(|name| seal.add(name.as_bytes()));
         let args = launch.args.iter();
-        args.for_each(|arg| add(arg.value().as_bytes()));
-        let digest = hash.finalize();
-        let mark = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+        args.for_each(|arg| seal.add(arg.value().as_bytes()));
+        let mut lines = vec![("program", program.to_owned())];
+        let written = launch.args.iter().map(|arg| arg.written().to_owned());
+        lines.extend(written.map(|arg| ("argument", arg)));
+        lines.extend(launch.env.keys().map(|name| ("variable", name.clone())));
+        lines.extend(folder.map(|folder| ("in folder", folder)));
         Ok(Self {
-            mark: mark.collect(),
-            command,
-            variables,
-            folder,
+            kind: DeedKind::Start,
+            lines,
+            mark: seal.mark(),
         })
+    }
+
+    /// The values themselves do not count: who gets them does, and where they come from.
+    fn of_url(launch: &UrlLaunch) -> Self {
+        let mut seal = Seal::default();
+        let mut lines = vec![("address", launch.url.written().to_owned())];
+        seal.add(b"url");
+        seal.add(launch.url.written().as_bytes());
+        for (header, source) in &launch.sent {
+            seal.add(header.as_deref().unwrap_or_default().as_bytes());
+            seal.add(source.as_bytes());
+            let place = match header {
+                Some(header) => format!("{source} as `{header}`"),
+                None => format!("{source} in the address"),
+            };
+            lines.push(("is sent", place));
+        }
+        Self {
+            kind: DeedKind::Send,
+            lines,
+            mark: seal.mark(),
+        }
+    }
+}
+
+/// What stands for a list of parts.
+#[derive(Default)]
+struct Seal(Sha256);
+
+impl Seal {
+    fn add(&mut self, part: &[u8]) {
+        // The length keeps two parts from becoming one.
+        self.0.update((part.len() as u64).to_be_bytes());
+        self.0.update(part);
+    }
+
+    fn mark(self) -> String {
+        let digest = self.0.finalize();
+        let mark = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+        mark.collect()
     }
 }
 
@@ -191,11 +254,11 @@ impl Approvals {
     }
 }
 
-/// A command that is started only if it was approved.
+/// What is started or reached only if it was approved.
 #[derive(Clone, Debug)]
 pub struct Approval {
-    /// What is to be started.
-    pub command: CommandLaunch,
+    /// What is to be started or reached.
+    pub launch: Launch,
     /// What was approved.
     pub approvals: Approvals,
 }
@@ -205,17 +268,19 @@ impl Approval {
     pub(crate) async fn check(&self) -> Result<(), Trouble> {
         let this = self.clone();
         let checking = tokio::task::spawn_blocking(move || {
-            let deed = Deed::of(&this.command)?;
+            let Some(deed) = Deed::of(&this.launch)? else {
+                return Ok(None);
+            };
             let holds = this.approvals.hold(&deed.mark)?;
-            Ok((deed.mark, holds))
+            Ok((!holds).then_some(deed))
         });
-        let checked: io::Result<(String, bool)> = match checking.await {
+        let checked: io::Result<Option<Deed>> = match checking.await {
             Ok(checked) => checked,
             Err(_) => return Err(Trouble::Closed),
         };
         match checked {
-            Ok((_, true)) => Ok(()),
-            Ok((mark, false)) => Err(Trouble::Unapproved { mark }),
+            Ok(None) => Ok(()),
+            Ok(Some(Deed { kind, mark, .. })) => Err(Trouble::Unapproved { kind, mark }),
             Err(source) => Err(Trouble::Unapprovable(source)),
         }
     }
@@ -246,7 +311,7 @@ mod tests {
         let program = folder.path().join("server");
         fs::write(&program, "one").unwrap();
         let usual = launch(&program);
-        let mark = |launch: &CommandLaunch| Deed::of(launch).unwrap().mark;
+        let mark = |launch: &CommandLaunch| Deed::of_command(launch).unwrap().mark;
         let first = mark(&usual);
         let mut other_value = usual.clone();
         other_value.env.insert("TOKEN".into(), Secret::new("x"));
@@ -261,6 +326,47 @@ mod tests {
         }
         fs::write(&program, "two").unwrap();
         assert_ne!(first, mark(&usual), "another program at the same place");
+    }
+
+    /// SL5: what is sent where is approved with the address, the headers and the places of the values, whatever the
+    /// values are.
+    #[test]
+    fn an_approval_is_for_one_address_and_what_goes_there() {
+        let sent = |url: &str, header: Option<&str>, source: &str| {
+            Launch::Url(UrlLaunch {
+                url: Filled::from(url),
+                headers: [(String::from("X"), Secret::new("hunter2"))].into(),
+                sent: vec![(header.map(str::to_owned), source.to_owned())],
+            })
+        };
+        let url = "https://a.example/";
+        let deed = Deed::of(&sent(url, Some("X"), "${TOKEN}"))
+            .unwrap()
+            .unwrap();
+        assert_eq!(deed.kind, DeedKind::Send);
+        assert!(!format!("{deed:?}").contains("hunter2"), "{deed:?}");
+        assert_eq!(
+            deed.lines,
+            [
+                ("address", String::from(url)),
+                ("is sent", String::from("${TOKEN} as `X`")),
+            ]
+        );
+        for other in [
+            sent("https://b.example/", Some("X"), "${TOKEN}"),
+            sent(url, Some("Y"), "${TOKEN}"),
+            sent(url, None, "${TOKEN}"),
+            sent(url, Some("X"), "${OTHER}"),
+        ] {
+            let other = Deed::of(&other).unwrap().unwrap();
+            assert_ne!(deed.mark, other.mark, "{other:?}");
+        }
+        let plain = UrlLaunch {
+            url: Filled::from(url),
+            headers: BTreeMap::new(),
+            sent: Vec::new(),
+        };
+        assert_eq!(Deed::of(&Launch::Url(plain)).unwrap(), None);
     }
 
     /// SL5: approvals are kept for their owner alone, and not believed if others could have given them.

@@ -8,6 +8,8 @@ use mcpact_transport::error::DoorError;
 use mcpact_transport::stdio::child::Obstacle;
 use mcpact_wire::raw::ObjectWriter;
 
+use crate::approvals::DeedKind;
+
 /// Why an upstream server cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{target}: {kind}")]
@@ -125,17 +127,16 @@ pub enum Trouble {
         /// `start_seconds`.
         limit: std::time::Duration,
     },
-    /// It is a command that nobody has agreed to.
-    #[error(
-        "the command is not approved, or it has changed since it was; nothing was started (its mark is \
-         `{mark}`)"
-    )]
+    /// Nobody has agreed to it.
+    #[error("{} (its mark is `{mark}`)", kind.refused())]
     Unapproved {
+        /// What it would do.
+        kind: DeedKind,
         /// What an approval of it is given for.
         mark: String,
     },
     /// Whether it was approved cannot be told.
-    #[error("it cannot be told whether the command is approved; nothing was started")]
+    #[error("it cannot be told whether the server is approved; nothing was started or sent")]
     Unapprovable(#[source] std::io::Error),
     /// It is not served any more.
     #[error("the server is not served any more")]
@@ -340,9 +341,7 @@ impl Trouble {
                 "ask for less at a time, such as one page or a part of it; the limit is the same for every \
                  server and cannot be raised, and the call may have had its effect"
             }
-            Self::Unapproved { .. } => {
-                "look at what it starts, and approve it with `mcpact approve`"
-            }
+            Self::Unapproved { .. } => "look at what it does, and approve it with `mcpact approve`",
             Self::Silent { .. } => {
                 "raise `call_seconds` of the server if it needs longer; the call may have had its effect"
             }

@@ -19,7 +19,7 @@ use self::line::Verdict;
 use self::run::Filter;
 use crate::approvals::{Approval, Approvals};
 use crate::bridge::wire_error;
-use crate::catalog::{FilterConfig, Stage};
+use crate::catalog::{FilterConfig, Launch, Stage};
 use crate::chronicle::Chronicle;
 
 /// All filters, in the order in which they are asked.
@@ -39,7 +39,7 @@ impl Filters {
             let approval = approvals.map(|approvals| {
                 command = command.found();
                 Approval {
-                    command: command.clone(),
+                    launch: Launch::Command(command.clone()),
                     approvals: approvals.clone(),
                 }
             });

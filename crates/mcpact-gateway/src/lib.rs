@@ -26,7 +26,7 @@ mod target;
 mod turnstile;
 mod upstream;
 
-pub use approvals::{Approval, Approvals, Deed};
+pub use approvals::{Approval, Approvals, Deed, DeedKind};
 pub use bridge::{Bridge, BridgeSettings};
 pub use cache::Cache;
 pub use chronicle::{Chronicle, Entry, EntryKind, Journal};

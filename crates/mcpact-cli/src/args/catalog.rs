@@ -34,12 +34,14 @@ pub(crate) struct Check {
 pub(super) const APPROVE_EXAMPLES: &str = "\
 Examples:
   mcpact approve
-      shows each command of the nearest config that is not approved yet, and asks
+      shows each command of the nearest config that is not approved yet, and each address that it
+      sends values of variables or files to, and asks
   mcpact approve --config prod.toml files --mark 0f3c…
-      for scripts: approves this command of this server if it is still the same
+      for scripts: approves what this server does if it is still the same
 
 An approval is for one exact command: the program with what is in its file, its arguments, the names of
-its variables and its folder. Whatever changes needs another one.
+its variables and its folder; or for one address and the variables and files whose values go there.
+Whatever changes needs another one.
 
 Exit codes: 0 everything is approved, 2 usage or input, 7 something is not";
 
@@ -50,11 +52,11 @@ pub(crate) struct Approve {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Approve the command with this mark without asking
+    /// Approve what has this mark without asking
     #[arg(long, value_name = "MARK")]
     pub(crate) mark: Vec<String>,
 
-    /// Agree to what the servers say about their tools, instead of to commands: at once where a gateway runs, and
+    /// Agree to what the servers say about their tools, instead of to what they start and are sent: at once where a gateway runs, and
     /// else to what they say next
     #[arg(long, conflicts_with = "mark")]
     pub(crate) tools: bool,

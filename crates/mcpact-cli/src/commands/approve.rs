@@ -1,13 +1,13 @@
-//! `mcpact approve`: shows what a config starts, and remembers to what a person has agreed.
+//! `mcpact approve`: shows what a config starts and what it sends where, and remembers to what a person has agreed.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use mcpact_gateway::catalog::{Catalog, CommandLaunch, Launch, ServerName, load, nearest_config};
+use mcpact_gateway::catalog::{Catalog, Launch, ServerName, load, nearest_config};
 use mcpact_gateway::control::AgreedTools;
 #[cfg(unix)]
 use mcpact_gateway::control::{Answer, Request};
-use mcpact_gateway::{Approvals, Deed};
+use mcpact_gateway::{Approvals, Deed, DeedKind};
 
 #[cfg(unix)]
 use super::{control, front};
@@ -126,7 +126,7 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// How many commands are left that are not approved.
+    /// How many servers and filters are left that are not approved.
     pub(super) fn about(
         &self,
         catalog: &Catalog,
@@ -134,32 +134,32 @@ impl Asking<'_> {
     ) -> Result<usize, CliError> {
         let mut left = 0;
         for (name, server) in catalog.served() {
-            if let Launch::Command(command) = &server.launch
-                && is_meant(name)
-                && !self.is_approved(name, command)?
-            {
+            if is_meant(name) && !self.is_approved(name, &server.launch)? {
                 left += 1;
             }
         }
         for filter in &catalog.filters {
-            if is_meant(&filter.name) && !self.is_approved(&filter.name, &filter.command)? {
+            let launch = Launch::Command(filter.command.clone());
+            if is_meant(&filter.name) && !self.is_approved(&filter.name, &launch)? {
                 left += 1;
             }
         }
         Ok(left)
     }
 
-    fn is_approved(&self, name: &ServerName, command: &CommandLaunch) -> Result<bool, CliError> {
+    fn is_approved(&self, name: &ServerName, launch: &Launch) -> Result<bool, CliError> {
         let failed = |source| CliError::Approve {
             server: name.to_string(),
             source,
         };
-        let deed = Deed::of(command).map_err(failed)?;
+        let Some(deed) = Deed::of(launch).map_err(failed)? else {
+            return Ok(true);
+        };
         if self.approvals.hold(&deed.mark).map_err(failed)? {
             return Ok(true);
         }
         report::aside(&deeds::text(name.as_str(), &deed));
-        if !self.marks.contains(&deed.mark) && !agrees() {
+        if !self.marks.contains(&deed.mark) && !agrees(deed.kind) {
             return Ok(false);
         }
         let about = format!("{name} of {}", self.file.display());
@@ -174,11 +174,14 @@ pub(super) fn is_anybody_there() -> bool {
 }
 
 /// Nobody agrees by accident: only a plain yes counts.
-fn agrees() -> bool {
+fn agrees(kind: DeedKind) -> bool {
     if !is_anybody_there() {
         return false;
     }
-    report::aside("  start this from now on? [y/N] ");
+    report::aside(match kind {
+        DeedKind::Start => "  start this from now on? [y/N] ",
+        DeedKind::Send => "  send this from now on? [y/N] ",
+    });
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

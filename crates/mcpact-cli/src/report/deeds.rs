@@ -1,24 +1,21 @@
-//! What a command does, before anybody agrees to it.
+//! What a server does, before anybody agrees to it.
 
 use std::fmt::Write;
 
-use mcpact_gateway::Deed;
 use mcpact_gateway::control::AgreedTools;
+use mcpact_gateway::{Deed, DeedKind};
 
 use super::page::printable;
 
-/// A command in full: nothing of it is left out.
+/// All of it: nothing is left out.
 pub(crate) fn text(server: &str, deed: &Deed) -> String {
-    let mut out = format!("\n`{server}` wants to start\n\n");
-    for (at, word) in deed.command.iter().enumerate() {
-        let what = if at == 0 { "program" } else { "argument" };
-        let _ = writeln!(out, "  {what:9}  {}", printable(word));
-    }
-    for name in &deed.variables {
-        let _ = writeln!(out, "  variable   {}", printable(name));
-    }
-    if let Some(folder) = &deed.folder {
-        let _ = writeln!(out, "  in folder  {}", printable(folder));
+    let does = match deed.kind {
+        DeedKind::Start => "wants to start",
+        DeedKind::Send => "wants to be sent values of this machine",
+    };
+    let mut out = format!("\n`{server}` {does}\n\n");
+    for (what, text) in &deed.lines {
+        let _ = writeln!(out, "  {what:9}  {}", printable(text));
     }
     let _ = writeln!(out, "  mark       {}\n", deed.mark);
     out

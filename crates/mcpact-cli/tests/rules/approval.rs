@@ -87,6 +87,71 @@ async fn a_found_config_starts_nothing_by_itself() {
     assert_ne!(mark(&place), first);
 }
 
+/// SL1, SL5: a config that was merely found sends no value of a variable or file anywhere before a yes, and the server
+/// is not even contacted; the yes is for the address and the places of the values, and shows no value.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
+    let place = Place::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    fs::write(place.path().join("key"), "from-a-file").unwrap();
+    let text = json!({"mcpServers": {"a": {"url": url, "headers": {
+        "X-Variable": "Bearer ${SOME_KEY}", "X-File": "${file:key}", "X-Plain": "plain",
+    }}}});
+    place.configure(".mcp.json", &text.to_string());
+    let with_key = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("SOME_KEY", "hunter2-hunter2");
+        command
+    };
+    let noted = said(&with_key(&["check"]).output().unwrap());
+    assert!(noted.contains("mcpact approve"), "{noted}");
+    let running = Running::start(with_key(&["serve", "--listen", "127.0.0.1:0"]));
+    let client = running.client(Revision::LATEST).await;
+    let why = echo(&client).await.unwrap_err();
+    assert!(why.contains("nothing was sent"), "{why}");
+    assert!(why.contains("mcpact approve"), "{why}");
+    listener.set_nonblocking(true).unwrap();
+    let nobody = listener.accept().unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+
+    let shown = with_key(&["approve"]).output().unwrap();
+    assert_eq!(shown.status.code(), Some(7), "{}", said(&shown));
+    let shown = said(&shown);
+    for words in [&*url, "${SOME_KEY} as `X-Variable`", "key} as `X-File`"] {
+        assert!(shown.contains(words), "{shown}");
+    }
+    for secret in ["hunter2", "from-a-file"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+    let line = shown.lines().find(|line| line.contains("mark")).unwrap();
+    let mark = line.split_whitespace().last().unwrap();
+    let mut approving = with_key(&["approve", "--mark", mark]);
+    // Another value is no other place.
+    approving.env("SOME_KEY", "hunter3-hunter3");
+    let approved = approving.output().unwrap();
+    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
+    listener.set_nonblocking(false).unwrap();
+    let calling = tokio::spawn(async move { echo(&client).await });
+    let request = tokio::task::spawn_blocking(move || {
+        use std::io::Read as _;
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut text = String::new();
+        let mut chunk = [0; 4096];
+        while !text.contains("\r\n\r\n") {
+            let read = stream.read(&mut chunk).unwrap();
+            assert_ne!(read, 0, "{text}");
+            text.push_str(&String::from_utf8_lossy(&chunk[..read]));
+        }
+        text
+    });
+    let request = request.await.unwrap();
+    for value in ["Bearer hunter2-hunter2", "from-a-file", "plain"] {
+        assert!(request.contains(value), "{request}");
+    }
+    calling.abort();
+}
+
 /// SL1: whoever names a config agrees to what it starts, unless only approved commands are wanted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_named_config_is_agreed_to() {

@@ -160,6 +160,9 @@ pub struct UrlLaunch {
     pub url: Filled,
     /// The headers.
     pub headers: BTreeMap<String, Secret>,
+    /// What goes there from the variables and files of this machine: which header it is in, none if it is in the
+    /// address, and where it comes from.
+    pub sent: Vec<(Option<String>, String)>,
 }
 
 /// Which tools of a server are served.

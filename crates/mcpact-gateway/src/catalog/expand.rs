@@ -1,6 +1,8 @@
 //! Fills variables into the texts of a tree. Parsing is over by then: a value cannot become a key, a
 //! quote or another argument.
 
+use std::path::Path;
+
 use super::problem::{Findings, Problem};
 use super::secret::Filled;
 use super::source::{Source, Span};
@@ -68,8 +70,8 @@ impl Expansion<'_> {
     pub(super) fn run(&self, node: &mut Node, findings: &mut Findings) {
         match &mut node.value {
             Value::Text(text) => {
-                if let Some(filled) = self.text(text.value(), node.span, findings) {
-                    *text = Filled::new(filled, text.written());
+                if let Some((filled, sources)) = self.text(text.value(), node.span, findings) {
+                    *text = Filled::new(filled, text.written()).taken_from(sources);
                 }
             }
             Value::List(items) => items.iter_mut().for_each(|item| self.run(item, findings)),
@@ -81,13 +83,18 @@ impl Expansion<'_> {
         }
     }
 
-    /// The text with its variables filled in; `None` if there are none.
-    fn text(&self, text: &str, span: Span, findings: &mut Findings) -> Option<String> {
+    /// The text with its variables filled in, and what they are; `None` if there are none.
+    fn text(
+        &self,
+        text: &str,
+        span: Span,
+        findings: &mut Findings,
+    ) -> Option<(String, Vec<String>)> {
         let pieces = pieces(text, self.spelling);
         if pieces == [Piece::Plain(text)] {
             return None;
         }
-        let mut filled = String::new();
+        let (mut filled, mut sources) = (String::new(), Vec::new());
         for piece in pieces {
             match piece {
                 Piece::Plain("${") if self.filling == Filling::Names => filled.push_str("$${"),
@@ -97,7 +104,10 @@ impl Expansion<'_> {
                     filled.push_str(&self.native(inner, at, findings));
                 }
                 Piece::Variable { inner, whole } => match self.value(inner) {
-                    Ok(value) => filled.push_str(&value),
+                    Ok(value) => {
+                        filled.push_str(&value);
+                        sources.push(self.source_of(inner));
+                    }
                     Err(fault) => {
                         self.tell(fault, whole, span, findings);
                         filled.push_str(whole);
@@ -111,7 +121,19 @@ impl Expansion<'_> {
                 }
             }
         }
-        Some(filled)
+        Some((filled, sources))
+    }
+
+    /// Which variable or file a value comes from, however it is spelled.
+    fn source_of(&self, inner: &str) -> String {
+        match inner.strip_prefix("file:") {
+            // The same words mean another file beside another config.
+            Some(path) => {
+                let path = Path::new(&self.surroundings.folder()).join(path);
+                format!("${{file:{}}}", path.display())
+            }
+            None => format!("${{{inner}}}"),
+        }
     }
 
     /// Where a piece stands: within its text if it can be found there, for escapes may hide it.
@@ -247,7 +269,7 @@ pub fn fill(text: &str, surroundings: &dyn Surroundings) -> Result<String, Probl
     let filled = expansion.text(text, Span::new(0, text.len()), &mut findings);
     match findings.finish().into_iter().next() {
         Some(problem) => Err(problem),
-        None => Ok(filled.unwrap_or_else(|| text.to_owned())),
+        None => Ok(filled.map_or_else(|| text.to_owned(), |(filled, _)| filled)),
     }
 }
 

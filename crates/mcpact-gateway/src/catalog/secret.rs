@@ -37,6 +37,7 @@ impl fmt::Display for Secret {
 pub struct Filled {
     value: String,
     written: String,
+    sources: Vec<String>,
 }
 
 impl Filled {
@@ -45,7 +46,21 @@ impl Filled {
         Self {
             value: value.into(),
             written: written.into(),
+            sources: Vec::new(),
         }
+    }
+
+    /// The same, with the variables and files that parts of it come from.
+    #[must_use]
+    pub fn taken_from(mut self, sources: Vec<String>) -> Self {
+        self.sources = sources;
+        self
+    }
+
+    /// The variables and files that parts of it come from, such as `${TOKEN}`.
+    #[must_use]
+    pub fn sources(&self) -> &[String] {
+        &self.sources
     }
 
     /// The text, variables filled in.

@@ -188,15 +188,12 @@ fn guard(
     }
 }
 
-/// Whose approval it takes to start this.
+/// Whose approval it takes to start or reach this.
 fn approval(launch: &Launch, surroundings: &Surroundings) -> Option<Approval> {
-    match launch {
-        Launch::Command(command) => Some(Approval {
-            command: command.clone(),
-            approvals: surroundings.approvals.clone()?,
-        }),
-        Launch::Url(_) | Launch::Builtin(_) => None,
-    }
+    Some(Approval {
+        launch: launch.clone(),
+        approvals: surroundings.approvals.clone()?,
+    })
 }
 
 /// These capabilities, as a client declares them.

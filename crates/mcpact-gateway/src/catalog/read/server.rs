@@ -234,8 +234,13 @@ fn cwd(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<Filled> {
 }
 
 fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
-    let headers = headers(fields);
+    let (headers, mut sent) = headers(fields);
     let text = fields.text("url")?;
+    sent.extend(sources(None, text.filled));
+    if !sent.is_empty() {
+        let message = "values of this machine are sent there: unless the config is named, that needs `mcpact approve`";
+        fields.findings.note(text.span, message);
+    }
     // Variables that stay as they are written can be anything.
     let is_open = text.filled.value().contains("${");
     if let Some(fault) = url_fault(text.filled.value()).filter(|_| !is_open) {
@@ -249,6 +254,7 @@ fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
     Some(UrlLaunch {
         url: text.filled.clone(),
         headers,
+        sent,
     })
 }
 
@@ -268,8 +274,18 @@ fn url_fault(text: &str) -> Option<&'static str> {
     }
 }
 
-fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
-    let mut headers = BTreeMap::new();
+/// What goes out in one text, and where it comes from.
+fn sources(header: Option<&str>, filled: &Filled) -> Vec<(Option<String>, String)> {
+    let sources = filled.sources().iter();
+    let named = sources.map(|source| (header.map(str::to_owned), source.clone()));
+    named.collect()
+}
+
+/// The headers, and what they take from this machine.
+fn headers(
+    fields: &mut Fields<'_, '_>,
+) -> (BTreeMap<String, Secret>, Vec<(Option<String>, String)>) {
+    let (mut headers, mut sent) = (BTreeMap::new(), Vec::new());
     let mut sendable = StaticHeaders::default();
     for (name, Text { filled, span }) in fields.text_table("headers") {
         if let Err(error) = sendable.insert(name, filled.value()) {
@@ -277,8 +293,9 @@ fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
             problem.remedy("leave it out, or correct it");
         }
         headers.insert(name.to_owned(), Secret::new(filled.value()));
+        sent.extend(sources(Some(name), filled));
     }
-    headers
+    (headers, sent)
 }
 
 /// What a server that everybody shares may ask whoever calls it.
