@@ -46,7 +46,7 @@ pub use read::{Reading, read};
 pub use schema::json_schema;
 pub use secret::{Filled, Secret};
 pub use source::{Place, Source, Span};
-pub use surroundings::{ProgramFacts, Surroundings};
+pub use surroundings::{ProgramFacts, Sought, Surroundings};
 
 /// Everything that was configured, checked.
 #[derive(Clone, Debug, Default, PartialEq)]

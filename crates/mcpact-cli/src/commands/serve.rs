@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::keys::EVERYTHING;
 use mcpact_gateway::catalog::{
-    Catalog, GatewayConfig, Launch, Machine, ServerConfig, ServerName, Severity, Source,
+    Catalog, GatewayConfig, Launch, Machine, ServerConfig, ServerName, Severity, Sought, Source,
     Surroundings as _, load, nearest_config,
 };
 #[cfg(unix)]
@@ -129,7 +129,7 @@ fn own_name(machine: &Machine) -> String {
     let own = own.ok().map(|path| path.to_string_lossy().into_owned());
     let usual = || String::from("mcpact");
     match own {
-        Some(own) if machine.program(&usual()).real.as_ref() != Some(&own) => own,
+        Some(own) if machine.program(&Sought::here(&usual())).real.as_ref() != Some(&own) => own,
         Some(_) | None => usual(),
     }
 }

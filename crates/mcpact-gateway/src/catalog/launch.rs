@@ -11,7 +11,8 @@ use sha2::{Digest as _, Sha256};
 use super::config::{CommandLaunch, Launch, ServerConfig, UrlLaunch};
 use super::machine::program;
 use super::name::ServerName;
-use super::secret::Filled;
+use super::secret::{Filled, Secret};
+use super::surroundings::Sought;
 use crate::target::Target;
 
 impl Launch {
@@ -29,11 +30,15 @@ impl Launch {
 }
 
 impl CommandLaunch {
-    /// The same with the whole path of the program, as it is found now: what is looked at is what is
-    /// started, whatever `PATH` it is given.
+    /// The same with the whole path of the program, as a child with its `PATH` and folder finds it now: what is
+    /// looked at is what is started.
     #[must_use]
     pub fn found(&self) -> Self {
-        let program = program(self.program.value());
+        let program = program(&Sought {
+            program: self.program.value(),
+            path: self.env.get("PATH").map(Secret::reveal),
+            folder: self.cwd.as_ref().map(Filled::value),
+        });
         let program =
             program.map(|path| Filled::new(path.to_string_lossy(), self.program.written()));
         Self {
@@ -146,6 +151,36 @@ mod tests {
         assert_eq!(child.env.len(), 1);
         assert_eq!(child.env[&OsString::from("A")], "hunter2");
         assert_eq!(child.cwd, Some(PathBuf::from("/work/shop/x")));
+    }
+
+    /// K4, SL5: the program that is looked at is the one that the child's own `PATH` and folder lead to.
+    #[cfg(unix)]
+    #[test]
+    fn a_program_is_found_as_the_child_finds_it() {
+        use crate::catalog::Machine;
+        use crate::catalog::surroundings::Surroundings as _;
+        let folder = tempfile::tempdir().unwrap();
+        let shell = folder.path().join("true");
+        std::os::unix::fs::symlink("/bin/sh", &shell).unwrap();
+        let here = folder.path().to_string_lossy();
+        let found = |text: &str| match server(text).launch {
+            Launch::Command(command) => command.found().program.value().to_owned(),
+            Launch::Url(_) | Launch::Builtin(_) => panic!("no command"),
+        };
+        let shell = shell.to_string_lossy();
+        let by_path = format!("command = \"true\"\nenv = {{ PATH = \"{here}\" }}");
+        assert_eq!(found(&by_path), shell);
+        assert_eq!(
+            found(&format!("command = \"./true\"\ncwd = \"{here}\"")),
+            shell
+        );
+        assert_ne!(found("command = \"true\""), shell);
+        let facts = Machine::at(folder.path().to_owned()).program(&Sought {
+            program: "true",
+            path: Some(&here),
+            folder: None,
+        });
+        assert_eq!(facts.path.as_deref(), Some(&*shell));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The machine that a config is read on: its variables, files and programs.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use mcpact_transport::stdio::child::Obstacle;
 
-use super::surroundings::{ProgramFacts, Surroundings};
+use super::surroundings::{ProgramFacts, Sought, Surroundings};
 
 /// No secret and no list of variables is longer.
 const MOST_BYTES: u64 = 64 << 10;
@@ -63,10 +63,9 @@ impl Surroundings for Machine {
         Path::new(path).is_dir()
     }
 
-    fn program(&self, program: &str) -> ProgramFacts {
-        let places = places(program, std::env::var_os("PATH").as_deref());
-        let obstacle = Obstacle::at(&places);
-        let Some(path) = self::program(program) else {
+    fn program(&self, sought: &Sought<'_>) -> ProgramFacts {
+        let obstacle = Obstacle::at(&places(sought));
+        let Some(path) = self::program(sought) else {
             return ProgramFacts {
                 obstacle,
                 ..ProgramFacts::default()
@@ -103,24 +102,29 @@ pub(super) fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is no UTF-8 text"))
 }
 
-/// The file of a program on this machine.
-pub(super) fn program(program: &str) -> Option<PathBuf> {
-    find(program, std::env::var_os("PATH").as_deref())
-}
-
-/// The file of a program: the path itself, or the first of its name in the folders of `PATH`.
-fn find(program: &str, folders: Option<&OsStr>) -> Option<PathBuf> {
+/// The file of a program on this machine, which a child would start: the path itself, or the first of its name in
+/// the folders of the child's `PATH`.
+pub(super) fn program(sought: &Sought<'_>) -> Option<PathBuf> {
     let is_there = |path: &PathBuf| path.metadata().is_ok_and(|file| is_executable(&file));
-    places(program, folders).into_iter().find(is_there)
+    places(sought).into_iter().find(is_there)
 }
 
 /// Where a program may lie.
-fn places(program: &str, folders: Option<&OsStr>) -> Vec<PathBuf> {
-    if program.contains('/') {
-        return std::path::absolute(program).into_iter().collect();
+fn places(sought: &Sought<'_>) -> Vec<PathBuf> {
+    let whole = |path: PathBuf| {
+        let path = Path::new(sought.folder.unwrap_or_default()).join(path);
+        std::path::absolute(path).ok()
+    };
+    if sought.program.contains('/') {
+        return whole(PathBuf::from(sought.program)).into_iter().collect();
     }
-    let folders = std::env::split_paths(folders.unwrap_or_default());
-    folders.map(|folder| folder.join(program)).collect()
+    let given = sought.path.map(OsString::from);
+    let folders = given.or_else(|| std::env::var_os("PATH"));
+    let folders = folders.unwrap_or_default();
+    let folders = std::env::split_paths(&folders);
+    folders
+        .filter_map(|folder| whole(folder.join(sought.program)))
+        .collect()
 }
 
 #[cfg(unix)]

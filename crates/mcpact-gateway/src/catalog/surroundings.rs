@@ -21,7 +21,30 @@ pub trait Surroundings {
     fn has_folder(&self, path: &str) -> bool;
 
     /// What is known about a program.
-    fn program(&self, program: &str) -> ProgramFacts;
+    fn program(&self, sought: &Sought<'_>) -> ProgramFacts;
+}
+
+/// A program, and what decides where a child finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought<'a> {
+    /// Its path or name.
+    pub program: &'a str,
+    /// The `PATH` that the child is given, if it is not that of the gateway.
+    pub path: Option<&'a str>,
+    /// Where the child runs, if that is said; what is relative starts there.
+    pub folder: Option<&'a str>,
+}
+
+impl<'a> Sought<'a> {
+    /// A program as the gateway itself finds it.
+    #[must_use]
+    pub const fn here(program: &'a str) -> Self {
+        Self {
+            program,
+            path: None,
+            folder: None,
+        }
+    }
 }
 
 /// What is known about a program before it is started.

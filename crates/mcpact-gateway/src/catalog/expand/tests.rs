@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalog::problem::Severity;
-use crate::catalog::surroundings::ProgramFacts;
+use crate::catalog::surroundings::{ProgramFacts, Sought};
 
 struct Desk;
 
@@ -32,7 +32,7 @@ impl Surroundings for Desk {
         path.starts_with("/work/shop")
     }
 
-    fn program(&self, _: &str) -> ProgramFacts {
+    fn program(&self, _: &Sought<'_>) -> ProgramFacts {
         ProgramFacts::default()
     }
 }

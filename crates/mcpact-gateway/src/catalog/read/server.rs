@@ -21,7 +21,7 @@ use crate::catalog::policy;
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::{Filled, Secret};
 use crate::catalog::source::Span;
-use crate::catalog::surroundings::Surroundings;
+use crate::catalog::surroundings::{Sought, Surroundings};
 use crate::catalog::tree::Table;
 
 /// The keys that say what a server is, and the keys that only one of them understands.
@@ -153,7 +153,11 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
     let program = fields.text("command")?;
     let mut chosen = program.filled.clone();
     if let Some(machine) = ground.machine {
-        let facts = machine.program(program.filled.value());
+        let facts = machine.program(&Sought {
+            program: program.filled.value(),
+            path: env.get("PATH").map(Secret::reveal),
+            folder: cwd.as_ref().map(Filled::value),
+        });
         policy::judge(
             &program,
             &args,

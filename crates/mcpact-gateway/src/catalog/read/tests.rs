@@ -5,7 +5,7 @@ use mcpact_spec::Revision;
 
 use super::*;
 use crate::catalog::config::{Launch, Probe, Strategy};
-use crate::catalog::surroundings::ProgramFacts;
+use crate::catalog::surroundings::{ProgramFacts, Sought};
 
 /// A machine with a few variables.
 pub(in crate::catalog) struct Machine;
@@ -32,7 +32,8 @@ impl Surroundings for Machine {
         path.starts_with("/work/shop")
     }
 
-    fn program(&self, program: &str) -> ProgramFacts {
+    fn program(&self, sought: &Sought<'_>) -> ProgramFacts {
+        let program = sought.program;
         ProgramFacts {
             path: Some(format!("/usr/bin/{program}")),
             obstacle: None,
