@@ -161,6 +161,8 @@ fn started(
     let hidden = own_options(program.value, args)
         .iter()
         .find(|word| words::hides_command(program.value, word.value));
+    let is_text = words::runs_text(program.value, args.iter().map(|word| word.value));
+    let hidden = hidden.or_else(|| args.first().filter(|_| is_text));
     if let Some(option) = hidden {
         let message = format!("`{shown} {}` hides what is done", option.written);
         let problem = findings.error(option.span, message);
@@ -205,10 +207,36 @@ fn started(
         }
         Sort::Wrapper => return started(behind(args), rules, findings, depth + 1),
         Sort::Container => openings(shown, args, findings),
-        Sort::Runner(pin) => unpinned(shown, args, pin, findings),
+        Sort::Runner(pin) => {
+            unpinned(shown, args, pin, findings);
+            return fetched(args, rules, findings, depth);
+        }
+        // What `npm run` names is a script of the package.
+        Sort::Other
+            if words::starts_packages(program.value)
+                && args.first().is_some_and(|verb| verb.value != "run") =>
+        {
+            return fetched(args, rules, findings, depth);
+        }
         Sort::Other => {}
     }
     Reached::Program
+}
+
+/// What a runner of packages starts: a package, or any program with packages beside it.
+fn fetched(
+    args: &[Word<'_>],
+    rules: &CommandRules,
+    findings: &mut Findings,
+    depth: usize,
+) -> Reached {
+    let at = words::run_by(args.iter().map(|word| word.value));
+    match at.map(|at| &args[at..]) {
+        Some(rest) if sort(rest[0].value) != Sort::Other => {
+            started(rest, rules, findings, depth + 1)
+        }
+        Some(_) | None => Reached::Program,
+    }
 }
 
 /// The words that can be options of the program itself: behind a package stand those of the package.
@@ -222,7 +250,7 @@ fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
     let is_package = |at: usize| {
         let before = at.checked_sub(1).and_then(|at| args.get(at));
         let is_value = before.is_some_and(|word| NAMED.contains(&word.value));
-        !args[at].value.starts_with('-') && !is_verb(args[at].value) && !is_value
+        !args[at].value.starts_with('-') && !words::is_verb(args[at].value) && !is_value
     };
     let end = (0..args.len()).find(|at| is_package(*at));
     &args[..end.unwrap_or(args.len())]
@@ -243,10 +271,7 @@ fn behind<'w, 't>(args: &'w [Word<'t>]) -> &'w [Word<'t>] {
 /// Options that let out of a container what it is there to hold.
 fn openings(program: &str, args: &[Word<'_>], findings: &mut Findings) {
     for (at, word) in args.iter().enumerate() {
-        let (option, value) = match word.value.split_once('=') {
-            Some((option, value)) => (option, Some(value)),
-            None => (word.value, None),
-        };
+        let (option, value) = words::container_option(word.value);
         let next = args.get(at + 1).map(|word| word.value);
         if let Some(risk) = words::opening(option, value.or(next)) {
             let message = format!("`{program} … {option}` {risk}");
@@ -297,9 +322,12 @@ fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findin
         .map(|at| at + 1);
     let package = match after {
         Some(at) => args.get(at),
-        None => args
-            .iter()
-            .find(|word| !word.value.starts_with('-') && !is_verb(word.value)),
+        None => words::run_by(args.iter().map(|word| word.value))
+            .and_then(|at| args.get(at))
+            .or_else(|| {
+                let mut words = args.iter();
+                words.find(|word| !word.value.starts_with('-') && !words::is_verb(word.value))
+            }),
     };
     let Some(package) = package else {
         return;
@@ -320,10 +348,6 @@ fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findin
         let example = format!("name a version, such as `{alone}{}1.2.3`", pin[0]);
         findings.note(package.span, message).remedy(example);
     }
-}
-
-fn is_verb(word: &str) -> bool {
-    matches!(word, "dlx" | "exec" | "x" | "run" | "tool")
 }
 
 /// One argument, which reaches the program as it is.

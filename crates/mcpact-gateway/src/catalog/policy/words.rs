@@ -49,6 +49,16 @@ const SORTS: &[(Sort, &[&str])] = &[
             "ash",
             "zsh",
             "ksh",
+            "mksh",
+            "oksh",
+            "lksh",
+            "pdksh",
+            "ksh93",
+            "rbash",
+            "yash",
+            "posh",
+            "elvish",
+            "xonsh",
             "fish",
             "csh",
             "tcsh",
@@ -71,6 +81,8 @@ const SORTS: &[(Sort, &[&str])] = &[
             "xargs",
             "exec",
             "busybox",
+            "toybox",
+            "mcpact",
             "command",
             "unshare",
             "nsenter",
@@ -86,8 +98,17 @@ const SORTS: &[(Sort, &[&str])] = &[
             "systemd-run",
             "script",
             "flock",
-            "watch",
             "firejail",
+            "setarch",
+            "fakeroot",
+            "faketime",
+            "eatmydata",
+            "rlwrap",
+            "numactl",
+            "direnv",
+            "mise",
+            "dotenvx",
+            "doppler",
             "bwrap",
             "proxychains",
             "torsocks",
@@ -167,6 +188,78 @@ pub(super) fn takes_script(option: &str) -> bool {
 /// Whether what follows the options is a package, with options of its own.
 pub(super) fn starts_packages(program: &str) -> bool {
     matches!(sort(program), Sort::Runner(_)) || matches!(&*name(program), "npm" | "pnpm")
+}
+
+/// Options of runners that never take a value.
+const FLAGS: &[&str] = &[
+    "-y",
+    "--yes",
+    "-n",
+    "--no",
+    "--no-install",
+    "-q",
+    "--quiet",
+    "-v",
+    "--verbose",
+    "--silent",
+    "--offline",
+    "--prefer-offline",
+    "--isolated",
+    "--no-cache",
+    "--refresh",
+    "--",
+];
+
+/// Options of runners that take the next word.
+const VALUED: &[&str] = &[
+    "-p",
+    "--package",
+    "--from",
+    "--spec",
+    "-w",
+    "--with",
+    "--workspace",
+    "--python",
+    "--registry",
+    "--cache",
+    "--prefix",
+    "--index",
+    "--index-url",
+    "--default-index",
+    "--extra-index-url",
+];
+
+/// Where the name of what a runner starts stands. Behind an option that is not known may stand its value, which
+/// counts only if it is a program that is judged.
+pub(super) fn run_by<'a>(args: impl IntoIterator<Item = &'a str>) -> Option<usize> {
+    let mut before = "--";
+    for (at, arg) in args.into_iter().enumerate() {
+        let is_option = arg.starts_with('-');
+        let may_be_value = before.starts_with('-') && !before.contains('=');
+        if !is_option {
+            let is_value = VALUED.contains(&before);
+            let is_unsure = may_be_value && !FLAGS.contains(&before) && sort(arg) == Sort::Other;
+            if !is_value && !is_unsure && !is_verb(arg) {
+                return Some(at);
+            }
+        }
+        before = if is_option { arg } else { "--" };
+    }
+    None
+}
+
+/// What a runner or a manager of packages calls running one.
+pub(super) fn is_verb(word: &str) -> bool {
+    matches!(word, "dlx" | "exec" | "x" | "run" | "tool")
+}
+
+/// Whether what follows is handed to a shell as one text, without an option that says so.
+pub(super) fn runs_text(program: &str, mut options: impl Iterator<Item = impl AsRef<str>>) -> bool {
+    match &*name(program) {
+        "watch" => !options.any(|option| matches!(option.as_ref(), "-x" | "--exec")),
+        "parallel" => true,
+        _ => false,
+    }
 }
 
 /// Programs behind whose own words stands a command with options of its own: which of their options take a
@@ -263,6 +356,27 @@ enum Opened {
     By(&'static str),
     /// By this place of the machine.
     From(&'static str),
+}
+
+/// A word as an option of a container and what is written at it: `--volume=/:/h`, `-v/:/h`, and `-itv` for `-i -t
+/// -v`.
+pub(super) fn container_option(word: &str) -> (&str, Option<&str>) {
+    /// Letters that take no value.
+    const ALONE: &str = "itdPq";
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    if letters
+        .trim_start_matches(|c| ALONE.contains(c))
+        .starts_with('v')
+    {
+        let value = letters.trim_start_matches(|c| ALONE.contains(c));
+        let value = value.strip_prefix('v').unwrap_or_default();
+        let value = value.strip_prefix('=').unwrap_or(value);
+        return ("-v", (!value.is_empty()).then_some(value));
+    }
+    match word.split_once('=') {
+        Some((option, value)) => (option, Some(value)),
+        None => (word, None),
+    }
 }
 
 /// What an option of a container means for the machine, if that is more than one would expect.
