@@ -1,7 +1,7 @@
 //! What a person has agreed to: commands that are started, and addresses that values of this machine go to.
 //!
 //! An approval is for one exact command: the program with what is in its file, the arguments, the names of
-//! the variables, and the folder; or for one address, and the variables and files whose values are sent there. A
+//! the variables, the values of those that decide which code runs, and the folder; or for one address, and the variables and files whose values are sent there. A
 //! config that says something else needs another approval, whatever it calls the server.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::catalog::{CommandLaunch, Launch, UrlLaunch, is_writable_by_all};
+use crate::catalog::{CommandLaunch, Launch, UrlLaunch, is_writable_by_all, loads_code};
 use crate::error::Trouble;
 
 /// No list of approvals is longer.
@@ -75,14 +75,23 @@ impl Deed {
         seal.add(program.as_bytes());
         seal.add(folder.as_deref().unwrap_or_default().as_bytes());
         seal.add(launch.env.len().to_string().as_bytes());
-        // The values of variables may be secrets.
-        launch.env.keys().for_each(|name| seal.add(name.as_bytes()));
+        for (name, value) in &launch.env {
+            seal.add(name.as_bytes());
+            // Other values may be secrets, and change.
+            if loads_code(name) {
+                seal.add(value.reveal().as_bytes());
+            }
+        }
         let args = launch.args.iter();
         args.for_each(|arg| seal.add(arg.value().as_bytes()));
         let mut lines = vec![("program", program.to_owned())];
         let written = launch.args.iter().map(|arg| arg.written().to_owned());
         lines.extend(written.map(|arg| ("argument", arg)));
-        lines.extend(launch.env.keys().map(|name| ("variable", name.clone())));
+        let variables = launch.env.iter().map(|(name, value)| {
+            let shown = loads_code(name).then(|| format!("{name}={}", value.reveal()));
+            shown.unwrap_or_else(|| name.clone())
+        });
+        lines.extend(variables.map(|variable| ("variable", variable)));
         lines.extend(folder.map(|folder| ("in folder", folder)));
         Ok(Self {
             kind: DeedKind::Start,
@@ -304,7 +313,8 @@ mod tests {
         }
     }
 
-    /// SL5: whatever changes in a command changes what stands for it; the value of a variable does not.
+    /// SL5: whatever changes in a command changes what stands for it; the value of a variable does only if it decides
+    /// which code runs.
     #[test]
     fn an_approval_is_for_one_exact_command() {
         let folder = tempfile::tempdir().unwrap();
@@ -316,6 +326,22 @@ mod tests {
         let mut other_value = usual.clone();
         other_value.env.insert("TOKEN".into(), Secret::new("x"));
         assert_eq!(first, mark(&other_value));
+        let mut loading = usual.clone();
+        loading
+            .env
+            .insert("NODE_OPTIONS".into(), Secret::new("--require=/a.js"));
+        let mut loading_other = loading.clone();
+        loading_other
+            .env
+            .insert("NODE_OPTIONS".into(), Secret::new("--require=/b.js"));
+        assert_ne!(
+            mark(&loading),
+            mark(&loading_other),
+            "other code is another deed"
+        );
+        let shown = Deed::of_command(&loading).unwrap().lines;
+        let variable = ("variable", String::from("NODE_OPTIONS=--require=/a.js"));
+        assert!(shown.contains(&variable), "{shown:?}");
         let mut others = vec![usual.clone(), usual.clone(), usual.clone(), usual.clone()];
         others[0].args = vec![Filled::new("a", "a"), Filled::new("b", "b")];
         others[1].env.insert("MORE".into(), Secret::new("x"));

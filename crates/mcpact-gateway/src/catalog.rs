@@ -15,6 +15,7 @@ pub mod import;
 pub mod keys;
 mod launch;
 mod load;
+mod loaders;
 mod machine;
 mod name;
 mod negotiation;
@@ -38,6 +39,7 @@ pub use config::{
 pub use expand::{OnMissing, fill};
 pub use filter::{FilterConfig, Stage};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
+pub(crate) use loaders::loads_code;
 pub use machine::Machine;
 pub(crate) use machine::is_writable_by_all;
 pub use name::{NameFault, ServerName};

@@ -40,8 +40,9 @@ Examples:
       for scripts: approves what this server does if it is still the same
 
 An approval is for one exact command: the program with what is in its file, its arguments, the names of
-its variables and its folder; or for one address and the variables and files whose values go there.
-Whatever changes needs another one.
+its variables, the values of those that decide which code runs (PATH, NODE_OPTIONS and the like) and its
+folder; or for one address and the variables and files whose values go there. Whatever of this changes
+needs another one; other values of variables may change.
 
 Exit codes: 0 everything is approved, 2 usage or input, 7 something is not";
 

@@ -3,18 +3,10 @@
 use std::collections::BTreeMap;
 
 use crate::catalog::fields::{Fields, Text};
+use crate::catalog::loaders::loads_code;
 use crate::catalog::secret::Secret;
+use crate::catalog::source::Span;
 use crate::catalog::surroundings::Surroundings;
-
-/// Variables by which other code gets into a program.
-const LOADERS: &[&str] = &[
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
-    "LD_AUDIT",
-    "DYLD_INSERT_LIBRARIES",
-    "DYLD_LIBRARY_PATH",
-    "BASH_ENV",
-];
 
 /// All of them; without a machine, those that the config itself names.
 pub(super) fn read(
@@ -40,14 +32,19 @@ pub(super) fn read(
             let message = format!("`{name}` is no name of a variable");
             fields.findings.error(text.span, message);
         }
-        if LOADERS.contains(&name) {
-            let message = format!("`{name}` lets other code into the program");
-            let problem = fields.findings.warning(text.span, message);
-            problem.remedy("leave it out, unless you know that code");
-        }
+        warn_of(name, text.span, fields);
         env.insert(name.to_owned(), Secret::new(text.filled.value()));
     }
     env
+}
+
+/// Told of variables that decide which code runs, wherever they are set.
+fn warn_of(name: &str, span: Span, fields: &mut Fields<'_, '_>) {
+    if loads_code(name) {
+        let message = format!("`{name}` lets other code into the program");
+        let problem = fields.findings.warning(span, message);
+        problem.remedy("leave it out, unless you know that code");
+    }
 }
 
 fn from_file(
@@ -73,6 +70,7 @@ fn from_file(
         let line = line.strip_prefix("export ").unwrap_or(line);
         match line.split_once('=') {
             Some((name, value)) if !name.trim().is_empty() => {
+                warn_of(name.trim(), path.span, fields);
                 env.insert(name.trim().to_owned(), Secret::new(unquoted(value.trim())));
             }
             Some(_) | None => {
