@@ -1,5 +1,7 @@
 //! `mcpact status`: how a gateway that runs and its servers are.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use mcpact_gateway::control::{Answer, Request};
@@ -40,7 +42,7 @@ fn bundle(args: &Status, file: &Path) -> Result<Exit, CliError> {
         report::print(&text)?;
         return Ok(Exit::Ok);
     }
-    std::fs::write(file, text).map_err(|source| CliError::Write {
+    write_privately(file, &text).map_err(|source| CliError::Write {
         path: file.to_owned(),
         source,
     })?;
@@ -49,4 +51,22 @@ fn bundle(args: &Status, file: &Path) -> Result<Exit, CliError> {
         file.display()
     ));
     Ok(Exit::Ok)
+}
+
+/// What servers told of their own may hold secrets, so that nobody else may read it, whoever could before.
+fn write_privately(file: &Path, text: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600);
+    }
+    let mut opened = options.open(file)?;
+    #[cfg(unix)]
+    if opened.metadata()?.is_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        opened.set_permissions(std::fs::Permissions::from_mode(0o600))?;
+    }
+    opened.write_all(text.as_bytes())
 }

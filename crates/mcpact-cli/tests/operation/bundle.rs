@@ -10,13 +10,15 @@ use crate::house::{House, until};
 /// A server that tells its log everything that it was given, and never answers.
 const TALKER: &str = "#!/bin/sh\necho \"given $* and $TOKEN\" >&2\ncat > /dev/null\n";
 
-const CANARIES: [&str; 6] = [
+const CANARIES: [&str; 8] = [
     "canary-of-the-gateway",
     "canary-of-a-variable",
     "canary-of-a-file",
     "canary-of-an-option",
     "canary-of-a-header",
     "canary-of-an-address",
+    "canary-of-an-argument",
+    "canary-of-a-password",
 ];
 
 /// O7, K5: one document has versions, config, states, every start with the step where it hangs, and the last
@@ -24,14 +26,24 @@ const CANARIES: [&str; 6] = [
 #[test]
 fn a_bundle_tells_everything_but_secrets() {
     let house = House::new("");
-    let [token, variable, file, option, header, address] = CANARIES;
+    let [
+        token,
+        variable,
+        file,
+        option,
+        header,
+        address,
+        sent,
+        password,
+    ] = CANARIES;
     fs::write(house.path("secret"), file).unwrap();
     let talker = house.path("talker");
     fs::write(&talker, TALKER).unwrap();
     fs::set_permissions(&talker, fs::Permissions::from_mode(0o755)).unwrap();
     house.configure(&format!(
         "token = \"{token}\"\n[servers.talker]\ncommand = \"{}\"\nmin_ready = 1\n\
-         args = [\"--from=${{file:secret}}\", \"--api-key\", \"{option}\"]\nenv = {{ TOKEN = \"{variable}\" }}\n\
+         args = [\"--from=${{file:secret}}\", \"--api-key\", \"{option}\", \"--header\", \
+         \"Authorization: Bearer {sent}\", \"postgres://ada:{password}@host/db\"]\nenv = {{ TOKEN = \"{variable}\" }}\n\
          [servers.far]\nurl = \"http://127.0.0.1:1/mcp?k={address}\"\n\
          headers = {{ Authorization = \"Bearer {header}\" }}\nmin_ready = 1\n",
         talker.display()
@@ -42,6 +54,8 @@ fn a_bundle_tells_everything_but_secrets() {
         let (code, _, told) = house.run(&["status", "--bundle", path.to_str().unwrap()]);
         assert_eq!(code, 0, "{told}");
         assert!(told.contains("before you show it"), "{told}");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it is for its owner alone");
         fs::read_to_string(path).unwrap()
     };
     let is_told = |text: &str| text.contains("given ") && text.contains("start_failure");
@@ -91,7 +105,7 @@ fn a_bundle_tells_everything_but_secrets() {
         .find(|line| line["server"] == "talker" && line["event"].is_null());
     assert_eq!(
         said.unwrap()["text"],
-        "given --from=*** --api-key *** and ***"
+        "given --from=*** --api-key *** --header Authorization: *** postgres://ada:***@host/db and ***"
     );
     let (code, printed, _) = house.run(&["status", "--bundle", "-"]);
     assert!(code == 0 && printed.starts_with('{'), "{printed}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mcpact::server::backend::date;
-use mcpact_transport::stdio::child::{Masks, secret_args};
+use mcpact_transport::stdio::child::{Masks, secret_args, url_password};
 use serde_json::{Value, json};
 
 use super::Gateway;
@@ -88,6 +88,9 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
 
 fn of_command(command: &CommandLaunch) -> Vec<String> {
     let mut found: Vec<String> = command.env.values().map(reveal).collect();
+    let passwords = command.env.values();
+    let passwords = passwords.filter_map(|value| url_password(value.reveal()));
+    found.extend(passwords.map(str::to_owned));
     found.extend(command.filled());
     let args = secret_args(command.args.iter().map(Filled::value));
     found.extend(args.into_iter().map(str::to_owned));

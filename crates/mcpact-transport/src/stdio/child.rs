@@ -26,7 +26,7 @@ pub use confinement::Confinement;
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;
-pub use masks::{Masks, secret_args};
+pub use masks::{Masks, secret_args, url_password};
 pub use obstacle::Obstacle;
 pub use process::{Child, Departure, Process};
 pub use tail::Scribe;

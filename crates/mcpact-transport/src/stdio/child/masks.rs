@@ -33,7 +33,13 @@ impl Masks {
     /// What a child must not tell its log: its variables, its secrets, and the values of options that are
     /// called as if they were.
     pub(super) fn of(command: &ChildCommand) -> Self {
-        let variables = command.env.values().map(|value| value.to_string_lossy());
+        let variables: Vec<_> = command
+            .env
+            .values()
+            .map(|value| value.to_string_lossy())
+            .collect();
+        let passwords = variables.iter().filter_map(|value| url_password(value));
+        let passwords: Vec<String> = passwords.map(str::to_owned).collect();
         let args: Vec<_> = command
             .args
             .iter()
@@ -42,7 +48,9 @@ impl Masks {
         let options = secret_args(args.iter().map(AsRef::as_ref));
         Self::new(
             variables
+                .into_iter()
                 .map(String::from)
+                .chain(passwords)
                 .chain(options.into_iter().map(str::to_owned))
                 .chain(command.secrets.iter().cloned()),
         )
@@ -114,11 +122,13 @@ impl Masks {
     }
 }
 
-/// Arguments that are values of options such as `--api-key`.
+/// Arguments that are values of options such as `--api-key`, headers with such names, and passwords in addresses.
 pub fn secret_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut is_next = false;
     let mut found = Vec::new();
     for arg in args {
+        found.extend(header_secrets(arg));
+        found.extend(url_password(arg));
         let (option, value) = match arg.split_once('=') {
             Some((option, value)) => (option, Some(value)),
             None => (arg, None),
@@ -129,9 +139,36 @@ pub fn secret_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> 
             _ if is_next => found.push(arg),
             _ => {}
         }
-        is_next = names_secret && value.is_none() && option.starts_with('-');
+        let is_whole = value.is_some() || arg.contains(':');
+        is_next = names_secret && !is_whole && option.starts_with('-');
     }
     found
+}
+
+/// What a header such as `Authorization: Bearer abc` must not tell: its value, and the last word of it. It may stand
+/// at its option, as in `--header=X-Api-Key: abc` and `-HX-Api-Key: abc`.
+fn header_secrets(arg: &str) -> Vec<&str> {
+    let Some((name, value)) = arg.split_once(':') else {
+        return Vec::new();
+    };
+    let name = name.rsplit('=').next().unwrap_or(name);
+    let is_token = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let value = value.trim();
+    if !name.chars().all(is_token) || value.starts_with("//") || !is_secret(name) {
+        return Vec::new();
+    }
+    let last = value.rsplit(char::is_whitespace).next();
+    std::iter::once(value).chain(last).collect()
+}
+
+/// The password in an address such as `postgres://ada:abc@host/db`, wherever it stands in a text.
+pub fn url_password(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("://")?;
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let authority = &rest[..end];
+    let (user, _) = authority.rsplit_once('@')?;
+    let (_, password) = user.split_once(':')?;
+    (!password.is_empty()).then_some(password)
 }
 
 fn is_secret(option: &str) -> bool {
@@ -149,10 +186,13 @@ mod tests {
         let command = ChildCommand::new("server")
             .with_env("TOKEN", "hunter2-hunter2")
             .with_env("SHORT", "debug")
+            .with_env("DB", "postgres://ada:let-me-in-1@host/db")
             .with_env("LONG", "hunter2-hunter2-x");
         let masks = Masks::of(&command);
         let line = "debug: using hunter2-hunter2-x and hunter2-hunter2".to_owned();
         assert_eq!(masks.cover(line), "debug: using *** and ***");
+        let line = "no such user ada with let-me-in-1".to_owned();
+        assert_eq!(masks.cover(line), "no such user ada with ***");
         assert!(!format!("{masks:?}").contains("hunter2"));
     }
 
@@ -209,6 +249,17 @@ mod tests {
             (&["--api-key", "abc", "x"][..], &["abc"][..]),
             (&["--api-key=abc", "x"], &["abc"]),
             (&["PASSWORD=abc"], &["abc"]),
+            (
+                &["--header", "Authorization: Bearer abc"],
+                &["Bearer abc", "abc"],
+            ),
+            (&["--header=X-Api-Key: abc"], &["abc", "abc"]),
+            (&["-H", "Cookie: abc"], &["abc", "abc"]),
+            (&["-HX-Auth-Token: abc"], &["abc", "abc"]),
+            (&["--db", "postgres://ada:abc@h/db?x=@"], &["abc"]),
+            (&["DB=postgres://ada:abc@h/db"], &["abc"]),
+            (&["https://h/a:b@c", "-H", "Accept: text/html"], &[]),
+            (&["https://keys.example/mcp"], &[]),
             (&["-y", "server", "/key/folder", "x"], &[]),
         ] {
             assert_eq!(secret_args(args.iter().copied()), expected, "{args:?}");
