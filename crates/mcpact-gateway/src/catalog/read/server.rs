@@ -238,7 +238,8 @@ fn cwd(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<Filled> {
 }
 
 fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
-    let (headers, mut sent) = headers(fields);
+    let mut sent = Vec::new();
+    let headers = headers(fields, &mut sent);
     let text = fields.text("url")?;
     sent.extend(sources(None, text.filled));
     if !sent.is_empty() {
@@ -285,11 +286,12 @@ fn sources(header: Option<&str>, filled: &Filled) -> Vec<(Option<String>, String
     named.collect()
 }
 
-/// The headers, and what they take from this machine.
+/// The headers; what they take from this machine is added to what is sent.
 fn headers(
     fields: &mut Fields<'_, '_>,
-) -> (BTreeMap<String, Secret>, Vec<(Option<String>, String)>) {
-    let (mut headers, mut sent) = (BTreeMap::new(), Vec::new());
+    sent: &mut Vec<(Option<String>, String)>,
+) -> BTreeMap<String, Secret> {
+    let mut headers = BTreeMap::new();
     let mut sendable = StaticHeaders::default();
     for (name, Text { filled, span }) in fields.text_table("headers") {
         if let Err(error) = sendable.insert(name, filled.value()) {
@@ -299,7 +301,7 @@ fn headers(
         headers.insert(name.to_owned(), Secret::new(filled.value()));
         sent.extend(sources(Some(name), filled));
     }
-    (headers, sent)
+    headers
 }
 
 /// What a server that everybody shares may ask whoever calls it.
