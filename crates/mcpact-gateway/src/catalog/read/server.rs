@@ -152,10 +152,13 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
     let cwd = cwd(ground, fields);
     let program = fields.text("command")?;
     let mut chosen = program.filled.clone();
+    let is_listed = !ground.gateway.commands.allow.is_empty();
     if let Some(machine) = ground.machine {
+        // A list of names means the programs that the gateway itself finds under them.
+        let own_path = env.get("PATH").filter(|_| !is_listed);
         let facts = machine.program(&Sought {
             program: program.filled.value(),
-            path: env.get("PATH").map(Secret::reveal),
+            path: own_path.map(Secret::reveal),
             folder: cwd.as_ref().map(Filled::value),
         });
         policy::judge(
@@ -165,10 +168,7 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
             &facts,
             fields.findings,
         );
-        if let Some(path) = facts
-            .path
-            .filter(|_| !ground.gateway.commands.allow.is_empty())
-        {
+        if let Some(path) = facts.path.filter(|_| is_listed) {
             // The one that was judged is started, whatever `PATH` the server is given.
             chosen = Filled::new(path, program.filled.written());
         }
