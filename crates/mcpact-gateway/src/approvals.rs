@@ -1,8 +1,9 @@
 //! What a person has agreed to: commands that are started, and addresses that values of this machine go to.
 //!
 //! An approval is for one exact command: the program with what is in its file, the arguments, the names of
-//! the variables, the values of those that decide which code runs, and the folder; or for one address, and the variables and files whose values are sent there. A
-//! config that says something else needs another approval, whatever it calls the server.
+//! the variables, the values of those that decide which code runs, and the folder; or for one address, and the
+//! variables and files whose values are sent there. A config that says something else needs another approval,
+//! whatever it calls the server.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

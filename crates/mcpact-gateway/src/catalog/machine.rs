@@ -1,11 +1,11 @@
 //! The machine that a config is read on: its variables, files and programs.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use mcpact_transport::stdio::child::Obstacle;
+use mcpact_transport::stdio::child::{Obstacle, is_executable};
 
 use super::surroundings::{ProgramFacts, Sought, Surroundings};
 
@@ -125,17 +125,6 @@ fn places(sought: &Sought<'_>) -> Vec<PathBuf> {
     folders
         .filter_map(|folder| whole(folder.join(sought.program)))
         .collect()
-}
-
-#[cfg(unix)]
-fn is_executable(file: &Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.is_file() && file.permissions().mode() & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-fn is_executable(file: &Metadata) -> bool {
-    file.is_file()
 }
 
 /// Whether everybody may change a file, or put another one into a folder. In a folder with the sticky

@@ -1,6 +1,9 @@
 //! Resources that several servers have under one address, and clients that want to hear of them.
 
+use std::sync::Arc;
+
 use mcpact::client::{Change, Changes, Client, Watch};
+use mcpact_gateway::Hub;
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -81,18 +84,25 @@ async fn a_subscription_survives_another_server_of_the_same_name() {
     }
 }
 
+/// Two servers with the same address, and a client that was subscribed to it before the second came.
+async fn joined_later() -> (Arc<Hub>, Wire) {
+    let old = everything("old", Revision::V2025_11_25);
+    let hub = hub(vec![old.clone()]);
+    let mut before = Wire::legacy(&hub, &json!({})).await;
+    let answer = before
+        .ask("resources/subscribe", json!({"uri": WATCHED}))
+        .await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    hub.replace(vec![everything("first", Revision::V2026_07_28), old], "__");
+    (hub, before)
+}
+
 /// G14, AG-08: an address that leaves open which server is meant is not subscribed to, unless the client
 /// was before; the refusal says what to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_leaves_open_which_server_is_meant_is_not_subscribed_to() {
-    let old = everything("old", Revision::V2025_11_25);
-    let hub = hub(vec![old.clone()]);
-    let mut before = Wire::legacy(&hub, &json!({})).await;
+    let (hub, mut before) = joined_later().await;
     let plain = json!({"uri": WATCHED});
-    let answer = before.ask("resources/subscribe", plain.clone()).await;
-    assert_eq!(answer["result"], json!({}), "{answer}");
-
-    hub.replace(vec![everything("first", Revision::V2026_07_28), old], "__");
     for uri in [WATCHED, "test://template/7/data"] {
         let mut after = Wire::legacy(&hub, &json!({})).await;
         let refused = after.ask("resources/subscribe", json!({"uri": uri})).await;
@@ -127,14 +137,8 @@ async fn what_leaves_open_which_server_is_meant_is_not_subscribed_to() {
 /// client is subscribed to it: then it means what it meant. The refusal says what to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_leaves_open_which_server_is_meant_is_not_read() {
-    let old = everything("old", Revision::V2025_11_25);
-    let hub = hub(vec![old.clone()]);
-    let mut before = Wire::legacy(&hub, &json!({})).await;
+    let (hub, mut before) = joined_later().await;
     let plain = json!({"uri": WATCHED});
-    let answer = before.ask("resources/subscribe", plain.clone()).await;
-    assert_eq!(answer["result"], json!({}), "{answer}");
-
-    hub.replace(vec![everything("first", Revision::V2026_07_28), old], "__");
     let template = "test://template/{id}/data";
     let read = |uri: &str| ("resources/read", json!({"uri": uri}));
     let complete = |uri: &str| {

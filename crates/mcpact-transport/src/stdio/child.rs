@@ -27,6 +27,6 @@ pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;
 pub use masks::{Masks, secret_args, url_password};
-pub use obstacle::Obstacle;
+pub use obstacle::{Obstacle, is_executable};
 pub use process::{Child, Departure, Process};
 pub use tail::Scribe;

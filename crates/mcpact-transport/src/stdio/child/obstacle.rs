@@ -109,14 +109,18 @@ fn interpreter(script: &Path) -> Option<Obstacle> {
     })
 }
 
+/// Whether a file is a program.
 #[cfg(unix)]
-fn is_executable(file: &Metadata) -> bool {
+#[must_use]
+pub fn is_executable(file: &Metadata) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     file.is_file() && file.permissions().mode() & 0o111 != 0
 }
 
+/// Whether a file may be a program.
 #[cfg(not(unix))]
-fn is_executable(file: &Metadata) -> bool {
+#[must_use]
+pub fn is_executable(file: &Metadata) -> bool {
     file.is_file()
 }
 
