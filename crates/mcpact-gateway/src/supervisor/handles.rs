@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use mcpact_spec::Revision;
-use mcpact_transport::stdio::child::Scribe;
+use mcpact_transport::stdio::child::{Process, Scribe};
 
 use super::fleet::{Entry, Refusal};
 use super::instance::{InstanceId, StopCause};
@@ -140,11 +140,18 @@ impl Life {
         }
     }
 
-    /// A process runs.
-    pub(crate) fn spawned(&self, pid: u32) {
+    /// A process runs. The instance is not gone before it is, also where its start is given up.
+    pub(crate) fn spawned(&self, process: &Process) {
         let Stay { supervisor, id } = &*self.0;
+        let pid = process.id();
         supervisor.tell_spawned(*id, pid);
         supervisor.fleet().spawned(*id, pid, supervisor.now());
+        let (life, ended) = (self.clone(), process.wait());
+        tokio::spawn(async move {
+            // It is over for this end, too, where nobody knows how it ended.
+            let _ = ended.await;
+            drop(life);
+        });
     }
 }
 

@@ -111,7 +111,7 @@ async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<
     let mut talk = Talk::new(wish, CarrierKind::Child, &command.name, life);
     loop {
         let Child { mut link, process } = command.spawn()?;
-        life.spawned(process.id());
+        life.spawned(&process);
         let heard = process.first_byte();
         let first_byte = async move {
             if !heard.await {
