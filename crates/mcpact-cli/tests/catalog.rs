@@ -331,3 +331,67 @@ fn clients_are_imported_from_where_they_keep_their_configs() {
         assert_eq!(mode & 0o777, 0o600);
     }
 }
+
+/// K8: an import means the same wherever it is written and wherever it is read: its relative places still start at the
+/// project, and a config elsewhere in the home of the user is found there.
+#[cfg(unix)]
+#[test]
+fn an_import_into_another_folder_means_the_same() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().canonicalize().unwrap();
+    let project = home.join("project");
+    write(
+        &project.join(".vscode/mcp.json"),
+        r#"{"servers": {"a": {"command": "./run", "envFile": "${workspaceFolder}/.env"}}}"#,
+    );
+    write(
+        &home.join("configs/zed/settings.json"),
+        r#"{"context_servers": {"b": {"command": "sleep", "args": ["1"]}}}"#,
+    );
+    write(&project.join("run"), "#!/bin/sh\n");
+    write(&project.join(".env"), "K=1\n");
+    std::fs::set_permissions(project.join("run"), std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::create_dir(home.join("other")).unwrap();
+    let run_in = |folder: &str, args: &[&str]| {
+        let mut command = mcpact(args);
+        command
+            .env("HOME", &home)
+            .env("XDG_CONFIG_HOME", home.join("configs"));
+        command.current_dir(home.join(folder)).output().unwrap()
+    };
+    for (folder, args) in [
+        ("project", &["import", "-o", "../other/one.toml"][..]),
+        (
+            "other",
+            &[
+                "import",
+                "../project/.vscode/mcp.json",
+                "zed",
+                "-o",
+                "two.toml",
+            ],
+        ),
+    ] {
+        let output = run_in(folder, args);
+        assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+        let told = text(&output.stderr);
+        assert!(told.contains("it runs in"), "{told}");
+    }
+    for name in ["one.toml", "two.toml"] {
+        let written = std::fs::read_to_string(home.join("other").join(name)).unwrap();
+        let project = project.display();
+        assert!(
+            written.contains(&format!("cwd = \"{project}\"")),
+            "{written}"
+        );
+        assert!(written.contains("[servers.b]"), "{written}");
+        let checked = run_in("other", &["check", "--strict", name]);
+        assert_eq!(checked.status.code(), Some(0), "{}", seen(&checked));
+    }
+    let output = run_in("project", &["import"]);
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+    let written = std::fs::read_to_string(project.join("mcpact.toml")).unwrap();
+    assert!(written.contains("${workspaceFolder}/.env"), "{written}");
+    assert!(!written.contains("cwd"), "{written}");
+}

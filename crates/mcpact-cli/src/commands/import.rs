@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use mcpact_gateway::catalog::import::{CLIENTS, Client, Import};
-use mcpact_gateway::catalog::{Machine, read_source};
+use mcpact_gateway::catalog::import::{CLIENTS, Client, Folders, Import};
+use mcpact_gateway::catalog::{Machine, Surroundings as _, read_source};
 
 use crate::args::Import as Args;
 use crate::error::CliError;
@@ -17,11 +17,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
     if !is_stdout && !args.force && args.output.exists() {
         return Err(CliError::OutputExists(args.output.clone()));
     }
-    let here = std::env::current_dir().map_err(CliError::Here)?;
-    let machine = Machine::at(here.clone());
-    let mut import = Import::default();
-    for path in files(&args.from, &here)? {
-        import.add(read_source(&path)?, &machine);
+    let folders = folders()?;
+    let mut import = match &args.output {
+        _ if is_stdout => Import::default(),
+        output => Import::into_folder(Machine::at(folder_of(output)?).folder()),
+    };
+    for path in files(&args.from, &folders)? {
+        let project = project(&path, &folders)?;
+        import.add(read_source(&path)?, &Machine::at(project));
     }
     for (source, found) in &import.reports {
         report::aside(&problems::list(source, found));
@@ -47,11 +50,40 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
+fn folders() -> Result<Folders, CliError> {
+    let project = std::env::current_dir().map_err(CliError::Here)?;
+    let home = std::env::home_dir().unwrap_or_else(|| project.clone());
+    let told = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let told = told.filter(|path| path.is_absolute());
+    Ok(Folders {
+        configs: told.unwrap_or_else(|| home.join(".config")),
+        home,
+        project,
+    })
+}
+
+/// The folder that a file lies in, whatever links lead there.
+fn folder_of(file: &Path) -> Result<PathBuf, CliError> {
+    let whole = std::path::absolute(file).map_err(CliError::Here)?;
+    let folder = whole.parent().unwrap_or(&whole);
+    Ok(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+}
+
+/// The folder that a config is about: the project if it is for all of them, else the one that it lies in.
+fn project(config: &Path, folders: &Folders) -> Result<PathBuf, CliError> {
+    let whole = std::path::absolute(config).map_err(CliError::Here)?;
+    if folders.is_for_all_projects(&whole) {
+        return Ok(folders.project.clone());
+    }
+    let machine = Machine::around(&whole).map_err(CliError::Here)?;
+    let folder = PathBuf::from(machine.folder());
+    Ok(folder.canonicalize().unwrap_or(folder))
+}
+
 /// The files that clients and paths stand for; of a client only those that are there.
-fn files(from: &[String], here: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let home = std::env::home_dir().unwrap_or_else(|| here.to_owned());
+fn files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
     let of = |client: &Client| {
-        let paths = client.paths(&home, here).into_iter();
+        let paths = client.paths(folders);
         paths.filter(|path| path.is_file()).collect::<Vec<_>>()
     };
     if from.is_empty() {
@@ -65,7 +97,7 @@ fn files(from: &[String], here: &Path) -> Result<Vec<PathBuf>, CliError> {
                 if found.is_empty() {
                     return Err(CliError::ClientWithoutConfig {
                         client: client.name,
-                        looked: client.paths(&home, here),
+                        looked: client.paths(folders).collect(),
                     });
                 }
                 files.extend(found);

@@ -26,7 +26,16 @@ pub(super) enum Filling {
     /// Their values take their place.
     Values(OnMissing),
     /// They stay, written the native way.
-    Names,
+    Names(Shelf),
+}
+
+/// Where a text is put whose variables stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shelf {
+    /// Beside the config that it comes from: what is relative means the same there.
+    Same,
+    /// Somewhere else: what starts at the folder of the config says where that is.
+    Other,
 }
 
 /// What happens to a variable that is not set.
@@ -97,21 +106,25 @@ impl Expansion<'_> {
         let (mut filled, mut sources) = (String::new(), Vec::new());
         for piece in pieces {
             match piece {
-                Piece::Plain("${") if self.filling == Filling::Names => filled.push_str("$${"),
-                Piece::Plain(plain) => filled.push_str(plain),
-                Piece::Variable { inner, whole } if self.filling == Filling::Names => {
-                    let at = self.place(whole, span);
-                    filled.push_str(&self.native(inner, at, findings));
+                Piece::Plain("${") if matches!(self.filling, Filling::Names(_)) => {
+                    filled.push_str("$${")
                 }
-                Piece::Variable { inner, whole } => match self.value(inner) {
-                    Ok(value) => {
-                        filled.push_str(&value);
-                        sources.push(self.source_of(inner));
+                Piece::Plain(plain) => filled.push_str(plain),
+                Piece::Variable { inner, whole } => match self.filling {
+                    Filling::Names(shelf) => {
+                        let at = self.place(whole, span);
+                        filled.push_str(&self.native(inner, shelf, at, findings));
                     }
-                    Err(fault) => {
-                        self.tell(fault, whole, span, findings);
-                        filled.push_str(whole);
-                    }
+                    Filling::Values(_) => match self.value(inner) {
+                        Ok(value) => {
+                            filled.push_str(&value);
+                            sources.push(self.source_of(inner));
+                        }
+                        Err(fault) => {
+                            self.tell(fault, whole, span, findings);
+                            filled.push_str(whole);
+                        }
+                    },
                 },
                 Piece::Open(rest) => {
                     let at = self.place(rest, span);
@@ -136,6 +149,27 @@ impl Expansion<'_> {
         }
     }
 
+    /// A variable that means in any folder what it means in this one.
+    fn from_elsewhere(&self, inner: &str) -> String {
+        match self.of_folder(inner) {
+            Some(text) => text.replace("${", "$${"),
+            None => self.source_of(inner),
+        }
+    }
+
+    /// What is taken from the name of the folder.
+    fn of_folder(&self, inner: &str) -> Option<String> {
+        let folder = self.surroundings.folder();
+        match inner {
+            "workspaceFolder" => Some(folder),
+            "workspaceFolderBasename" => {
+                let last = folder.rsplit(['/', '\\']).next();
+                last.map(str::to_owned)
+            }
+            _ => None,
+        }
+    }
+
     /// Where a piece stands: within its text if it can be found there, for escapes may hide it.
     fn place(&self, piece: &str, span: Span) -> Span {
         let written = self.source.text.get(span.start..span.end);
@@ -156,7 +190,7 @@ impl Expansion<'_> {
                         let remedy = format!("set it, or write `${{{name}:-default}}`");
                         findings.error(at, message).remedy(remedy);
                     }
-                    Filling::Values(OnMissing::Keep) | Filling::Names => {
+                    Filling::Values(OnMissing::Keep) | Filling::Names(_) => {
                         let message = format!("{message} and stays as it is written");
                         findings.warning(at, message).remedy("set it");
                     }
@@ -166,9 +200,12 @@ impl Expansion<'_> {
     }
 
     /// The native way to write a variable.
-    fn native(&self, inner: &str, at: Span, findings: &mut Findings) -> String {
+    fn native(&self, inner: &str, shelf: Shelf, at: Span, findings: &mut Findings) -> String {
         let Some(id) = inner.strip_prefix("input:") else {
-            return format!("${{{inner}}}");
+            return match shelf {
+                Shelf::Same => format!("${{{inner}}}"),
+                Shelf::Other => self.from_elsewhere(inner),
+            };
         };
         let usual = id.chars().map(|c| {
             if c.is_ascii_alphanumeric() {
@@ -185,14 +222,11 @@ impl Expansion<'_> {
     }
 
     fn value(&self, inner: &str) -> Result<String, Fault> {
+        if let Some(text) = self.of_folder(inner) {
+            return Ok(text);
+        }
         match inner {
             "userHome" => return self.home(),
-            "workspaceFolder" => return Ok(self.surroundings.folder()),
-            "workspaceFolderBasename" => {
-                let folder = self.surroundings.folder();
-                let last = folder.rsplit(['/', '\\']).next().unwrap_or_default();
-                return Ok(last.to_owned());
-            }
             "pathSeparator" | "/" => return Ok(std::path::MAIN_SEPARATOR.to_string()),
             _ => {}
         }

@@ -1,11 +1,13 @@
 //! What other clients have configured, as a native config.
 
+mod places;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::adopt::{Adopted, adopt};
-use super::expand::{Expansion, Filling};
+use super::expand::{Expansion, Filling, Shelf};
 use super::keys;
 use super::problem::{Findings, Problem};
 use super::source::Source;
@@ -94,18 +96,45 @@ impl Client {
     }
 
     /// Where its config may lie.
-    #[must_use]
-    pub fn paths(&self, home: &Path, project: &Path) -> Vec<PathBuf> {
-        let paths = self.files.iter().filter_map(|file| {
-            let (start, rest) = file.split_once('/')?;
-            let start = if start == "~" { home } else { project };
-            Some(start.join(rest))
-        });
-        paths.collect()
+    pub fn paths(&self, folders: &Folders) -> impl Iterator<Item = PathBuf> {
+        self.files.iter().map(|file| folders.path(file))
     }
 }
 
-/// A native config that was made from others.
+/// Where clients keep what they have.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// The home of the user.
+    pub home: PathBuf,
+    /// Where programs keep the configs of the user; `~/.config` unless `XDG_CONFIG_HOME` says otherwise.
+    pub configs: PathBuf,
+    /// The project.
+    pub project: PathBuf,
+}
+
+impl Folders {
+    fn path(&self, file: &str) -> PathBuf {
+        let starts = [
+            ("~/.config/", &self.configs),
+            ("~/", &self.home),
+            ("./", &self.project),
+        ];
+        let inner = starts
+            .into_iter()
+            .find_map(|(start, folder)| Some(folder.join(file.strip_prefix(start)?)));
+        inner.unwrap_or_else(|| PathBuf::from(file))
+    }
+
+    /// Whether a client keeps what is for all projects in this file.
+    #[must_use]
+    pub fn is_for_all_projects(&self, path: &Path) -> bool {
+        let files = CLIENTS.iter().flat_map(|client| client.files);
+        let mut files = files.filter(|file| file.starts_with("~/"));
+        files.any(|file| self.path(file) == path)
+    }
+}
+
+/// A native config that was made from others. Unless it is known where it will lie, no place in it depends on that.
 #[derive(Debug, Default)]
 pub struct Import {
     /// The config.
@@ -115,9 +144,18 @@ pub struct Import {
     /// What should be known about each source.
     pub reports: Vec<(Source, Vec<Problem>)>,
     names: BTreeSet<String>,
+    folder: Option<String>,
 }
 
 impl Import {
+    /// An import for a config that will lie in this folder.
+    pub fn into_folder(folder: impl Into<String>) -> Self {
+        Self {
+            folder: Some(folder.into()),
+            ..Self::default()
+        }
+    }
+
     /// Adds the servers of a config. A name that is there already keeps its first meaning.
     pub fn add(&mut self, source: Source, surroundings: &dyn Surroundings) {
         let mut findings = Findings::default();
@@ -126,6 +164,10 @@ impl Import {
             Err(problem) => vec![problem],
             Ok(root) => {
                 let folder = surroundings.folder();
+                let shelf = match &self.folder {
+                    Some(own) if *own == folder => Shelf::Same,
+                    Some(_) | None => Shelf::Other,
+                };
                 // A client may have nothing configured, which is no fault.
                 if let Some(Adopted {
                     mut root, spelling, ..
@@ -135,9 +177,12 @@ impl Import {
                         source: &source,
                         surroundings,
                         spelling,
-                        filling: Filling::Names,
+                        filling: Filling::Names(shelf),
                     };
                     expansion.run(&mut root, &mut findings);
+                    if shelf == Shelf::Other {
+                        places::settle(&mut root, surroundings, &mut findings);
+                    }
                     self.servers(&root, &source, &mut findings);
                 }
                 findings.finish()
@@ -215,7 +260,11 @@ mod tests {
     use crate::catalog::read::tests::{Machine, taken_from};
 
     fn imported(files: &[(&str, &str)]) -> Import {
-        let mut import = Import::default();
+        imported_into("/work/shop", files)
+    }
+
+    fn imported_into(folder: &str, files: &[(&str, &str)]) -> Import {
+        let mut import = Import::into_folder(folder);
         for (name, text) in files {
             import.add(Source::new(*name, *text), &Machine);
         }
@@ -263,18 +312,89 @@ mod tests {
         assert!(format!("{:?}", catalog.servers["a"].launch).contains("local"));
     }
 
+    /// K8: relative places mean the same beside another config, and are left alone beside their own.
     #[test]
-    fn paths_start_at_home_or_at_the_project() {
-        let paths = Client::named("cursor")
-            .unwrap()
-            .paths(Path::new("/h"), Path::new("/p"));
+    fn places_mean_the_same_in_another_folder() {
+        let text = r#"{"servers": {
+            "a": {"command": "node", "args": ["${workspaceFolder}/x.js"], "envFile": ".env", "env": {"K": "${file:key}", "N": "${workspaceFolderBasename}"}},
+            "b": {"command": "./bin/b", "args": ["-v"]},
+            "c": {"command": "c", "args": ["--data=../data"], "cwd": "sub"},
+            "d": {"command": "d", "args": ["docs"]},
+            "e": {"command": "npx", "args": ["-y", "@a/b", "https://x.example/", "docs"], "cwd": "${userHome}"},
+            "f": {"command": "f", "args": ["-y", "a/b"], "env": {"K": "v"}}
+        }}"#;
+        let files = [("mcp.json", text)];
+        let native = |lines: [&str; 6]| {
+            let servers = ["a", "b", "c", "d", "e", "f"].iter().zip(lines);
+            let servers =
+                servers.map(|(name, lines)| format!("# from mcp.json\n[servers.{name}]\n{lines}"));
+            servers.collect::<Vec<_>>().join("\n")
+        };
+        let e = "command = \"npx\"\nargs = [\"-y\", \"@a/b\", \"https://x.example/\", \"docs\"]\ncwd = \"${userHome}\"\n";
+        let f = "command = \"f\"\nargs = [\"-y\", \"a/b\"]\nenv = { K = \"v\" }\n";
+        let same = native([
+            "command = \"node\"\nargs = [\"${workspaceFolder}/x.js\"]\nenv = { K = \"${file:key}\", N = \"${workspaceFolderBasename}\" }\nenv_file = \".env\"\n",
+            "command = \"./bin/b\"\nargs = [\"-v\"]\n",
+            "command = \"c\"\nargs = [\"--data=../data\"]\ncwd = \"sub\"\n",
+            "command = \"d\"\nargs = [\"docs\"]\n",
+            e,
+            f,
+        ]);
+        assert_eq!(imported_into("/work/shop", &files).text, same);
+        let other = native([
+            "command = \"node\"\nargs = [\"/work/shop/x.js\"]\nenv = { K = \"${file:/work/shop/key}\", N = \"shop\" }\nenv_file = \"/work/shop/.env\"\n",
+            "command = \"./bin/b\"\nargs = [\"-v\"]\ncwd = \"/work/shop\"\n",
+            "command = \"c\"\nargs = [\"--data=../data\"]\ncwd = \"/work/shop/sub\"\n",
+            "command = \"d\"\nargs = [\"docs\"]\ncwd = \"/work/shop\"\n",
+            e,
+            f,
+        ]);
+        let import = imported_into("/elsewhere", &files);
+        assert_eq!(import.text, other);
+        let told: Vec<&str> = import.reports[0]
+            .1
+            .iter()
+            .map(|problem| problem.message.as_str())
+            .collect();
         assert_eq!(
-            paths,
+            told,
+            [
+                "server `b` names places that are relative: it runs in `/work/shop`",
+                "server `d` names places that are relative: it runs in `/work/shop`"
+            ]
+        );
+        let mut unknown = Import::default();
+        unknown.add(Source::new("mcp.json", text), &Machine);
+        assert_eq!(unknown.text, other);
+    }
+
+    #[test]
+    fn paths_start_at_home_at_its_configs_or_at_the_project() {
+        let folders = Folders {
+            home: PathBuf::from("/h"),
+            configs: PathBuf::from("/c"),
+            project: PathBuf::from("/p"),
+        };
+        let paths = |name: &str| {
+            let paths = Client::named(name).unwrap().paths(&folders);
+            paths.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            paths("cursor"),
             [
                 PathBuf::from("/p/.cursor/mcp.json"),
                 PathBuf::from("/h/.cursor/mcp.json")
             ]
         );
+        assert_eq!(
+            paths("zed"),
+            [
+                PathBuf::from("/p/.zed/settings.json"),
+                PathBuf::from("/c/zed/settings.json")
+            ]
+        );
         assert!(Client::named("nope").is_none());
+        assert!(folders.is_for_all_projects(Path::new("/h/.cursor/mcp.json")));
+        assert!(!folders.is_for_all_projects(Path::new("/p/.cursor/mcp.json")));
     }
 }

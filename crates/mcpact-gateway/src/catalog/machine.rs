@@ -63,11 +63,17 @@ impl Surroundings for Machine {
         Path::new(path).is_dir()
     }
 
+    fn has_place(&self, path: &str) -> bool {
+        Path::new(path).exists()
+    }
+
     fn program(&self, sought: &Sought<'_>) -> ProgramFacts {
         let obstacle = Obstacle::at(&places(sought));
+        let folder = sought.folder.map(str::to_owned);
         let Some(path) = self::program(sought) else {
             return ProgramFacts {
                 obstacle,
+                folder,
                 ..ProgramFacts::default()
             };
         };
@@ -76,6 +82,7 @@ impl Surroundings for Machine {
         let open = ways.into_iter().find(|way| is_writable_by_all(way));
         ProgramFacts {
             obstacle,
+            folder,
             writable_by_all: open.map(|way| way.to_string_lossy().into_owned()),
             path: Some(path.to_string_lossy().into_owned()),
             real: Some(real.to_string_lossy().into_owned()),

@@ -123,11 +123,11 @@ fn place(program: &Text<'_>, rules: &CommandRules, facts: &ProgramFacts, finding
             ),
         };
         findings.warning(program.span, message).remedy(remedy);
-    } else if value.contains('/') && !value.starts_with('/') {
+    } else if value.contains('/') && !value.starts_with('/') && facts.folder.is_none() {
         let message = format!("where `{shown}` lies depends on where the gateway is started");
         findings
             .warning(program.span, message)
-            .remedy("give its whole path");
+            .remedy("give its whole path, or a `cwd`");
     }
 }
 

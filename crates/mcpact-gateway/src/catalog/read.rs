@@ -10,7 +10,7 @@ use self::server::Ground;
 use super::Catalog;
 use super::adopt::{Adopted, adopt};
 use super::config::{GatewayConfig, RunSettings, ServerConfig};
-use super::expand::{Expansion, Filling, OnMissing, Spelling};
+use super::expand::{Expansion, Filling, OnMissing, Shelf, Spelling};
 use super::fields::Fields;
 use super::filter::FilterConfig;
 use super::keys;
@@ -209,7 +209,7 @@ impl Desk<'_> {
         let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
         if is_off {
             // Whoever switched a server off need not have its variables, its files or its program.
-            let table = self.expanded(table, Filling::Names, findings);
+            let table = self.expanded(table, Filling::Names(Shelf::Same), findings);
             let ground = Ground {
                 machine: None,
                 gateway,

@@ -20,6 +20,9 @@ pub trait Surroundings {
     /// Whether there is such a folder.
     fn has_folder(&self, path: &str) -> bool;
 
+    /// Whether there is such a file or folder.
+    fn has_place(&self, path: &str) -> bool;
+
     /// What is known about a program.
     fn program(&self, sought: &Sought<'_>) -> ProgramFacts;
 }
@@ -56,6 +59,8 @@ pub struct ProgramFacts {
     pub obstacle: Option<Obstacle>,
     /// Where it really lies, whatever links lead there.
     pub real: Option<String>,
+    /// The folder that it was looked for from, if that was said.
+    pub folder: Option<String>,
     /// The file, or a folder on the way to it, that everybody may write.
     pub writable_by_all: Option<String>,
 }

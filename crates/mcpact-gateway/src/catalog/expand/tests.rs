@@ -32,6 +32,10 @@ impl Surroundings for Desk {
         path.starts_with("/work/shop")
     }
 
+    fn has_place(&self, path: &str) -> bool {
+        self.has_folder(path)
+    }
+
     fn program(&self, _: &Sought<'_>) -> ProgramFacts {
         ProgramFacts::default()
     }
@@ -175,7 +179,7 @@ fn names_may_be_kept_in_the_native_spelling() {
             source: &source,
             surroundings: &Desk,
             spelling,
-            filling: Filling::Names,
+            filling: Filling::Names(Shelf::Same),
         };
         expansion.run(&mut node, &mut Findings::default());
         assert_eq!(node.text().unwrap().value(), expected);

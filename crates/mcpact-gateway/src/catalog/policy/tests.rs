@@ -7,6 +7,7 @@ fn facts() -> ProgramFacts {
         path: Some(String::from("/usr/bin/x")),
         obstacle: None,
         real: Some(String::from("/usr/bin/x")),
+        folder: None,
         writable_by_all: None,
     }
 }
@@ -314,6 +315,7 @@ fn a_list_of_programs_is_kept_to() {
             path: Some(path.to_owned()),
             obstacle: None,
             real: Some(path.to_owned()),
+            folder: None,
             writable_by_all: None,
         };
         let found = judged(&[program], &rules, &facts);
@@ -337,6 +339,7 @@ fn programs_that_others_may_change_are_refused() {
         path: Some("/tmp/x".into()),
         obstacle: None,
         real: Some("/tmp/x".into()),
+        folder: None,
         writable_by_all: Some("/tmp/x".into()),
     };
     let found = judged(&["/tmp/x"], &CommandRules::default(), &open);

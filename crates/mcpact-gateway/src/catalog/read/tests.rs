@@ -32,11 +32,16 @@ impl Surroundings for Machine {
         path.starts_with("/work/shop")
     }
 
+    fn has_place(&self, path: &str) -> bool {
+        path == "/work/shop/docs"
+    }
+
     fn program(&self, sought: &Sought<'_>) -> ProgramFacts {
         let program = sought.program;
         ProgramFacts {
             path: Some(format!("/usr/bin/{program}")),
             obstacle: None,
+            folder: sought.folder.map(str::to_owned),
             real: Some(format!("/usr/bin/{program}")),
             writable_by_all: None,
         }
