@@ -68,7 +68,11 @@ pub(super) fn adopt(
     let (first, _) = rooms.first()?;
     let nodes: Vec<&Node> = rooms.iter().map(|(_, node)| *node).collect();
     let mut wrong = Vec::new();
-    let servers = adopted(table, &nodes, folder, &mut wrong, findings);
+    let around = Around {
+        folder,
+        text: &source.text,
+    };
+    let servers = adopted(table, &nodes, around, &mut wrong, findings);
     Some(Adopted {
         spelling: spelling(first, &source.name),
         root: Node::new(root.span, Value::Table(servers)),
@@ -133,31 +137,41 @@ fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {
     matches!(node.value, Value::Table(_) | Value::List(_)).then_some(node)
 }
 
+/// What stands around the servers.
+#[derive(Clone, Copy)]
+struct Around<'t> {
+    /// The folder that the config is about.
+    folder: &'t str,
+    /// The whole config as it is written.
+    text: &'t str,
+}
+
 fn adopted(
     root: &Table,
     servers: &[&Node],
-    folder: &str,
+    around: Around<'_>,
     wrong: &mut Vec<(ServerName, Problem)>,
     findings: &mut Findings,
 ) -> Table {
     let everywhere = meanings::runtime(root);
     let mut taken = BTreeSet::new();
     let mut own = Vec::new();
-    for entry in all_entries(root, servers, folder, findings) {
+    for entry in all_entries(root, servers, around.folder, findings) {
         let Some(table) = entry.node.table() else {
             let message = format!("`{}` is no server and is left out", entry.key);
             let problem = findings.warning(entry.key_span, message);
             wrong.push((ServerName::near(&entry.key), problem.clone()));
             continue;
         };
-        let mut server = match server::adopt(&entry.key, entry.key_span, table, findings) {
-            Ok(server) => server,
-            Err(LeftOut::Unwanted) => continue,
-            Err(LeftOut::Wrong(problem)) => {
-                wrong.push((ServerName::near(&entry.key), problem));
-                continue;
-            }
-        };
+        let mut server =
+            match server::adopt(&entry.key, entry.key_span, table, around.text, findings) {
+                Ok(server) => server,
+                Err(LeftOut::Unwanted) => continue,
+                Err(LeftOut::Wrong(problem)) => {
+                    wrong.push((ServerName::near(&entry.key), problem));
+                    continue;
+                }
+            };
         for member in &everywhere {
             if server.member(&member.key).is_none() {
                 server.0.push(member.clone());

@@ -12,7 +12,9 @@ use crate::catalog::tree::{Member, Node, Table, Value};
 use crate::nearest::nearest;
 
 /// A server on its way into the native shape.
-struct Draft {
+struct Draft<'t> {
+    /// The whole config as it is written.
+    text: &'t str,
     members: Vec<Member>,
     headers: Vec<Member>,
     carrier: Option<Carrier>,
@@ -34,9 +36,11 @@ pub(super) fn adopt(
     name: &str,
     span: Span,
     theirs: &Table,
+    text: &str,
     findings: &mut Findings,
 ) -> Result<Table, LeftOut> {
     let mut draft = Draft {
+        text,
         members: Vec::new(),
         headers: Vec::new(),
         carrier: None,
@@ -82,7 +86,7 @@ pub(super) fn adopt(
     Ok(table)
 }
 
-impl Draft {
+impl Draft<'_> {
     fn take_all(&mut self, theirs: &Table) {
         for member in &theirs.0 {
             if member.node.value != Value::Null {
@@ -147,7 +151,7 @@ impl Draft {
             ("command", Value::List(words)) => self.words(&member, words),
             ("args", Value::List(args)) => self.args(&member, args),
             ("command", Value::Table(inner)) => self.take_all(inner),
-            _ => self.keep(fitting(member)),
+            _ => self.keep(self.fitting(member)),
         }
     }
 
@@ -156,10 +160,10 @@ impl Draft {
         if let Some((program, args)) = words.split_first() {
             let mut command = member.clone();
             command.node = program.clone();
-            self.keep(fitting(command));
+            self.keep(self.fitting(command));
             let mut rest = renamed(member, "args");
             rest.node.value = Value::List(args.to_vec());
-            self.keep(fitting(rest));
+            self.keep(self.fitting(rest));
         }
     }
 
@@ -179,7 +183,7 @@ impl Draft {
             command.node = program.clone();
             member.node.value = Value::List(rest.to_vec());
         }
-        self.keep(fitting(member));
+        self.keep(self.fitting(member));
     }
 
     /// The first of several spellings holds; arguments come together.
@@ -224,7 +228,7 @@ impl Draft {
             // Clients that set these by themselves are often told to all the same.
             self.headers.retain(|header| !is_reserved(&header.key));
             let headers = table("headers", first, std::mem::take(&mut self.headers));
-            self.members.push(fitting(headers));
+            self.members.push(self.fitting(headers));
         }
         if has(&self.members, "url") {
             // Many clients write an empty `args` or `env` beside an address.
@@ -233,6 +237,34 @@ impl Draft {
                 .retain(|member| !strange.contains(&member.key.as_str()));
         }
         Table(self.members)
+    }
+
+    /// The member with values of the kind that its key wants, where there is no doubt.
+    fn fitting(&self, mut member: Member) -> Member {
+        let kind = keys::find(keys::SERVER, &member.key).map(|key| key.kind);
+        match (kind, &mut member.node.value) {
+            (Some(Kind::TextTable), Value::Table(table)) => {
+                table.0.retain(|inner| inner.node.value != Value::Null);
+                let members = table.0.iter_mut();
+                members.for_each(|inner| self.as_text(&mut inner.node));
+            }
+            (Some(Kind::Texts), Value::List(items)) => {
+                items.iter_mut().for_each(|item| self.as_text(item));
+            }
+            _ => {}
+        }
+        member
+    }
+
+    /// A value as it is written: `1.10` is not `1.1` for whoever wants a text.
+    fn as_text(&self, node: &mut Node) {
+        match &node.value {
+            Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) => {
+                let written = self.text.get(node.span.start..node.span.end);
+                node.value = Value::Text(Filled::from(written.unwrap_or_default()));
+            }
+            Value::Null | Value::Text(_) | Value::List(_) | Value::Table(_) => {}
+        }
     }
 }
 
@@ -268,31 +300,4 @@ fn from_variable(member: &Member, before: &str) -> Member {
         Some(name) => with_text(member, &format!("{before}${{{}}}", name.value())),
         None => member.clone(),
     }
-}
-
-/// The member with values of the kind that its key wants, where there is no doubt.
-fn fitting(mut member: Member) -> Member {
-    let kind = keys::find(keys::SERVER, &member.key).map(|key| key.kind);
-    match (kind, &mut member.node.value) {
-        (Some(Kind::TextTable), Value::Table(table)) => {
-            table.0.retain(|inner| inner.node.value != Value::Null);
-            table
-                .0
-                .iter_mut()
-                .for_each(|inner| as_text(&mut inner.node));
-        }
-        (Some(Kind::Texts), Value::List(items)) => items.iter_mut().for_each(as_text),
-        _ => {}
-    }
-    member
-}
-
-fn as_text(node: &mut Node) {
-    let text = match &node.value {
-        Value::Flag(flag) => flag.to_string(),
-        Value::Whole(number) => number.to_string(),
-        Value::Fraction(number) => number.to_string(),
-        Value::Null | Value::Text(_) | Value::List(_) | Value::Table(_) => return,
-    };
-    node.value = Value::Text(Filled::from(text.as_str()));
 }

@@ -316,3 +316,30 @@ fn customs_of_others_do_no_harm() {
     assert_eq!(program(&catalog.servers["a"]), ["npx", "-y", "a"]);
     assert_eq!(address(&catalog.servers["b"]).1, [("X", "1")]);
 }
+
+/// K8: where a text is wanted, a number is the text that was written: versions, ids and zeros in front stay.
+#[test]
+fn numbers_are_texts_as_they_were_written() {
+    let expected = [
+        "1.10",
+        "012",
+        "12345678901234567890",
+        "1e3",
+        "-0.50",
+        "true",
+    ];
+    let json = r#"{"mcpServers": {"a": {"command": "a", "args": [1.10, "012", 12345678901234567890, 1e3, -0.50, true], "env": {"V": 2.0}}}}"#;
+    let yaml = "mcpServers:\n  a:\n    command: a\n    args: [1.10, 012, 12345678901234567890, 1e3, -0.50 , true]\n    env: {V: 2.0 }  # two\n";
+    let list = "mcpServers:\n  a:\n    command: a\n    args:\n      - 1.10 # one\n      - 012\n      - 12345678901234567890\n      - &x 1e3\n      - -0.50\n      - true\n    env:\n      V: 2.0\n";
+    let codex = "[mcp_servers.a]\ncommand = \"a\"\nargs = [1.10, \"012\", 12345678901234567890, 1e3, -0.50, true]\nenv = { V = 2.0 }\n";
+    for (name, text) in [
+        ("a.json", json),
+        ("a.yaml", yaml),
+        ("b.yaml", list),
+        ("config.toml", codex),
+    ] {
+        let server = &taken_from(name, text).servers["a"];
+        assert_eq!(program(server)[1..], expected, "{name}");
+        assert_eq!(env(server, "V"), "2.0", "{name}");
+    }
+}
