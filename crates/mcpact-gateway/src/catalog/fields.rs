@@ -76,10 +76,18 @@ impl<'t, 'f> Fields<'t, 'f> {
             problem.remedy("leave the key out, or say something");
             return None;
         }
-        Some(Text {
-            filled,
-            span: node.span,
-        })
+        let span = node.span;
+        Some(self.checked(name, Text { filled, span }))
+    }
+
+    /// Tells of what no program and no server can be given.
+    fn checked(&mut self, name: &str, text: Text<'t>) -> Text<'t> {
+        if text.filled.value().contains('\0') {
+            let message = format!("`{name}` has a NUL character in it");
+            let problem = self.findings.error(text.span, message);
+            problem.remedy("leave it out: neither programs nor servers can be given one");
+        }
+        text
     }
 
     /// A text that has a default.
@@ -111,10 +119,10 @@ impl<'t, 'f> Fields<'t, 'f> {
         let mut texts = Vec::new();
         for item in items {
             match item.text() {
-                Some(filled) => texts.push(Text {
-                    filled,
-                    span: item.span,
-                }),
+                Some(filled) => {
+                    let span = item.span;
+                    texts.push(self.checked(name, Text { filled, span }));
+                }
                 None => {
                     let message = format!(
                         "`{name}` has {} in it, but should be a list of texts",
@@ -192,7 +200,8 @@ impl<'t, 'f> Fields<'t, 'f> {
                 Some(filled) => {
                     // The values are secrets: what is wrong with them is told at their keys.
                     let span = *key_span;
-                    texts.insert(key.as_str(), Text { filled, span });
+                    let text = self.checked(&format!("{name}.{key}"), Text { filled, span });
+                    texts.insert(key.as_str(), text);
                 }
                 None => {
                     let message =

@@ -14,11 +14,10 @@ pub(super) fn read(
     fields: &mut Fields<'_, '_>,
 ) -> BTreeMap<String, Secret> {
     let mut env = BTreeMap::new();
-    let inherited = fields.texts("inherit");
+    let inherited = inherited(fields);
     let file = fields.text("env_file");
     if let Some(machine) = machine {
-        for text in inherited {
-            let name = text.filled.value();
+        for name in inherited {
             if let Some(value) = machine.variable(name) {
                 env.insert(name.to_owned(), Secret::new(value));
             }
@@ -36,6 +35,24 @@ pub(super) fn read(
         env.insert(name.to_owned(), Secret::new(text.filled.value()));
     }
     env
+}
+
+/// The names of the variables that come from the gateway.
+fn inherited<'t>(fields: &mut Fields<'t, '_>) -> Vec<&'t str> {
+    let texts = fields.texts("inherit");
+    let mut names = Vec::new();
+    for Text { filled, span } in texts {
+        let name = filled.value();
+        let is_name = !name.is_empty()
+            && !name.contains(|c: char| !c.is_ascii_graphic() || "=*?".contains(c));
+        if !is_name {
+            let message = format!("`{filled}` is no name of a variable");
+            let problem = fields.findings.error(span, message);
+            problem.remedy("name each variable that the server needs; nothing stands for several");
+        }
+        names.push(name);
+    }
+    names
 }
 
 /// Told of variables that decide which code runs, wherever they are set.
@@ -69,7 +86,7 @@ fn from_file(
         }
         let line = line.strip_prefix("export ").unwrap_or(line);
         match line.split_once('=') {
-            Some((name, value)) if !name.trim().is_empty() => {
+            Some((name, value)) if !name.trim().is_empty() && !line.contains('\0') => {
                 warn_of(name.trim(), path.span, fields);
                 env.insert(name.trim().to_owned(), Secret::new(unquoted(value.trim())));
             }

@@ -86,7 +86,9 @@ fn listen(fields: &mut Fields<'_, '_>) -> SocketAddr {
         if let Some(text) = fields.text("listen") {
             let message = format!("`{}` is no address to listen on", text.filled);
             let problem = fields.findings.error(text.span, message);
-            problem.remedy("an IP address and a port are needed, such as `127.0.0.1:6272`");
+            problem.remedy(
+                "an IP address and a port from 0 to 65535 are needed, such as `127.0.0.1:6272`",
+            );
         }
         USUAL
     })

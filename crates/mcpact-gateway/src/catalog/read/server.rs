@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use http::Uri;
+use http::uri::Authority;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Revision, Side};
 use mcpact_transport::http::client::StaticHeaders;
@@ -272,11 +273,20 @@ fn url_fault(text: &str) -> Option<&'static str> {
             Some(authority) if authority.as_str().contains('@') => {
                 Some("has a password in it, which logs would show; put it into `headers`")
             }
-            Some(authority) if !authority.host().is_empty() => None,
-            Some(_) | None => Some("names no host"),
+            Some(authority) if authority.host().is_empty() => Some("names no host"),
+            Some(authority) if !has_possible_port(authority) => {
+                Some("has a port that is no number from 0 to 65535")
+            }
+            Some(_) => None,
+            None => Some("names no host"),
         },
         Some(_) | None => Some("does not start with `http://` or `https://`"),
     }
+}
+
+fn has_possible_port(authority: &Authority) -> bool {
+    let after_host = authority.as_str().strip_prefix(authority.host());
+    matches!(after_host, Some("" | ":")) || authority.port_u16().is_some()
 }
 
 /// What goes out in one text, and where it comes from.
@@ -293,7 +303,15 @@ fn headers(
 ) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
     let mut sendable = StaticHeaders::default();
+    let mut seen = BTreeSet::new();
     for (name, Text { filled, span }) in fields.text_table("headers") {
+        if !seen.insert(name.to_ascii_lowercase()) {
+            let message = format!("the header `{name}` is there twice: case makes no difference");
+            fields
+                .findings
+                .error(span, message)
+                .remedy("keep one of them");
+        }
         if let Err(error) = sendable.insert(name, filled.value()) {
             let problem = fields.findings.error(span, error.to_string());
             problem.remedy("leave it out, or correct it");

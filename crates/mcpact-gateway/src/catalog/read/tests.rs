@@ -249,6 +249,34 @@ fn contradictions_are_found() {
             "url = \"http://a/\"\nheaders = { \"A B\" = \"1\" }",
             "the name is not a header name",
         ),
+        (
+            "url = \"http://a/\"\nheaders = { X-Key = \"1\", x-key = \"2\" }",
+            "the header `x-key` is there twice",
+        ),
+        (
+            "url = \"http://a:65536/\"",
+            "has a port that is no number from 0 to 65535",
+        ),
+        (
+            "command = \"a\"\nargs = [\"b\", \"c\\u0000\"]",
+            "`args` has a NUL character in it",
+        ),
+        (
+            "command = \"a\"\nenv = { A = \"\\u0000\" }",
+            "`env.A` has a NUL character in it",
+        ),
+        (
+            "command = \"a\"\ninherit = [\"A\", \"*\"]",
+            "`*` is no name of a variable",
+        ),
+        (
+            "command = \"a\"\ninherit = [\"A B\"]",
+            "`A B` is no name of a variable",
+        ),
+        (
+            "command = \"a\"\ninherit = [\"\"]",
+            "`` is no name of a variable",
+        ),
         ("strategy = \"stateless\"", "has neither `command`"),
         (
             "command = \"a\"\nenabled = \"no\"",
@@ -263,6 +291,19 @@ fn contradictions_are_found() {
         );
         assert!(found[0].starts_with("mcpact.toml:"), "{found:?}");
     }
+}
+
+/// K1: ports of addresses that are possible.
+#[test]
+fn addresses_have_possible_ports() {
+    for url in ["http://a", "http://a:/", "https://[::1]:65535/mcp"] {
+        taken(&format!("[servers.x]\nurl = \"{url}\"\n"));
+    }
+    let found = found("[gateway]\nlisten = \"127.0.0.1:70000\"");
+    assert!(
+        found[0].contains("a port from 0 to 65535 are needed"),
+        "{found:?}"
+    );
 }
 
 /// K10: a gateway that others can reach needs a token or a word that this is meant.
