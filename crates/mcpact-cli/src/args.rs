@@ -165,7 +165,7 @@ const BRIDGE_EXAMPLES: &str = "\
 Examples:
   mcpact bridge -- npx -y @modelcontextprotocol/server-everything
       on standard input and output, for the config of a client
-  mcpact bridge --header 'Authorization: Bearer ${TICKETS_TOKEN}' https://tickets.example/mcp
+  mcpact bridge --bearer env:TICKETS_TOKEN https://tickets.example/mcp
       a server that is reached by HTTP, for a client that starts programs
   mcpact bridge --listen 127.0.0.1:6274 --sse -- my-server
       on HTTP, for clients of every revision, those of 2024-11-05 on /sse
@@ -197,6 +197,11 @@ pub(crate) struct BridgeArgs {
     /// Send a URL this header, as `Name: value`; `${VAR}` and `${file:PATH}` keep secrets out of sight
     #[arg(long, value_name = "HEADER")]
     pub(crate) header: Vec<String>,
+
+    /// Show a URL the bearer token in a variable, as `env:NAME`, or in a file, as `file:PATH`. Clients that fill in `${VAR}` in
+    /// arguments, where everybody on the machine sees it, find none here
+    #[arg(long, value_name = "WHERE")]
+    pub(crate) bearer: Option<String>,
 
     /// Ask the server for its era each time, and write nothing down
     #[arg(long)]

@@ -66,7 +66,7 @@ pub(crate) enum CliError {
     #[error("`{given}` stands behind the address of the server")]
     Behind { given: String },
     /// A header cannot be sent, or not to this server.
-    #[error("cannot use `--header`: {why}")]
+    #[error("cannot use this header: {why}")]
     Header { why: String, remedy: String },
     /// `--era` names no era and no revision.
     #[error("unknown era `{given}`")]

@@ -37,6 +37,7 @@ macro_rules! snapshots {
             fn $name() {
                 let folder = tempfile::tempdir().unwrap();
                 let mut command = mcpact(&["bridge", $($arg),*], folder.path());
+                command.env("UNFILLED", "${UNFILLED}");
                 let output = command.stdin(Stdio::null()).output().unwrap();
                 insta::assert_snapshot!(seen(&output));
             }
@@ -55,6 +56,9 @@ snapshots! {
     header_of_the_protocol: "--header" "Mcp-Session-Id: 1" "http://127.0.0.1:9/mcp";
     header_with_a_missing_variable: "--header" "Authorization: Bearer ${NO_SUCH_TOKEN}" "http://127.0.0.1:9/mcp";
     option_behind_an_address: "http://127.0.0.1:9/mcp" "--no-cache";
+    /// K5: a token that stands where its place should be is not shown.
+    bearer_that_is_no_place: "--bearer" "canary-4711" "http://127.0.0.1:9/mcp";
+    bearer_that_nobody_filled_in: "--bearer" "env:UNFILLED" "http://127.0.0.1:9/mcp";
     header_for_a_program: "--header" "Authorization: x" "--" "server";
 }
 

@@ -260,8 +260,8 @@ fn a_config_without_servers_is_told_what_to_do() {
     assert!(said.any(|line| line.unwrap().contains("none yet: add one to the file")));
 }
 
-/// The command and the header that a gateway proposes for the configs of clients, and all that it says.
-fn proposed(running: &mut Running) -> (Vec<String>, String, String) {
+/// The command with its variables and the header that a gateway proposes for the configs of clients, and all that it says.
+fn proposed(running: &mut Running) -> (Vec<String>, Value, String, String) {
     let said = BufReader::new(running.child.stderr.take().unwrap());
     let mut all = String::new();
     let mut servers = Vec::new();
@@ -285,19 +285,20 @@ fn proposed(running: &mut Running) -> (Vec<String>, String, String) {
     let words = words
         .map(|word| word.as_str().unwrap().to_owned())
         .collect();
-    (words, header.unwrap_or_default().to_owned(), all)
+    let header = header.unwrap_or_default().to_owned();
+    (words, by_program["env"].clone(), header, all)
 }
 
 /// K5: what is to be pasted into a client lets it in where a token is asked for, and does not tell it.
 #[test]
 fn what_to_paste_shows_how_the_token_is_given() {
     const TOKEN: &str = "abcdefgh-0123456789";
-    for (written, by_http, by_program) in [
-        (TOKEN, "MCPACT_TOKEN", "${MCPACT_TOKEN}"),
-        ("${MY_TOKEN}", "MY_TOKEN", "${MY_TOKEN}"),
-        ("${env:MY_TOKEN}", "MY_TOKEN", "${MY_TOKEN}"),
-        ("${MY_TOKEN:-x}", "MCPACT_TOKEN", "${MCPACT_TOKEN}"),
-        ("${file:to ken}", "MCPACT_TOKEN", "${file:FOLDER/to ken}"),
+    for (written, variable, place) in [
+        (TOKEN, "MCPACT_TOKEN", "env:MCPACT_TOKEN"),
+        ("${MY_TOKEN}", "MY_TOKEN", "env:MY_TOKEN"),
+        ("${env:MY_TOKEN}", "MY_TOKEN", "env:MY_TOKEN"),
+        ("${MY_TOKEN:-x}", "MCPACT_TOKEN", "env:MCPACT_TOKEN"),
+        ("${file:to ken}", "MCPACT_TOKEN", "file:FOLDER/to ken"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().canonicalize().unwrap();
@@ -308,19 +309,26 @@ fn what_to_paste_shows_how_the_token_is_given() {
         std::fs::write(inside.join("mcpact.toml"), config).unwrap();
         let mut gateway = command(&inside, &[]);
         let mut running = running(gateway.env("MY_TOKEN", TOKEN));
-        let (words, header, said) = proposed(&mut running);
-        assert_eq!(header, format!("Bearer ${{{by_http}}}"), "{written}");
+        let (words, env, header, said) = proposed(&mut running);
+        assert_eq!(header, format!("Bearer ${{{variable}}}"), "{written}");
         assert!(!said.contains(TOKEN), "{said}");
-        let by_program = by_program.replace("FOLDER", &inside.to_string_lossy());
-        let header = format!("Authorization: Bearer {by_program}");
-        assert_eq!(words[1..], ["bridge", "--header", &header, &running.url]);
+        let place = place.replace("FOLDER", &inside.to_string_lossy());
+        // No argument has anything in it that a client would fill in, for all to see.
+        assert_eq!(words[1..], ["bridge", "--bearer", &place, &running.url]);
+        let expected = match place.strip_prefix("env:") {
+            Some(name) => json!({ name: format!("${{{name}}}") }),
+            None => Value::Null,
+        };
+        assert_eq!(env, expected, "{written}");
 
         let mut bridge = Command::new(&words[0]);
+        // Whoever starts it gives it what its config names and little else.
         bridge
             .args(&words[1..])
+            .env_clear()
             .env("XDG_CACHE_HOME", inside.join("cache"));
-        for variable in ["MY_TOKEN", "MCPACT_TOKEN"] {
-            bridge.env(variable, TOKEN);
+        for name in env.as_object().into_iter().flat_map(|env| env.keys()) {
+            bridge.env(name, TOKEN);
         }
         bridge.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut bridge = bridge.spawn().unwrap();

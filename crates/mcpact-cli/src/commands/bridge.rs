@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::report;
 
 pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
-    let target = target(&args.target, &args.header)?;
+    let target = target(args)?;
     let known = if args.no_cache {
         Known::default()
     } else {
@@ -83,17 +83,19 @@ async fn on_http(
 }
 
 /// A URL, or a program with its arguments.
-fn target(given: &[String], headers: &[String]) -> Result<Target, CliError> {
+fn target(args: &BridgeArgs) -> Result<Target, CliError> {
+    let given = &args.target;
     let is_url = |text: &str| text.starts_with("http://") || text.starts_with("https://");
-    match given {
+    let has_headers = !args.header.is_empty() || args.bearer.is_some();
+    match given.as_slice() {
         [url] if is_url(url) => Ok(Target::Url {
             url: url.clone(),
-            settings: Box::new(with_headers(headers)?),
+            settings: Box::new(with_headers(args)?),
         }),
         [url, next, ..] if is_url(url) => Err(CliError::Behind {
             given: next.clone(),
         }),
-        [_, ..] if !headers.is_empty() => Err(CliError::Header {
+        [_, ..] if has_headers => Err(CliError::Header {
             why: String::from("the server is a program, which is sent none"),
             remedy: String::from("programs take secrets from variables"),
         }),
@@ -115,27 +117,59 @@ fn target(given: &[String], headers: &[String]) -> Result<Target, CliError> {
     }
 }
 
-fn with_headers(given: &[String]) -> Result<HttpSettings, CliError> {
+fn with_headers(args: &BridgeArgs) -> Result<HttpSettings, CliError> {
     let mut settings = HttpSettings::default();
     // Files are looked for from where the command was given.
     let machine = Machine::around(Path::new("here")).map_err(CliError::Here)?;
-    for header in given {
+    for header in &args.header {
         // What is not a header may be a secret all the same.
         let (name, value) = header.split_once(':').ok_or_else(|| CliError::Header {
             why: String::from("it has no colon between name and value"),
             remedy: String::from("such as `--header 'Authorization: Bearer ${TOKEN}'`"),
         })?;
-        let value = fill(value.trim(), &machine).map_err(|problem| CliError::Header {
-            why: problem.message,
-            remedy: problem.remedy.unwrap_or_default(),
-        })?;
-        let added = settings.headers.insert(name.trim(), &value);
-        added.map_err(|error| CliError::Header {
-            why: error.to_string(),
-            remedy: String::from("leave it out, or correct it"),
-        })?;
+        let value = filled(value.trim(), &machine)?;
+        add(name.trim(), &value, &mut settings)?;
+    }
+    if let Some(place) = &args.bearer {
+        let token = bearer(place, &machine)?;
+        add("Authorization", &format!("Bearer {token}"), &mut settings)?;
     }
     Ok(settings)
+}
+
+/// The token that lies in a variable or file.
+fn bearer(place: &str, machine: &Machine) -> Result<String, CliError> {
+    let is_place = place.starts_with("env:") || place.starts_with("file:");
+    if !is_place || place.contains('}') {
+        // It may be the token itself, which is not shown.
+        return Err(CliError::Header {
+            why: String::from("`--bearer` does not say where a token is"),
+            remedy: String::from("such as `--bearer env:TOKEN` or `--bearer file:token`"),
+        });
+    }
+    let token = filled(&format!("${{{place}}}"), machine)?;
+    if token.starts_with("${") {
+        return Err(CliError::Header {
+            why: format!("`{place}` holds the name of a variable, which nobody has filled in"),
+            remedy: String::from("put the token itself there; not every client fills in variables"),
+        });
+    }
+    Ok(token)
+}
+
+fn filled(text: &str, machine: &Machine) -> Result<String, CliError> {
+    fill(text, machine).map_err(|problem| CliError::Header {
+        why: problem.message,
+        remedy: problem.remedy.unwrap_or_default(),
+    })
+}
+
+fn add(name: &str, value: &str, settings: &mut HttpSettings) -> Result<(), CliError> {
+    let added = settings.headers.insert(name, value);
+    added.map_err(|error| CliError::Header {
+        why: error.to_string(),
+        remedy: String::from("leave it out, or correct it"),
+    })
 }
 
 fn mode(given: &str) -> Result<EraMode, CliError> {

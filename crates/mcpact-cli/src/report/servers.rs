@@ -28,8 +28,8 @@ pub(crate) struct Entry {
 pub(crate) struct Token {
     /// For other programs: a variable.
     pub(crate) variable: String,
-    /// For `mcpact`, which also reads files: that, as the config has it.
-    pub(crate) written: String,
+    /// For `mcpact`, which also reads files: this one, if the config takes it from there.
+    pub(crate) file: Option<PathBuf>,
 }
 
 impl Token {
@@ -39,10 +39,9 @@ impl Token {
         match inner.map(|inner| inner.split_once(':').unwrap_or(("env", inner))) {
             Some(("env", name)) => Self::in_variable(name),
             Some(("file", path)) => {
-                let path = folder.join(path);
-                let written = format!("${{file:{}}}", path.display());
+                let file = Some(folder.join(path));
                 Self {
-                    written,
+                    file,
                     ..Self::in_variable(VARIABLE)
                 }
             }
@@ -50,10 +49,31 @@ impl Token {
         }
     }
 
+    /// For a client that speaks HTTP.
+    fn headers(&self) -> String {
+        let bearer = quoted(&format!("Bearer ${{{}}}", self.variable));
+        format!(", \"headers\": {{ \"Authorization\": {bearer} }}")
+    }
+
+    /// For one that starts programs: arguments in which it finds nothing to fill in, because everybody on the machine sees
+    /// them, and variables.
+    fn arguments(&self) -> (String, String) {
+        let name = &self.variable;
+        let (place, env) = match &self.file {
+            Some(file) => (format!("file:{}", file.display()), String::new()),
+            None => {
+                let value = quoted(&format!("${{{name}}}"));
+                let env = format!(", \"env\": {{ {}: {value} }}", quoted(name));
+                (format!("env:{name}"), env)
+            }
+        };
+        (format!("\"--bearer\", {}, ", quoted(&place)), env)
+    }
+
     fn in_variable(name: &str) -> Self {
         Self {
             variable: name.to_owned(),
-            written: format!("${{{name}}}"),
+            file: None,
         }
     }
 }
@@ -92,28 +112,23 @@ pub(crate) fn text(url: &str, origin: &Origin, entry: &Entry, servers: &[ServerR
 /// What to put into the config of a client.
 fn paste(out: &mut String, url: &str, entry: &Entry) {
     let (url, program) = (quoted(url), quoted(&entry.program));
-    let (headers, header) = match &entry.token {
-        None => (String::new(), String::new()),
-        Some(token) => {
-            let bearer = quoted(&format!("Bearer ${{{}}}", token.variable));
-            let header = quoted(&format!("Authorization: Bearer {}", token.written));
-            let headers = format!(", \"headers\": {{ \"Authorization\": {bearer} }}");
-            (headers, format!("\"--header\", {header}, "))
-        }
+    let (headers, (args, env)) = match &entry.token {
+        None => Default::default(),
+        Some(token) => (token.headers(), token.arguments()),
     };
     let _ = write!(
         out,
         "for the config of a client that speaks HTTP\n\n  \
          {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": {url}{headers} }} }} }}\n\n\
          and of one that starts programs\n\n  \
-         {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": {program}, \"args\": [\"bridge\", {header}{url}] }} }} }}\n\n"
+         {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": {program}, \"args\": [\"bridge\", {args}{url}]{env} }} }} }}\n\n"
     );
     if let Some(token) = &entry.token {
         let name = &token.variable;
         let _ = writeln!(
             out,
-            "where `{name}` is a variable of the client with the token of the gateway; a client that speaks HTTP and\n\
-             fills in no variables needs the token itself there\n"
+            "where `{name}` is a variable of the client with the token of the gateway; a client that fills in no\n\
+             variables needs the token itself in the place of `${{{name}}}`\n"
         );
     }
 }

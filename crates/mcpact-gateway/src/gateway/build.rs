@@ -8,7 +8,7 @@ use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::DoorError;
 use mcpact_transport::stdio::child::{Confinement, Guard};
 
-use super::{Gateway, Surroundings};
+use super::{Gateway, Surroundings, reception};
 use crate::approvals::Approval;
 use crate::bridge::{Bridge, BridgeSettings};
 use crate::catalog::{CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName};
@@ -63,7 +63,9 @@ pub(super) fn settings(
     config: &GatewayConfig,
     figures: &Arc<Figures>,
 ) -> Result<Settings, GatewayError> {
-    let mut guard = HostGuard::default();
+    let mut guard = HostGuard::default()
+        .allow_header(reception::SERVER.as_str())
+        .allow_header(reception::TAGS.as_str());
     for name in &config.allow_hosts {
         guard = guard.allow_host(name);
     }

@@ -20,10 +20,10 @@ use crate::hub::ABSENT;
 use crate::nearest::{listed, nearest, shortened};
 
 /// Chooses one server at the address of all.
-const SERVER: HeaderName = HeaderName::from_static("mcpact-server");
+pub(super) const SERVER: HeaderName = HeaderName::from_static("mcpact-server");
 
 /// Chooses servers by their tags at the address of all.
-const TAGS: HeaderName = HeaderName::from_static("mcpact-tags");
+pub(super) const TAGS: HeaderName = HeaderName::from_static("mcpact-tags");
 
 impl Reception for Gateway {
     fn settings(&self) -> &Settings {

@@ -42,11 +42,15 @@ async fn paths_and_headers_choose_servers() {
 
 /// Asks for something and gives the answer back, status line first.
 async fn get(origin: &str, path: &str, header: &str) -> String {
+    ask("GET", origin, path, header).await
+}
+
+async fn ask(verb: &str, origin: &str, path: &str, header: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let host = origin.strip_prefix("http://").unwrap();
     let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
     let request =
-        format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
+        format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -113,4 +117,41 @@ async fn wrong_choices_are_told_what_there_is() {
             assert!(answer.contains(words), "{path}: {answer}");
         }
     }
+}
+
+/// G17, H1: a page that is let in may choose servers by header; another may nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_may_choose_servers_by_header() {
+    let text = format!("allow_origins = [\"https://app.example\"]\n{CATALOG}");
+    let (_gateway, origin) = gateway(&text).await;
+    let preflight = |page: &str| {
+        format!(
+            "Origin: {page}\r\nAccess-Control-Request-Method: POST\r\n\
+             Access-Control-Request-Headers: mcpact-server, x-evil\r\n"
+        )
+    };
+    let answer = ask(
+        "OPTIONS",
+        &origin,
+        "/mcp",
+        &preflight("https://app.example"),
+    )
+    .await;
+    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    let answer = answer.to_ascii_lowercase();
+    let mut lines = answer.lines();
+    let allowed = lines.find_map(|line| line.strip_prefix("access-control-allow-headers: "));
+    let allowed: Vec<&str> = allowed.unwrap().split(", ").collect();
+    for name in ["mcpact-server", "mcpact-tags", "mcp-session-id"] {
+        assert!(allowed.contains(&name), "{name}: {answer}");
+    }
+    assert!(!allowed.contains(&"x-evil"), "{answer}");
+    let refused = ask(
+        "OPTIONS",
+        &origin,
+        "/mcp",
+        &preflight("https://evil.example"),
+    )
+    .await;
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
 }

@@ -46,8 +46,8 @@ pub(super) fn grant(origin: HeaderValue, answer: &mut HeaderMap) {
     answer.append(VARY, HeaderValue::from_static("Origin"));
 }
 
-/// What the answer to a preflight says besides.
-pub(super) fn permit(request: &HeaderMap, answer: &mut HeaderMap) {
+/// What the answer to a preflight says besides; `more` are headers that the server has of its own.
+pub(super) fn permit(request: &HeaderMap, more: &[String], answer: &mut HeaderMap) {
     answer.insert(ACCESS_CONTROL_ALLOW_METHODS, VERBS);
     answer.insert(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
     let wanted = request
@@ -55,6 +55,10 @@ pub(super) fn permit(request: &HeaderMap, answer: &mut HeaderMap) {
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
     let mut sent = SENT.join(", ");
+    for name in more {
+        sent.push_str(", ");
+        sent.push_str(name);
+    }
     // There is no pattern for them, so those that are asked for are named.
     for name in wanted.split(',').map(str::trim) {
         let lower = name.to_ascii_lowercase();

@@ -13,6 +13,7 @@ use http::header::{HOST, ORIGIN};
 pub struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
+    headers: Vec<String>,
     /// What most clients write into `Host`, which need not be taken apart every time.
     usual: Option<String>,
 }
@@ -41,6 +42,18 @@ impl Guard {
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into().to_ascii_lowercase());
         self
+    }
+
+    /// Lets pages send this header, besides those of the protocol.
+    #[must_use]
+    pub fn allow_header(mut self, name: impl Into<String>) -> Self {
+        self.headers.push(name.into().to_ascii_lowercase());
+        self
+    }
+
+    /// The headers that pages may send besides those of the protocol.
+    pub(super) fn headers(&self) -> &[String] {
+        &self.headers
     }
 
     /// The same at this address, under which most clients know it.

@@ -62,7 +62,7 @@ impl<E: Endpoint> Shop<E> {
         let origin = head.headers.get(ORIGIN).cloned();
         let mut response = if cors::is_preflight(&head.method, &head.headers) {
             let mut response = respond(Answer::empty(204));
-            cors::permit(&head.headers, response.headers_mut());
+            cors::permit(&head.headers, self.guard.headers(), response.headers_mut());
             response
         } else {
             let asked = if head.headers.contains_key(UPGRADE) {
