@@ -154,9 +154,10 @@ fn adopted(
     findings: &mut Findings,
 ) -> Table {
     let everywhere = meanings::runtime(root);
-    let mut taken = BTreeSet::new();
+    let entries = all_entries(root, servers, around.folder, findings);
+    let mut names = Names::among(&entries);
     let mut own = Vec::new();
-    for entry in all_entries(root, servers, around.folder, findings) {
+    for entry in entries {
         let Some(table) = entry.node.table() else {
             let message = format!("`{}` is no server and is left out", entry.key);
             let problem = findings.warning(entry.key_span, message);
@@ -177,7 +178,7 @@ fn adopted(
                 server.0.push(member.clone());
             }
         }
-        let key = free_name(&entry, &mut taken, findings);
+        let key = names.free(&entry, findings);
         let node = Node::new(entry.node.span, Value::Table(server));
         own.push(Member { key, node, ..entry });
     }
@@ -234,20 +235,45 @@ fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
     }
 }
 
-/// A name of the kind that mcpact needs, and that no other server has.
-fn free_name(entry: &Member, taken: &mut BTreeSet<String>, findings: &mut Findings) -> String {
-    let near = ServerName::near(&entry.key);
-    let more = (2..).map(|number| format!("{}-{number}", near.as_str()));
-    let free = std::iter::once(near.as_str().to_owned())
-        .chain(more)
-        .find(|name| !taken.contains(name));
-    let name = free.unwrap_or_default();
-    if name != entry.key {
-        let message = format!("server `{}` is called `{name}` here", entry.key);
-        findings.note(entry.key_span, message);
+/// Names of the kind that mcpact needs, each for one server.
+struct Names {
+    /// Those that fit as they are belong to whoever has them, wherever it stands.
+    fitting: BTreeSet<String>,
+    taken: BTreeSet<String>,
+}
+
+impl Names {
+    fn among(entries: &[Member]) -> Self {
+        let keys = entries.iter().map(|entry| entry.key.clone());
+        Self {
+            fitting: keys.filter(|key| ServerName::parse(key).is_ok()).collect(),
+            taken: BTreeSet::new(),
+        }
     }
-    taken.insert(name.clone());
-    name
+
+    /// A name that no other server has.
+    fn free(&mut self, entry: &Member, findings: &mut Findings) -> String {
+        let near = ServerName::near(&entry.key);
+        let is_free = |name: &ServerName| {
+            let name = name.as_str();
+            !self.taken.contains(name) && (name == entry.key || !self.fitting.contains(name))
+        };
+        let more = (2..).map(|number| near.numbered(number));
+        let free = std::iter::once(near.clone()).chain(more).find(is_free);
+        let name = free.as_ref().unwrap_or(&near);
+        if name.as_str() != entry.key {
+            let message = format!("server `{}` is called `{name}` here", entry.key);
+            if *name == near {
+                findings.note(entry.key_span, message);
+            } else {
+                let message = format!("{message}: `{near}` is another server");
+                let problem = findings.warning(entry.key_span, message);
+                problem.remedy("give it a name that differs in letters or digits");
+            }
+        }
+        self.taken.insert(name.to_string());
+        name.to_string()
+    }
 }
 
 #[cfg(test)]

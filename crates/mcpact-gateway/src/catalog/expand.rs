@@ -150,7 +150,7 @@ impl Expansion<'_> {
     }
 
     /// A variable that means in any folder what it means in this one.
-    fn from_elsewhere(&self, inner: &str) -> String {
+    fn settled(&self, inner: &str) -> String {
         match self.of_folder(inner) {
             Some(text) => text.replace("${", "$${"),
             None => self.source_of(inner),
@@ -204,7 +204,7 @@ impl Expansion<'_> {
         let Some(id) = inner.strip_prefix("input:") else {
             return match shelf {
                 Shelf::Same => format!("${{{inner}}}"),
-                Shelf::Other => self.from_elsewhere(inner),
+                Shelf::Other => self.settled(inner),
             };
         };
         let usual = id.chars().map(|c| {

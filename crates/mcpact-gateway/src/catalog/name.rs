@@ -59,6 +59,16 @@ impl ServerName {
         )
     }
 
+    /// The same with a number behind it, for another server.
+    #[must_use]
+    pub fn numbered(&self, number: usize) -> Self {
+        let end = format!("-{number}");
+        let room = LONGEST.saturating_sub(end.len());
+        // A name is ASCII.
+        let start = &self.0[..self.0.len().min(room)];
+        Self(format!("{start}{end}"))
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

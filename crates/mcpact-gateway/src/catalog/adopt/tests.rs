@@ -269,8 +269,7 @@ fn what_is_not_used_is_noted() {
     let expected = [
         "x.json:2:9: note: not used for server `a`: `type`, `frobnicate`",
         "x.json:3:3: warning: server `b` has no program and no address that mcpact could use",
-        "x.json:4:3: note: server `a b` is called `a-b` here",
-        "x.json:4:28: note: server `a-b` is called `a-b-2` here",
+        "x.json:4:3: warning: server `a b` is called `a-b-2` here: `a-b` is another server",
         "x.json:4:53: warning: `e` is no server",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
@@ -342,4 +341,38 @@ fn numbers_are_texts_as_they_were_written() {
         assert_eq!(program(server)[1..], expected, "{name}");
         assert_eq!(env(server, "V"), "2.0", "{name}");
     }
+}
+
+/// K8: names that become the same are told apart, whatever stands first: whoever has the name keeps it, the other one is
+/// announced.
+#[test]
+fn names_that_become_the_same_are_told_apart() {
+    let long = "x".repeat(40);
+    let text = format!(
+        r#"{{"mcpServers": {{"My Files": {{"command": "a"}}, "My-Files": {{"command": "b"}}, "My  Files": {{"command": "c"}},
+            "{long}": {{"command": "d"}}, "{long}y": {{"command": "e"}}}}}}"#
+    );
+    let catalog = taken_from("mcp.json", &text);
+    let other = format!("{}-2", "x".repeat(38));
+    for (name, expected) in [
+        ("My-Files", "b"),
+        ("My-Files-2", "a"),
+        ("My-Files-3", "c"),
+        (long.as_str(), "d"),
+        (other.as_str(), "e"),
+    ] {
+        assert_eq!(program(&catalog.servers[name]), [expected], "{name}");
+    }
+    let found = found_in("mcp.json", &text);
+    let warned: Vec<&String> = found
+        .iter()
+        .filter(|line| line.contains("warning"))
+        .collect();
+    assert_eq!(warned.len(), 3, "{found:?}");
+    assert!(
+        warned[0].contains(
+            "server `My Files` is called `My-Files-2` here: `My-Files` is another server"
+        ),
+        "{warned:?}"
+    );
 }
