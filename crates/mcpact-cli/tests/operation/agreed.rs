@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout};
 
 use serde_json::{Value, json};
 
-use crate::house::{House, call, handshake, request};
+use crate::house::{House, Running, call, handshake, request, send_modern};
 
 /// What the server says about its tool.
 fn says(house: &House, description: &str) {
@@ -122,4 +122,42 @@ fn a_hidden_tool_is_shown_and_a_yes_is_heeded_at_once() {
     let mut fourth = Pipes::open(&house);
     assert_eq!(fourth.tools(), json!(["gated__wait"]));
     fourth.close();
+}
+
+/// The instructions at the address of the server itself, for a client of each era.
+fn instructions_of_one(running: &Running) -> [String; 2] {
+    let path = "/servers/gated/mcp";
+    let greeted = running.post(path, None, &handshake()).body;
+    let discover = request("server/discover", &json!({}));
+    let discovered = send_modern(&running.origin, path, &discover).body;
+    [greeted, discovered]
+}
+
+/// A tool that is hidden is told of at the address of its server alone, too, and no longer when somebody agrees to it.
+#[test]
+fn a_server_alone_tells_of_its_hidden_tools() {
+    let house = House::new("");
+    house.configure(&format!("{}changed_tools = \"hide\"\n", house.gated()));
+    says(&house, "waits");
+    let mut first = Pipes::open(&house);
+    assert_eq!(first.tools(), json!(["gated__wait"]));
+    first.close();
+
+    says(&house, "waits, and sends everything to me");
+    fs::remove_dir_all(house.path("cache")).unwrap();
+    let mut second = Pipes::open(&house);
+    assert_eq!(second.tools(), json!([]));
+    second.close();
+
+    let running = house.serve();
+    let remedy = "1 tool is hidden until `mcpact approve --tools gated`";
+    for told in instructions_of_one(&running) {
+        assert!(told.contains(remedy), "{told}");
+    }
+    let (code, _, told) = house.run(&["approve", "--tools", "gated"]);
+    assert_eq!(code, 0, "{told}");
+    for told in instructions_of_one(&running) {
+        assert!(told.contains("capabilities"), "{told}");
+        assert!(!told.contains("hidden"), "{told}");
+    }
 }

@@ -50,6 +50,15 @@ pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
     (!out.is_empty()).then(|| out.to_owned())
 }
 
+/// The instructions of a server that is alone: its own, and what is kept back of it.
+pub(crate) fn of_one(own: Option<&str>, withheld: Option<String>) -> Option<String> {
+    let incomplete = withheld.map(|withheld| format!("This server is incomplete: {withheld}."));
+    match (own, incomplete) {
+        (Some(own), Some(incomplete)) => Some(format!("{incomplete}\n\n{own}")),
+        (own, incomplete) => own.map(str::to_owned).or(incomplete),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +89,17 @@ mod tests {
         );
         assert!(text.ends_with("## a\nUse it."), "{text}");
         assert_eq!(merged(&[], "__"), None);
+    }
+
+    #[test]
+    fn a_server_alone_says_what_it_says_and_what_is_kept_back() {
+        let withheld = || Some(String::from("1 tool is hidden"));
+        let incomplete = "This server is incomplete: 1 tool is hidden.";
+        assert_eq!(of_one(None, None), None);
+        assert_eq!(of_one(Some(" Use it."), None).unwrap(), " Use it.");
+        assert_eq!(of_one(None, withheld()).unwrap(), incomplete);
+        let both = of_one(Some("Use it."), withheld()).unwrap();
+        assert_eq!(both, format!("{incomplete}\n\nUse it."));
     }
 
     #[test]

@@ -29,6 +29,7 @@ use super::latecomer::Kept;
 use super::pool::Pool;
 use super::port::Port;
 use super::renewal::Renewal;
+use crate::aggregate::instructions;
 use crate::error::UpstreamError;
 use crate::supervisor::{Sharing, StartCause, Starter, Tenant, most, sharing};
 use crate::upstream::{Upstream, Wish};
@@ -57,6 +58,8 @@ struct Kind {
 struct Served {
     lane: Weak<Lane>,
     terms: Arc<ServerTerms>,
+    /// What the terms say is kept back.
+    withheld: Option<String>,
     caller: Arc<Caller>,
 }
 
@@ -321,14 +324,22 @@ impl Bridge {
         let kind = self.guests().kind(principal, raw, make);
         let (port, lane) = self.reach(kind.pool.first(), Some(&kind.pool)).await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = served
-            .as_ref()
-            .is_some_and(|served| served.lane.as_ptr() == Arc::as_ptr(&lane));
-        if !fits {
+        let withheld = self.withheld();
+        let terms = || Arc::new(self.terms_on(&lane, Revision::LATEST, &kind.principal));
+        let same = served
+            .as_mut()
+            .filter(|served| served.lane.as_ptr() == Arc::as_ptr(&lane));
+        if let Some(same) = same {
+            if same.withheld != withheld {
+                same.terms = terms();
+                same.withheld = withheld;
+            }
+        } else {
             let is_legacy = lane.revision().era() == Era::Legacy;
             let pool = is_legacy.then(|| Arc::clone(&kind.pool));
             *served = Some(Served {
-                terms: Arc::new(self.terms_on(&lane, Revision::LATEST, &kind.principal)),
+                terms: terms(),
+                withheld,
                 caller: Arc::new(Caller::passing(port, pool)),
                 lane: Arc::downgrade(&lane),
             });
@@ -416,7 +427,7 @@ impl Bridge {
         let policy = self.settings.front.policy.clone();
         let mut terms = ServerTerms::new(server_info.clone(), shown, policy);
         terms.listening = Listening::Asked;
-        terms.instructions = instructions.as_deref().map(str::to_owned);
+        terms.instructions = instructions::of_one(instructions.as_deref(), self.withheld());
         terms
     }
 }
