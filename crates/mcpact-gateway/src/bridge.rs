@@ -6,6 +6,7 @@ mod audience;
 mod caller;
 mod crossing;
 mod ear;
+mod guests;
 mod journey;
 mod lane;
 mod latecomer;
@@ -50,6 +51,7 @@ pub(crate) use self::acquaintance::{Herald, Met};
 pub(crate) use self::caller::Caller;
 pub(crate) use self::crossing::wire_error;
 pub(crate) use self::ear::{Ear, FarEar, View};
+use self::guests::Guests;
 pub(crate) use self::latecomer::{Kept, again};
 pub(crate) use self::listens::farewell;
 pub(crate) use self::listing::{Listing, Unlisted};
@@ -58,7 +60,6 @@ use self::port::{Port, Shared};
 pub(crate) use self::pump::level_of;
 use self::regulars::Regulars;
 use self::tasks::{Hosting, Mapping, ToolTasks};
-use self::welcome::Guests;
 use crate::approvals::Approval;
 use crate::catalog::{ChangedTools, Health, Probe, Restarts, RunSettings, Strategy, ToolFilter};
 use crate::chronicle::Journal;
@@ -148,6 +149,7 @@ fn run_settings() -> RunSettings {
         max_instances: 1_000,
         queue: 10_000,
         recovers: false,
+        spreads: true,
         health: Health {
             probe: Probe::Off,
             interval: DAY,

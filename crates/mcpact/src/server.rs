@@ -29,6 +29,7 @@ pub mod site;
 mod task;
 mod tcp;
 mod uri_template;
+mod visitor;
 mod watch;
 
 pub use builder::{Listening, NoArgs, Server, Settings};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use mcpact::server::backend::{Job, Opening, Welcome};
+use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
@@ -43,7 +43,7 @@ impl Kept {
     pub(crate) async fn receive(
         &self,
         bridge: &Bridge,
-        principal: &str,
+        visitor: &Visitor,
     ) -> Result<Arc<Caller>, WireError> {
         let (raw, meta) = match self {
             Self::Handshake { params } => (&**params, Meta::default()),
@@ -66,7 +66,7 @@ impl Kept {
             Self::Handshake { .. } => Opening::Handshake(&params),
             Self::Request { .. } => Opening::Request(&params),
         };
-        bridge.receive(opening, principal).await
+        bridge.receive(opening, visitor).await
     }
 }
 
@@ -74,7 +74,7 @@ impl Kept {
 #[derive(Debug)]
 pub(super) struct Latecomer {
     opening: Kept,
-    principal: Box<str>,
+    visitor: Visitor,
     caller: OnceCell<Arc<Caller>>,
     /// A legacy client, which stays.
     ear: OnceLock<FarEar>,
@@ -84,10 +84,10 @@ pub(super) struct Latecomer {
 }
 
 impl Latecomer {
-    fn new(opening: &Opening<'_>, principal: &str) -> Self {
+    fn new(opening: &Opening<'_>, visitor: &Visitor) -> Self {
         Self {
             opening: Kept::of(opening),
-            principal: Box::from(principal),
+            visitor: visitor.clone(),
             caller: OnceCell::new(),
             ear: OnceLock::new(),
             is_ready: AtomicBool::new(false),
@@ -124,7 +124,7 @@ impl Latecomer {
     }
 
     async fn meet(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
-        let caller = self.opening.receive(bridge, &self.principal).await?;
+        let caller = self.opening.receive(bridge, &self.visitor).await?;
         let ear = self.ear.get().and_then(FarEar::near);
         if let Some(ear) = &ear {
             bridge.settle(&caller, ear);
@@ -162,8 +162,12 @@ pub(crate) fn again(job: &Job) -> Job {
 impl Bridge {
     /// On which terms a client is served while the server sleeps, if it is known well enough. Only whoever
     /// keeps many servers lets them sleep.
-    pub(super) fn welcome_asleep(&self, opening: &Opening<'_>, principal: &str) -> Option<Welcome> {
-        if !self.shared.acquaintance.has_herald() || self.is_awake_for(opening, principal) {
+    pub(super) fn welcome_asleep(
+        &self,
+        opening: &Opening<'_>,
+        visitor: &Visitor,
+    ) -> Option<Welcome> {
+        if !self.shared.acquaintance.has_herald() || self.is_awake_for(opening, visitor) {
             return None;
         }
         let met = self.met()?;
@@ -171,10 +175,15 @@ impl Bridge {
             Opening::Handshake(params) => Newcomer::parse(params)?.revision,
             Opening::Request(_) => Revision::LATEST,
         };
-        let terms = self.terms_of(&met.introduction, met.revision, revision, principal);
+        let terms = self.terms_of(
+            &met.introduction,
+            met.revision,
+            revision,
+            &visitor.principal,
+        );
         Some(Welcome {
             terms: Arc::new(terms),
-            state: Some(Arc::new(Latecomer::new(opening, principal))),
+            state: Some(Arc::new(Latecomer::new(opening, visitor))),
         })
     }
 }

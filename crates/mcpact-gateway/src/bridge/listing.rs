@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use mcpact::server::backend::{Opening, Reach, Welcome};
+use mcpact::server::backend::{Opening, Reach, Visitor, Welcome};
 use mcpact_bridge::shape::{lower_result, raise_result};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
@@ -151,9 +151,9 @@ impl Bridge {
     pub(crate) async fn receive(
         &self,
         opening: Opening<'_>,
-        principal: &str,
+        visitor: &Visitor,
     ) -> Result<Arc<Caller>, WireError> {
-        let Welcome { state, .. } = self.admit(opening, principal).await?;
+        let Welcome { state, .. } = self.admit(opening, visitor).await?;
         let caller = state.and_then(|state| state.downcast::<Caller>().ok());
         caller.ok_or_else(|| {
             let why = String::from("the client did not introduce itself in a way that can be read");
@@ -218,8 +218,8 @@ impl Bridge {
     }
 
     /// Who stands for modern clients that declare this at a legacy server that is awake.
-    pub(crate) fn standing(&self, capabilities: &str, principal: &str) -> Option<Arc<Caller>> {
-        let pool = self.known_pool(capabilities, principal)?;
+    pub(crate) fn standing(&self, capabilities: &str, visitor: &Visitor) -> Option<Arc<Caller>> {
+        let pool = self.known_pool(capabilities, visitor)?;
         pool.open_lane()?;
         Some(Arc::new(Caller::passing(pool.first(), Some(pool))))
     }

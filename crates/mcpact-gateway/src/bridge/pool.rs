@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::audience::Audience;
 use super::lane::Lane;
 use super::port::{Boarded, Port, Shared};
 use crate::error::UpstreamError;
@@ -25,6 +26,7 @@ pub(super) struct Pool {
     /// Those for calls that may be asked something while others are.
     more: Mutex<Vec<Arc<Port>>>,
     limit: usize,
+    tenant: Tenant,
 }
 
 /// How long a server may go on asking for a call that it was told to forget. The next call waits that long
@@ -75,12 +77,24 @@ impl Drop for Turn {
 
 impl Pool {
     pub(super) fn new(shared: Arc<Shared>, wish: Wish, limit: usize) -> Self {
+        Self::with(shared, wish, limit, Tenant::Shared)
+    }
+
+    /// One connection, for one client that may have something in it; others for what cannot be done there at the
+    /// same time.
+    pub(super) fn of_one(shared: Arc<Shared>, wish: Wish, limit: usize) -> Self {
+        Self::with(shared, wish, limit, Tenant::Own)
+    }
+
+    fn with(shared: Arc<Shared>, wish: Wish, limit: usize, tenant: Tenant) -> Self {
+        let (first_of, wished) = (Arc::clone(&shared), wish.clone());
         Self {
-            first: Port::new(Arc::clone(&shared), wish.clone(), Tenant::Shared),
+            first: Port::new(first_of, wished, tenant, Audience::of_many()),
             shared,
             wish,
             more: Mutex::default(),
             limit,
+            tenant,
         }
     }
 
@@ -131,7 +145,7 @@ impl Pool {
 
     fn another(&self) -> Arc<Port> {
         let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
-        Port::new(shared, wish, Tenant::Shared)
+        Port::new(shared, wish, Tenant::Shared, Audience::of_many())
     }
 
     fn ports(&self) -> Vec<Arc<Port>> {
@@ -154,6 +168,9 @@ impl Pool {
 
     /// A connection with room for a call; another one is opened when all are full, if there may be one.
     pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
+        if self.tenant == Tenant::Own {
+            return self.first.board().await;
+        }
         loop {
             let entered = self.shared.supervisor.enter_any(|| self.open_lanes());
             let entered = entered.await;

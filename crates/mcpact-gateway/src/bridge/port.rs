@@ -117,16 +117,18 @@ pub(super) struct Boarded {
 }
 
 impl Port {
-    pub(super) fn new(shared: Arc<Shared>, wish: Wish, tenant: Tenant) -> Arc<Self> {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        wish: Wish,
+        tenant: Tenant,
+        audience: Audience,
+    ) -> Arc<Self> {
         Arc::new(Self {
             shared,
             wish,
             tenant,
             current: Mutex::default(),
-            audience: Arc::new(match tenant {
-                Tenant::Own => Audience::of_one(),
-                Tenant::Shared => Audience::of_many(),
-            }),
+            audience: Arc::new(audience),
             turn: Arc::new(Semaphore::new(1)),
             is_resting: AtomicBool::new(false),
             opening: Arc::default(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytestring::ByteString;
 use futures_util::future::BoxFuture;
 use mcpact::server::Settings;
-use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Welcome};
+use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Visitor, Welcome};
 use mcpact_bridge::input::Settled;
 use mcpact_bridge::plan::{Machine, Plan, plan, with_capabilities};
 use mcpact_bridge::progress::Progress;
@@ -39,14 +39,14 @@ impl Backend for Bridge {
         &self.terms
     }
 
-    async fn welcome(&self, opening: Opening<'_>, principal: &str) -> Result<Welcome, WireError> {
+    async fn welcome(&self, opening: Opening<'_>, visitor: &Visitor) -> Result<Welcome, WireError> {
         if self.settings.turnstile.is_closed() {
             return Err(closed());
         }
         // A server that is known sleeps until it is needed.
-        match self.welcome_asleep(&opening, principal) {
+        match self.welcome_asleep(&opening, visitor) {
             Some(welcome) => Ok(welcome),
-            None => self.admit(opening, principal).await,
+            None => self.admit(opening, visitor).await,
         }
     }
 
@@ -107,6 +107,10 @@ impl Backend for Bridge {
         } else if let Some(latecomer) = session.state::<Latecomer>() {
             latecomer.observe(method, params);
         }
+    }
+
+    fn left(&self, visitor: &Visitor) {
+        self.leave(visitor);
     }
 
     fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use mcpact::server::backend::Visitor;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Method, Revision};
 use mcpact_wire::raw::ObjectWriter;
@@ -26,18 +27,18 @@ pub(super) struct Renewal {
     /// The era of the server that it was introduced to.
     era: Era,
     opening: Kept,
-    principal: Box<str>,
+    visitor: Visitor,
     ear: OnceLock<FarEar>,
     /// Who stands for it at a server of the other era.
     next: OnceCell<Arc<Caller>>,
 }
 
 impl Renewal {
-    pub(super) fn new(era: Era, opening: Kept, principal: &str) -> Self {
+    pub(super) fn new(era: Era, opening: Kept, visitor: &Visitor) -> Self {
         Self {
             era,
             opening,
-            principal: Box::from(principal),
+            visitor: visitor.clone(),
             ear: OnceLock::new(),
             next: OnceCell::new(),
         }
@@ -58,7 +59,7 @@ impl Renewal {
     }
 
     async fn renew(&self, bridge: &Bridge, before: &Caller) -> Result<Arc<Caller>, WireError> {
-        let caller = self.opening.receive(bridge, &self.principal).await?;
+        let caller = self.opening.receive(bridge, &self.visitor).await?;
         if let Some(ear) = self.ear.get().and_then(FarEar::near) {
             bridge.settle(&caller, &ear);
             caller.observe(Method::Initialized, None);

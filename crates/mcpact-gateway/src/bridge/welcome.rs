@@ -1,15 +1,14 @@
 //! On which terms clients are served, and which connection serves them.
 //!
 //! A modern server is stateless: everybody shares one connection. Of a legacy server, modern clients that
-//! declare the same capabilities are told the same, and share; legacy clients do as the server's strategy
-//! says.
+//! declare the same capabilities are told the same, and share, unless the server's strategy says otherwise and
+//! something tells them apart; legacy clients do as the strategy says.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mcpact::server::backend::{Opening, Welcome};
+use mcpact::server::backend::{Mark, Opening, Visitor, Welcome};
 use mcpact_bridge::lifecycle::{
     Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
 };
@@ -23,7 +22,9 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
 
 use super::Bridge;
+use super::audience::Audience;
 use super::caller::{Caller, Introduced};
+use super::guests::{Apart, KINDS, Kind, Served};
 use super::lane::Lane;
 use super::latecomer::Kept;
 use super::pool::Pool;
@@ -33,74 +34,6 @@ use crate::aggregate::instructions;
 use crate::error::UpstreamError;
 use crate::supervisor::{Sharing, StartCause, Starter, Tenant, most, sharing};
 use crate::upstream::{Upstream, Wish};
-
-/// How many kinds of modern clients are known at a time; the oldest make room.
-const KINDS: usize = 64;
-
-/// The modern clients, by what they declare.
-#[derive(Debug, Default)]
-pub(super) struct Guests {
-    kinds: VecDeque<Arc<Kind>>,
-}
-
-/// Modern clients that declare the same.
-#[derive(Debug)]
-struct Kind {
-    principal: Box<str>,
-    /// The raw document.
-    capabilities: Box<str>,
-    pool: Arc<Pool>,
-    served: Mutex<Option<Served>>,
-}
-
-/// On which connection they are served, and how.
-#[derive(Clone, Debug)]
-struct Served {
-    lane: Weak<Lane>,
-    terms: Arc<ServerTerms>,
-    /// What the terms say is kept back.
-    withheld: Option<String>,
-    caller: Arc<Caller>,
-}
-
-impl Kind {
-    fn is(&self, principal: &str, capabilities: &str) -> bool {
-        *self.capabilities == *capabilities && *self.principal == *principal
-    }
-}
-
-impl Guests {
-    /// Ends every stream of changes, in order.
-    pub(super) fn end_streams(&self) {
-        for kind in &self.kinds {
-            kind.pool.first().audience().listens.end();
-        }
-    }
-
-    fn kind(
-        &mut self,
-        principal: &str,
-        capabilities: &str,
-        make: impl FnOnce() -> Arc<Pool>,
-    ) -> Arc<Kind> {
-        let known = self
-            .kinds
-            .iter()
-            .find(|kind| kind.is(principal, capabilities));
-        if let Some(kind) = known {
-            return Arc::clone(kind);
-        }
-        let kind = Arc::new(Kind {
-            principal: principal.into(),
-            capabilities: capabilities.into(),
-            pool: make(),
-            served: Mutex::default(),
-        });
-        self.kinds.truncate(KINDS - 1);
-        self.kinds.push_front(Arc::clone(&kind));
-        kind
-    }
-}
 
 /// A legacy client, as its handshake shows it.
 #[derive(Debug)]
@@ -154,11 +87,11 @@ impl Bridge {
     pub(super) async fn admit(
         &self,
         opening: Opening<'_>,
-        principal: &str,
+        visitor: &Visitor,
     ) -> Result<Welcome, WireError> {
         let welcome = match opening {
-            Opening::Handshake(params) => self.welcome_legacy(params, principal).await,
-            Opening::Request(params) => self.welcome_modern(params, principal).await,
+            Opening::Handshake(params) => self.welcome_legacy(params, visitor).await,
+            Opening::Request(params) => self.welcome_modern(params, visitor).await,
         };
         welcome.map_err(|error| error.on_wire())
     }
@@ -212,18 +145,18 @@ impl Bridge {
     }
 
     /// Whether a client would be served by a connection that is there.
-    pub(super) fn is_awake_for(&self, opening: &Opening<'_>, principal: &str) -> bool {
+    pub(super) fn is_awake_for(&self, opening: &Opening<'_>, visitor: &Visitor) -> bool {
         if self.modern().is_some_and(|port| port.live().is_some()) {
             return true;
         }
         let pool = match opening {
             Opening::Request(params) => {
                 let declared = params.meta.client_capabilities.unwrap_or("{}");
-                self.known_pool(declared, principal)
+                self.known_pool(declared, visitor)
             }
             Opening::Handshake(_) if sharing(self.shared.run().strategy) == Sharing::Nobody => None,
             Opening::Handshake(params) => Newcomer::parse(params)
-                .and_then(|newcomer| self.known_pool(newcomer.mapped().raw(), principal)),
+                .and_then(|newcomer| self.known_pool(newcomer.mapped().raw(), visitor)),
         };
         pool.is_some_and(|pool| pool.open_lane().is_some())
     }
@@ -231,7 +164,7 @@ impl Bridge {
     async fn welcome_legacy(
         &self,
         params: &Params<'_>,
-        principal: &str,
+        visitor: &Visitor,
     ) -> Result<Welcome, UpstreamError> {
         let Some(newcomer) = Newcomer::parse(params) else {
             // The engine refuses it in the right words.
@@ -243,7 +176,7 @@ impl Bridge {
             revision,
             info,
         } = newcomer;
-        let (port, pool) = self.place(principal, wish);
+        let (port, pool) = self.place(&visitor.principal, wish);
         let (port, lane) = self.reach(port, pool.as_deref()).await?;
         let upstream = lane.upstream.revision();
         let pool = pool.filter(|_| upstream.era() == Era::Legacy);
@@ -261,9 +194,9 @@ impl Bridge {
             }
         });
         let opening = Kept::of(&Opening::Handshake(params));
-        let renewal = Renewal::new(upstream.era(), opening, principal);
+        let renewal = Renewal::new(upstream.era(), opening, visitor);
         Ok(Welcome {
-            terms: Arc::new(self.terms_on(&lane, revision, principal)),
+            terms: Arc::new(self.terms_on(&lane, revision, &visitor.principal)),
             state: Some(Arc::new(Caller::staying(port, pool, stamp, renewal))),
         })
     }
@@ -272,13 +205,18 @@ impl Bridge {
     fn place(&self, principal: &str, wish: Wish) -> (Arc<Port>, Option<Arc<Pool>>) {
         let kind = match sharing(self.shared.run().strategy) {
             Sharing::Nobody => {
-                let port = Port::new(Arc::clone(&self.shared), wish, Tenant::Own);
+                let audience = Audience::of_one();
+                let port = Port::new(Arc::clone(&self.shared), wish, Tenant::Own, audience);
                 return (port, None);
             }
             Sharing::Kind => {
                 let capabilities = wish.capabilities.raw().to_owned();
-                let make = || Arc::new(self.pool_for(wish));
-                self.guests().kind(principal, &capabilities, make)
+                let apart = Apart {
+                    principal,
+                    mark: &Mark::None,
+                    capabilities: &capabilities,
+                };
+                self.kind(apart, || self.pool_for(wish))
             }
             Sharing::Everybody => self.common_kind(),
         };
@@ -300,8 +238,18 @@ impl Bridge {
     fn common_kind(&self) -> Arc<Kind> {
         let wish = self.nobodys_wish();
         let declared = wish.capabilities.raw().to_owned();
-        let make = || Arc::new(self.pool_for(wish));
-        self.guests().kind("", &declared, make)
+        let apart = Apart {
+            principal: "",
+            mark: &Mark::None,
+            capabilities: &declared,
+        };
+        self.kind(apart, || self.pool_for(wish))
+    }
+
+    /// Those who have an instance are never too many.
+    fn kind(&self, apart: Apart<'_>, make: impl FnOnce() -> Pool) -> Arc<Kind> {
+        let limit = most(&self.shared.run()).saturating_add(KINDS);
+        self.guests().kind(apart, limit, make)
     }
 
     fn pool_for(&self, wish: Wish) -> Pool {
@@ -311,17 +259,14 @@ impl Bridge {
     async fn welcome_modern(
         &self,
         params: &Params<'_>,
-        principal: &str,
+        visitor: &Visitor,
     ) -> Result<Welcome, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
-        let (principal, raw) = self.told_apart(principal, declared);
-        let make = || {
-            Arc::new(match sharing(self.shared.run().strategy) {
-                Sharing::Everybody => self.pool_for(self.nobodys_wish()),
-                Sharing::Nobody | Sharing::Kind => self.pool(raw, params),
-            })
-        };
-        let kind = self.guests().kind(principal, raw, make);
+        let apart = self.told_apart(visitor, declared);
+        let kind = self.kind(apart, || match sharing(self.shared.run().strategy) {
+            Sharing::Everybody => self.pool_for(self.nobodys_wish()),
+            Sharing::Nobody | Sharing::Kind => self.pool(apart, params),
+        });
         let (port, lane) = self.reach(kind.pool.first(), Some(&kind.pool)).await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let withheld = self.withheld();
@@ -355,25 +300,30 @@ impl Bridge {
 
     /// What tells a modern client from others. Towards a modern server it does not matter who asks and what
     /// they declare: each request says it.
-    fn told_apart<'a>(&'a self, principal: &'a str, declared: &'a str) -> (&'a str, &'a str) {
-        match (self.modern(), sharing(self.shared.run().strategy)) {
-            (_, Sharing::Everybody) => ("", self.settings.declare.raw()),
-            (Some(_), Sharing::Nobody | Sharing::Kind) => ("", "{}"),
-            (None, Sharing::Nobody | Sharing::Kind) => (principal, declared),
+    fn told_apart<'a>(&'a self, visitor: &'a Visitor, declared: &'a str) -> Apart<'a> {
+        let (principal, mark, capabilities) =
+            match (self.modern(), sharing(self.shared.run().strategy)) {
+                (_, Sharing::Everybody) => ("", &Mark::None, self.settings.declare.raw()),
+                (Some(_), Sharing::Nobody | Sharing::Kind) => ("", &Mark::None, "{}"),
+                (None, Sharing::Kind) => (&*visitor.principal, &Mark::None, declared),
+                (None, Sharing::Nobody) => (&*visitor.principal, &visitor.mark, declared),
+            };
+        Apart {
+            principal,
+            mark,
+            capabilities,
         }
     }
 
     /// The connections of modern clients that declare this, if there are any.
-    pub(super) fn known_pool(&self, declared: &str, principal: &str) -> Option<Arc<Pool>> {
-        let (principal, raw) = self.told_apart(principal, declared);
-        let guests = self.guests();
-        let mut kinds = guests.kinds.iter();
-        let kind = kinds.find(|kind| kind.is(principal, raw))?;
+    pub(super) fn known_pool(&self, declared: &str, visitor: &Visitor) -> Option<Arc<Pool>> {
+        let kind = self.guests().known(self.told_apart(visitor, declared))?;
         Some(Arc::clone(&kind.pool))
     }
 
-    fn pool(&self, raw: &str, params: &Params<'_>) -> Pool {
-        let declared = CapabilitySet::parse(Side::Client, Some(raw), Reading::Lenient)
+    fn pool(&self, apart: Apart<'_>, params: &Params<'_>) -> Pool {
+        let raw = Some(apart.capabilities);
+        let declared = CapabilitySet::parse(Side::Client, raw, Reading::Lenient)
             .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
         let mapped = client_capabilities(&declared, Revision::LATEST, Revision::LATEST_LEGACY);
         let info = Implementation::parse("clientInfo", params.meta.client_info);
@@ -381,7 +331,21 @@ impl Bridge {
         let info = info.ok().or_else(own);
         let info = info.unwrap_or_else(|| Implementation::new("mcpact", "0"));
         let wish = self.wish(mapped, info);
-        self.pool_for(wish)
+        match apart.mark {
+            Mark::None => self.pool_for(wish),
+            Mark::Connection(_) | Mark::Key(_) => {
+                let run = self.shared.run();
+                let limit = if run.spreads { most(&run) } else { 1 };
+                drop(run);
+                Pool::of_one(Arc::clone(&self.shared), wish, limit)
+            }
+        }
+    }
+
+    /// Lets go of what was kept for a client that has gone.
+    pub(crate) fn leave(&self, visitor: &Visitor) {
+        let gone = self.guests().without(visitor);
+        drop(gone);
     }
 
     /// What the engine needs when nobody upstream is needed.

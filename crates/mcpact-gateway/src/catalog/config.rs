@@ -219,6 +219,9 @@ pub struct RunSettings {
     pub restarts: Restarts,
     /// Whether a server that did not start is tried again without being called.
     pub recovers: bool,
+    /// Whether calls that cannot be made on a client's own instance at the same time go to others; they take turns
+    /// otherwise.
+    pub spreads: bool,
 }
 
 /// Who shares an instance.

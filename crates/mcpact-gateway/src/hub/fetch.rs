@@ -284,7 +284,7 @@ impl Hub {
 fn key(member: &Member, guest: &Guest, kind: ListKind) -> ListKey {
     ListKey {
         kind,
-        principal: guest.principal.clone(),
+        principal: guest.principal().into(),
         fingerprint: (!member.is_modern()).then(|| guest.fingerprint.clone()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use mcpact::server::backend::Job;
+use mcpact::server::backend::{Job, Mark, Visitor};
 use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
@@ -27,7 +27,7 @@ const KINDS: usize = 64;
 /// What is remembered about a client in its session; modern clients that declare the same share it.
 #[derive(Debug)]
 pub(super) struct Guest {
-    pub(super) principal: Box<str>,
+    visitor: Visitor,
     pub(super) fingerprint: Fingerprint,
     pub(super) declared: CapabilityBits,
     pub(super) opening: Kept,
@@ -50,13 +50,13 @@ pub(super) struct Visitors {
 }
 
 impl Visitors {
-    pub(super) fn guest(&mut self, meta: &Meta<'_>, principal: &str) -> Arc<Guest> {
+    pub(super) fn guest(&mut self, meta: &Meta<'_>, visitor: &Visitor) -> Arc<Guest> {
         let declared = meta.client_capabilities.unwrap_or("{}");
         let known = self.kinds.iter().find(|guest| {
             let Kept::Request { capabilities, .. } = &guest.opening else {
                 return false;
             };
-            **capabilities == *declared && *guest.principal == *principal
+            **capabilities == *declared && guest.visitor == *visitor
         });
         if let Some(guest) = known {
             return Arc::clone(guest);
@@ -65,29 +65,45 @@ impl Visitors {
             capabilities: Box::from(declared),
             info: meta.client_info.map(Box::from),
         };
-        let guest = Arc::new(Guest::new(opening, declared, principal));
+        let guest = Arc::new(Guest::new(opening, declared, visitor));
         self.kinds.truncate(KINDS - 1);
         self.kinds.push_front(Arc::clone(&guest));
         guest
     }
+
+    /// Somebody has gone who had a connection for itself; what was kept for it.
+    pub(super) fn without(&mut self, visitor: &Visitor) -> Vec<Arc<Guest>> {
+        let Mark::Connection(_) = visitor.mark else {
+            return Vec::new();
+        };
+        let is_of = |guest: &Arc<Guest>| guest.visitor.mark == visitor.mark;
+        let (gone, kept) = self.kinds.drain(..).partition(is_of);
+        self.kinds = kept;
+        Vec::from(gone)
+    }
 }
 
 impl Guest {
+    /// On whose behalf it comes; empty where nobody is told apart.
+    pub(super) fn principal(&self) -> &str {
+        &self.visitor.principal
+    }
+
     /// A client that made a handshake with these parameters.
-    pub(super) fn of_handshake(params: &str, principal: &str) -> Self {
+    pub(super) fn of_handshake(params: &str, visitor: &Visitor) -> Self {
         let parsed = InitializeParams::parse(Some(params));
         let declared = parsed.ok().and_then(|params| params.capabilities);
         let opening = Kept::Handshake {
             params: Box::from(params),
         };
-        Self::new(opening, declared.unwrap_or("{}"), principal)
+        Self::new(opening, declared.unwrap_or("{}"), visitor)
     }
 
-    fn new(opening: Kept, declared: &str, principal: &str) -> Self {
+    fn new(opening: Kept, declared: &str, visitor: &Visitor) -> Self {
         let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
             .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
         Self {
-            principal: Box::from(principal),
+            visitor: visitor.clone(),
             fingerprint: Fingerprint::of(&declared),
             declared: declared.declared(),
             opening,
@@ -128,7 +144,7 @@ impl Guest {
         }
         let caller = match &self.opening {
             Kept::Request { capabilities, .. } => {
-                member.bridge.standing(capabilities, &self.principal)?
+                member.bridge.standing(capabilities, &self.visitor)?
             }
             Kept::Handshake { .. } => {
                 let parts = lock(&self.parts);
@@ -146,7 +162,7 @@ impl Guest {
 
     /// Who stands for it at a server, as it began here.
     async fn receive(&self, member: &Member) -> Result<Arc<Caller>, WireError> {
-        self.opening.receive(&member.bridge, &self.principal).await
+        self.opening.receive(&member.bridge, &self.visitor).await
     }
 
     /// A legacy client makes a handshake with a server when it first needs it.

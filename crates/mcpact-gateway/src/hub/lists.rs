@@ -131,7 +131,7 @@ impl Hub {
         let key = BoardKey {
             kind,
             client,
-            principal: guest.principal.clone(),
+            principal: guest.principal().into(),
             fingerprint: guest.fingerprint.clone(),
         };
         let kept = lock(&self.boards.kept).get(&key).cloned();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use mcpact::server::backend::Opening;
+use mcpact::server::backend::{Opening, Visitor};
 use mcpact_bridge::lifecycle::server_capabilities;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
@@ -157,7 +157,10 @@ impl Member {
             },
             ..Params::default()
         };
-        let met = self.bridge.receive(Opening::Request(&params), "").await;
+        let met = self
+            .bridge
+            .receive(Opening::Request(&params), &Visitor::default())
+            .await;
         self.judge(met.as_ref().err().map(|error| error.message.as_str()));
         met.is_ok()
     }

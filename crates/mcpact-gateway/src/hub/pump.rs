@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use mcpact::server::Settings;
 use mcpact::server::backend::{
-    Backend, Ending, HttpFront, Job, Opening, Outbox, Session, Welcome, serve_link,
+    Backend, Ending, HttpFront, Job, Opening, Outbox, Session, Visitor, Welcome, serve_link,
 };
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
@@ -15,10 +15,10 @@ use mcpact_engine::server::ServerTerms;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::link::Link;
 
-use super::Hub;
 use super::guest::Guest;
 use super::view::PartView;
 use super::watched::Watching;
+use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
 use crate::bridge::{Ear, again, level_of, wire_error};
@@ -33,11 +33,11 @@ impl Backend for Hub {
         &self.bare
     }
 
-    async fn welcome(&self, opening: Opening<'_>, principal: &str) -> Result<Welcome, WireError> {
+    async fn welcome(&self, opening: Opening<'_>, visitor: &Visitor) -> Result<Welcome, WireError> {
         if self.settings.turnstile.is_closed() {
             return Err(closed());
         }
-        Ok(self.admit(opening, principal).await)
+        Ok(self.admit(opening, visitor).await)
     }
 
     /// Everything that was admitted passes here.
@@ -78,6 +78,14 @@ impl Backend for Hub {
     fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>) {
         if let Some(guest) = session.state::<Guest>() {
             guest.observe(method, params);
+        }
+    }
+
+    fn left(&self, visitor: &Visitor) {
+        let guests = lock(&self.visitors).without(visitor);
+        drop(guests);
+        for member in &self.roster().members {
+            member.bridge.leave(visitor);
         }
     }
 
@@ -173,7 +181,7 @@ impl Hub {
         }
         self.check_task(&member, method, &job.params, client)?;
         // What the client carries for a server is that server's.
-        let opened = self.unsealed(&member, &guest.principal, &job.params)?;
+        let opened = self.unsealed(&member, guest.principal(), &job.params)?;
         if let Cow::Owned(params) = opened {
             job.params = params.into();
         }
@@ -199,7 +207,7 @@ impl Hub {
             _ => member.bridge.carry(job, caller, ear).await,
         };
         match carried {
-            Ok(raw) => Ok(view.result(method, self.sealed(&member, &guest.principal, raw))),
+            Ok(raw) => Ok(view.result(method, self.sealed(&member, guest.principal(), raw))),
             Err(error) => {
                 let uri = match subject(method, &given) {
                     Subject::Uri(uri) => Some(uri),

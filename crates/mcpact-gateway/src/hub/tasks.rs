@@ -80,7 +80,7 @@ impl Hub {
             .members
             .iter()
             .filter(|member| {
-                let shown = member.shown_to(client, !guest.principal.is_empty());
+                let shown = member.shown_to(client, !guest.principal().is_empty());
                 shown.is_some_and(|shown| shown.declared().has(Capability::ServerTasksList))
             })
             .cloned()

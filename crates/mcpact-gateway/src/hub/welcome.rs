@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use mcpact::server::backend::{Opening, Welcome};
+use mcpact::server::backend::{Opening, Visitor, Welcome};
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Revision};
 use mcpact_wire::model::initialize::InitializeParams;
@@ -35,8 +35,8 @@ struct Basis {
 }
 
 impl Hub {
-    pub(super) async fn admit(&self, opening: Opening<'_>, principal: &str) -> Welcome {
-        let is_named = !principal.is_empty();
+    pub(super) async fn admit(&self, opening: Opening<'_>, visitor: &Visitor) -> Welcome {
+        let is_named = !visitor.principal.is_empty();
         let (guest, revision) = match opening {
             Opening::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
@@ -46,10 +46,10 @@ impl Hub {
                     .and_then(Revision::parse)
                     .filter(|revision| revision.era() == Era::Legacy)
                     .unwrap_or(Revision::LATEST_LEGACY);
-                (Arc::new(Guest::of_handshake(raw, principal)), revision)
+                (Arc::new(Guest::of_handshake(raw, visitor)), revision)
             }
             Opening::Request(params) => {
-                let guest = lock(&self.visitors).guest(&params.meta, principal);
+                let guest = lock(&self.visitors).guest(&params.meta, visitor);
                 (guest, Revision::LATEST)
             }
         };

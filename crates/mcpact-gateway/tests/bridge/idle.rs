@@ -32,19 +32,22 @@ fn watched(revision: Revision) -> (Target, mpsc::UnboundedReceiver<&'static str>
     (target, said)
 }
 
-fn bridge(target: Target) -> Arc<Bridge> {
-    let mut settings = BridgeSettings::default();
-    settings.run.idle = Duration::from_millis(40);
+/// How long a connection is kept that nobody uses.
+const SHORT: Duration = Duration::from_millis(40);
+
+fn bridge(target: Target, settings: BridgeSettings) -> Arc<Bridge> {
     Bridge::new(target, settings).unwrap()
 }
 
-/// 6.12: a connection that modern clients share ends when nobody has used it for a while, the first one
-/// as well, and the next request opens another; so does the one to a modern server.
+/// 6.12: a connection of a modern client ends when it has not used it for a while, the first one as well, and
+/// the next request opens another; so does the one to a modern server, which all of them share.
 #[tokio::test]
 async fn an_idle_connection_ends_and_comes_back() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let (target, mut said) = watched(revision);
-        let mut client = Raw::before(&bridge(target));
+        let mut settings = BridgeSettings::default();
+        (settings.run.idle, settings.run.session) = (SHORT, SHORT);
+        let mut client = Raw::before(&bridge(target, settings));
         for id in [1, 2] {
             let call = json!({"name": "echo", "arguments": {"text": "hello"}});
             let answer = client.ask_modern(id, "tools/call", call).await;
@@ -60,7 +63,13 @@ async fn an_idle_connection_ends_and_comes_back() {
 #[tokio::test]
 async fn a_connection_lives_as_long_as_somebody_stays() {
     let (target, mut said) = watched(Revision::V2025_11_25);
-    let bridge = bridge(target);
+    let mut settings = BridgeSettings::default();
+    settings.run.idle = SHORT;
+    let bridge = bridge(target, settings);
+    let front = Arc::clone(&bridge).listen(([127, 0, 0, 1], 0).into()).await;
+    let front = front.unwrap();
+    let address = front.address().to_string();
+    tokio::spawn(front.run(std::future::pending()));
     let mut stays = Raw::before(&bridge);
     stays.shake("2025-06-18", json!({})).await;
     assert_eq!(said.recv().await, Some("started"));
@@ -71,11 +80,12 @@ async fn a_connection_lives_as_long_as_somebody_stays() {
     listens
         .note("notifications/subscriptions/acknowledged")
         .await;
-    // A third one goes idle meanwhile, which shows that there was time enough.
-    let mut passes = Raw::before(&bridge);
-    let declares = json!({"sampling": {}});
-    let params = passes.modern(json!({}), &declares);
-    passes.ask(1, "tools/list", params).await;
+    // One that anybody could use goes idle meanwhile, which shows that there was time enough.
+    let params = stays.modern(json!({}), &json!({}));
+    let passing = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params});
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\n";
+    let answer = post(&address, headers, &passing).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(said.recv().await, Some("started"));
     assert_eq!(said.recv().await, Some("ended"), "nobody needs the third");
     assert!(said.try_recv().is_err(), "the others are needed");
@@ -92,7 +102,7 @@ async fn a_client_that_left_without_a_word_is_forgotten() {
     for shares in [false, true] {
         let (target, mut said) = watched(Revision::V2025_11_25);
         let mut settings = BridgeSettings::default();
-        settings.front.session_idle = Duration::from_millis(40);
+        settings.front.session_idle = SHORT;
         let bridge = Bridge::new(target, settings.clone()).unwrap();
         let anywhere = ([127, 0, 0, 1], 0).into();
         let address = if shares {

@@ -318,6 +318,30 @@ async fn questions_never_reach_another_call() {
     }
 }
 
+/// G12: the same where a client has one instance for itself and no other: there they take turns.
+#[tokio::test(start_paused = true)]
+async fn calls_that_may_be_asked_take_turns() {
+    let mut stage = Stage::lines(Role::new(Revision::V2025_11_25));
+    let mut settings = BridgeSettings::default();
+    settings.run.spreads = false;
+    let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
+    let mut peer = Peer::modern(&bridge, json!({"elicitation": {}}));
+    for id in 1..=2 {
+        let params = json!({"name": "greet", "arguments": {"caller": id}});
+        peer.request(id, "tools/call", params).await;
+    }
+    let mut connections = Vec::new();
+    for id in 1..=2 {
+        let said = stage.hear_of("tools/call").await;
+        assert_eq!(said.params()["arguments"]["caller"], id);
+        assert!(stage.heard().is_empty(), "one at a time");
+        connections.push(said.connection);
+        said.text("hello");
+        assert_eq!(peer.hear().await["id"], id);
+    }
+    assert_eq!(connections[0], connections[1]);
+}
+
 /// REVISIONS 6.8: nobody can be told how far a call got while its client thinks; whoever comes back is told
 /// once, under the token of the request that it comes with.
 #[tokio::test(start_paused = true)]

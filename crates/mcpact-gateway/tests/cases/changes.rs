@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpact_gateway::catalog::Strategy;
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
@@ -124,12 +125,14 @@ async fn what_the_server_leaves_out_is_not_subscribed() {
     assert_eq!(peer.hear().await["error"]["code"], -32602);
 }
 
-/// Two modern clients that listen for the same resource are one subscription at a legacy server, and
-/// each hears under its own id, a text or a number as it came; what nobody asked for nobody hears.
+/// Two modern clients that share a session with a legacy server and listen for the same resource are one
+/// subscription, and each hears under its own id, a text or a number as it came; what nobody asked for nobody hears.
 #[tokio::test(start_paused = true)]
 async fn listeners_share_a_subscription() {
     let mut stage = Stage::lines(Role::new(Revision::V2025_11_25).changing());
-    let bridge = bridge(&stage);
+    let mut settings = BridgeSettings::default();
+    settings.run.strategy = Strategy::Stateless;
+    let bridge = Bridge::new(stage.target.clone(), settings).unwrap();
     let mut one = Peer::modern(&bridge, json!({}));
     let mut two = Peer::modern(&bridge, json!({}));
     let wanted =

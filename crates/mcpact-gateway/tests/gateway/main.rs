@@ -1,9 +1,11 @@
 //! A gateway with a catalog, on HTTP.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
+mod apart;
 mod demands;
 mod figures;
 mod filter;
 mod paths;
 mod place;
+mod recovery;
 mod reload;

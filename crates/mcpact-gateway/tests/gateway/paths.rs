@@ -3,7 +3,7 @@
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{CATALOG, client, gateway, tools};
+use crate::place::{CATALOG, ask, client, gateway, get, tools};
 
 /// G14, G17: all servers at one address, one alone and under its own names at another, and those that
 /// have a tag at a third; for clients of both eras.
@@ -38,23 +38,6 @@ async fn paths_and_headers_choose_servers() {
             }
         }
     }
-}
-
-/// Asks for something and gives the answer back, status line first.
-async fn get(origin: &str, path: &str, header: &str) -> String {
-    ask("GET", origin, path, header).await
-}
-
-async fn ask(verb: &str, origin: &str, path: &str, header: &str) -> String {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let host = origin.strip_prefix("http://").unwrap();
-    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
-    let request =
-        format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
 }
 
 /// G17, O5: what is not there is told with what is; a choice that contradicts itself is refused.

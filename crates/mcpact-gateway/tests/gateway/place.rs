@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mcpact::client::{Client, ClientBuilder, Verdicts};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{Catalog, Machine, Source, read};
+use mcpact_gateway::catalog::{Catalog, Machine, Severity, Source, read};
 use mcpact_gateway::{Cache, Gateway, Local, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
@@ -31,13 +31,36 @@ era = "2026-07-28"
 /// A server that cannot be served here: it shall be confined, and there is no guard.
 pub(crate) const UNGUARDED: &str = "[servers.new]\ncommand = \"sleep\"\nno_new_privileges = true\n";
 
+/// A legacy server whose tool `who` says which process it is, and whose tool `die` ends it.
+pub(crate) const MORTAL: &str = r##"
+commands.shells = "warn"
+[servers.m]
+command = "sh"
+args = ["-c", '''
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"who","inputSchema":{"type":"object"}},{"name":"die","inputSchema":{"type":"object"}}]}' ;;
+    *'"die"'*) exit 5 ;;
+    *'"tools/call"'*) result="{\"content\":[{\"type\":\"text\",\"text\":\"$$\"}]}" ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+''']
+era = "legacy"
+"##;
+
 pub(crate) fn catalog(text: &str) -> Catalog {
     let source = Source::new(
         "mcpact.toml",
         format!("[gateway]\nlisten = \"127.0.0.1:0\"\n{text}"),
     );
     let reading = read(&source, &Machine::around(Path::new(".")).unwrap());
-    assert_eq!(reading.problems.len(), 0, "{:?}", reading.problems);
+    let mut problems = reading.problems.iter();
+    let is_fine = problems.all(|problem| problem.severity == Severity::Warning);
+    assert!(is_fine, "{:?}", reading.problems);
     reading.catalog.unwrap()
 }
 
@@ -103,7 +126,7 @@ pub(crate) async fn call(origin: &str, path: &str, header: &str, body: &str) -> 
     post(origin, path, &headers, &body).await
 }
 
-async fn post(origin: &str, path: &str, headers: &str, body: &str) -> String {
+pub(crate) async fn post(origin: &str, path: &str, headers: &str, body: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let host = origin.strip_prefix("http://").unwrap();
     let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
@@ -113,6 +136,24 @@ async fn post(origin: &str, path: &str, headers: &str, body: &str) -> String {
          Connection: close\r\n\r\n{body}",
         body.len()
     );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// Asks for something and gives the answer back, status line first.
+pub(crate) async fn get(origin: &str, path: &str, header: &str) -> String {
+    ask("GET", origin, path, header).await
+}
+
+/// The same with another verb.
+pub(crate) async fn ask(verb: &str, origin: &str, path: &str, header: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let host = origin.strip_prefix("http://").unwrap();
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    let request =
+        format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\n{header}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

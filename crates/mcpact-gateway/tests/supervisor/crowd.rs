@@ -47,6 +47,42 @@ async fn who_shares_an_instance() {
     assert_eq!(stateful.started().len(), 4);
 }
 
+/// G12: a client of 2026-07-28 has an instance for itself where it has a connection for itself; all of its calls
+/// go there, it is not taken away for another client, and it goes with the client.
+#[tokio::test]
+async fn a_connection_has_an_instance() {
+    let run = RunSettings {
+        max_concurrent: 1,
+        max_instances: 2,
+        queue: 1,
+        ..keeping(Strategy::Stateful)
+    };
+    let house = House::new(run);
+    let first = house.connect(Revision::V2026_07_28).await;
+    let second = house.connect(Revision::V2026_07_28).await;
+    let mine = call(&first, "who").await.unwrap();
+    assert_ne!(call(&second, "who").await.unwrap(), mine);
+    second.close().await;
+    house
+        .until("one has gone", |house| {
+            house.bridge.status().instances.len() == 1
+        })
+        .await;
+    let slow = calling(&first, "slow");
+    house
+        .until("it works", |house| house.state() == "busy busy")
+        .await;
+    let next = calling(&first, "who");
+    house
+        .until("one waits", |house| house.bridge.status().queued == 1)
+        .await;
+    house.put("go");
+    for call in [slow, next] {
+        assert_eq!(call.await.unwrap().unwrap(), mine);
+    }
+    assert_eq!(house.started().len(), 2);
+}
+
 /// G12, G7: of a singleton there is one, whoever comes; it is told of nothing that not everybody can do.
 #[tokio::test]
 async fn a_singleton_is_alone() {

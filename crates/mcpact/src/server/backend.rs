@@ -33,6 +33,7 @@ pub use super::outbox::{Gone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
 pub use super::session::{Heard, Session};
+pub use super::visitor::{Mark, Visitor};
 
 /// Whatever serves the requests that a front has admitted.
 pub trait Backend: Debug + Send + Sync + 'static {
@@ -46,7 +47,7 @@ pub trait Backend: Debug + Send + Sync + 'static {
     fn welcome(
         &self,
         opening: Opening<'_>,
-        principal: &str,
+        visitor: &Visitor,
     ) -> impl Future<Output = Result<Welcome, WireError>> + Send;
 
     /// Serves one request. The future may be dropped at any time, which is how it is cancelled.
@@ -62,6 +63,9 @@ pub trait Backend: Debug + Send + Sync + 'static {
 
     /// The client tells something.
     fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>);
+
+    /// A client that had a connection for itself has gone.
+    fn left(&self, visitor: &Visitor);
 
     /// The parameters of a tool that have headers of their own.
     fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>>;

@@ -37,6 +37,7 @@ use super::registry::Registry;
 use super::seal::Sealer;
 use super::session::Session;
 use super::task::TaskStore;
+use super::visitor::Visitor;
 
 /// Everything that the connections of a server share.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl Backend for Core {
         &self.terms
     }
 
-    async fn welcome(&self, _: Opening<'_>, _: &str) -> Result<Welcome, WireError> {
+    async fn welcome(&self, _: Opening<'_>, _: &Visitor) -> Result<Welcome, WireError> {
         Ok(Welcome::on(&self.terms))
     }
 
@@ -83,6 +84,8 @@ impl Backend for Core {
     }
 
     fn observe(&self, _: &Arc<Session>, _: Method, _: Option<&str>) {}
+
+    fn left(&self, _: &Visitor) {}
 
     fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
         let entry = self.registry.tool(tool)?;

@@ -33,6 +33,7 @@ use super::held;
 use super::outbox::Outbox;
 use super::raw_params::text_of;
 use super::session::Session;
+use super::visitor::Visitor;
 use crate::log::{self, Witness};
 use running::Running;
 use seen::{METHOD, NAME, SESSION_ID, VERSION, seen_all};
@@ -183,13 +184,13 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     /// The terms for what opens a conversation or stands alone.
-    async fn welcome(&self, frame: &Frame<'_>, principal: &str) -> Result<Welcome, Answer> {
+    async fn welcome(&self, frame: &Frame<'_>, visitor: &Visitor) -> Result<Welcome, Answer> {
         let Some(opening) = Opening::of(frame) else {
             return Ok(Welcome::on(self.backend.terms()));
         };
         let welcome = tokio::select! {
             biased;
-            welcome = self.backend.welcome(opening, principal) => welcome,
+            welcome = self.backend.welcome(opening, visitor) => welcome,
             () = self.patience.ended() => Err(held::cut_off()),
         };
         welcome.map_err(|error| {

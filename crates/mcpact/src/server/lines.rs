@@ -30,9 +30,9 @@ use super::backend::{Backend, Opening, Welcome};
 use super::held;
 use super::job::Job;
 use super::outbox::{Outbox, Parcel, Parcels};
-use super::principal::somebody;
 use super::raw_params::text_of;
 use super::session::{Deed, Session};
+use super::visitor::Visitor;
 use crate::error::Error;
 use crate::log::{self, Witness};
 
@@ -98,13 +98,23 @@ struct OpenRequest {
 /// How many different terms a connection may be served on; the oldest make room.
 const TERMS: usize = 8;
 
-struct Connection<B> {
+/// A client, for as long as it is there; the backend hears when it goes.
+struct Stay<B: Backend> {
+    backend: Arc<B>,
+    visitor: Visitor,
+}
+
+impl<B: Backend> Drop for Stay<B> {
+    fn drop(&mut self) {
+        self.backend.left(&self.visitor);
+    }
+}
+
+struct Connection<B: Backend> {
     transport_id: String,
     witness: Witness,
     backend: Arc<B>,
-    principal: Arc<str>,
-    /// Whose everything is that begins here: whoever says no name has the connection for itself.
-    owner: Arc<str>,
+    stay: Stay<B>,
     /// The conversation that a handshake opened, or that waits for one.
     legacy: Arc<Session>,
     is_agreed: bool,
@@ -152,20 +162,16 @@ pub(super) async fn run<B: Backend>(
     let terms = Arc::clone(backend.terms());
     let welcome = Welcome::on(&terms);
     let settings = backend.settings();
-    let owner = if principal.is_empty() {
-        somebody()
-    } else {
-        Arc::clone(&principal)
-    };
-    let mut session = Session::new(welcome, Arc::clone(&principal), settings);
-    session.owner = Arc::clone(&owner);
-    let session = Arc::new(session);
+    let visitor = Visitor::connected(principal);
+    let session = Arc::new(Session::new(welcome, &visitor, settings));
     let mut connection = Connection {
         transport_id: log::transport_id(carrier),
         witness: Witness::default(),
+        stay: Stay {
+            backend: Arc::clone(&backend),
+            visitor,
+        },
         backend,
-        principal,
-        owner,
         legacy: Arc::clone(&session),
         is_agreed: false,
         sessions: VecDeque::from([(terms, session)]),
@@ -262,7 +268,7 @@ impl<B: Backend> Connection<B> {
         };
         let welcome = tokio::select! {
             biased;
-            welcome = self.backend.welcome(opening, &self.principal) => welcome?,
+            welcome = self.backend.welcome(opening, &self.stay.visitor) => welcome?,
             () = self.ending.clone().stopped() => return Err(held::cut_off()),
         };
         let known = self
@@ -272,11 +278,8 @@ impl<B: Backend> Connection<B> {
             .map(|(_, session)| Arc::clone(session));
         let session = known.unwrap_or_else(|| {
             let terms = Arc::clone(&welcome.terms);
-            let principal = Arc::clone(&self.principal);
             let settings = self.backend.settings();
-            let mut session = Session::new(welcome, principal, settings);
-            session.owner = Arc::clone(&self.owner);
-            let session = Arc::new(session);
+            let session = Arc::new(Session::new(welcome, &self.stay.visitor, settings));
             self.sessions.truncate(TERMS - 1);
             self.sessions.push_front((terms, Arc::clone(&session)));
             session

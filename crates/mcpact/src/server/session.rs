@@ -27,6 +27,7 @@ use super::clock::now;
 use super::job::{Job, Reach, trace_of};
 use super::outbox::Outbox;
 use super::raw_params::RawParams;
+use super::visitor::Visitor;
 use super::watch::Watch;
 use crate::conformity::Validation;
 
@@ -94,21 +95,21 @@ pub struct Session {
     last_id: AtomicI64,
     state: Option<Arc<dyn Any + Send + Sync>>,
     principal: Arc<str>,
-    pub(super) owner: Arc<str>,
+    owner: Arc<str>,
     validation: Validation,
     watch: Option<Arc<dyn Watch>>,
 }
 
 impl Session {
-    pub(super) fn new(welcome: Welcome, principal: Arc<str>, settings: &Settings) -> Self {
-        Self::remembering(welcome, None, principal, settings)
+    pub(super) fn new(welcome: Welcome, visitor: &Visitor, settings: &Settings) -> Self {
+        Self::remembering(welcome, None, visitor, settings)
     }
 
     /// A session for one modern request, with what the last one like it has agreed on.
     pub(super) fn remembering(
         welcome: Welcome,
         memory: Option<Arc<Remembered>>,
-        principal: Arc<str>,
+        visitor: &Visitor,
         settings: &Settings,
     ) -> Self {
         let Welcome { terms, state } = welcome;
@@ -118,8 +119,8 @@ impl Session {
             waiting: Mutex::new(Some(HashMap::new())),
             last_id: AtomicI64::new(0),
             state,
-            owner: Arc::clone(&principal),
-            principal,
+            owner: visitor.owner(),
+            principal: Arc::clone(&visitor.principal),
             validation: settings.validation.clone(),
             watch: settings.watch.clone(),
         }

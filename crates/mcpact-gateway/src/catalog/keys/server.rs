@@ -172,7 +172,7 @@ pub const SERVER: &[Key] = &[
         "session_seconds",
         [0.05, DAY],
         1800.0,
-        "How long an instance waits for its client to come back; with `stateful` only.",
+        "How long an instance that one client has for itself (`stateful`) is kept after that client's last request, instead of `idle_seconds`; it ends sooner if the client's session or connection does.",
     ),
     text_or(
         "health",

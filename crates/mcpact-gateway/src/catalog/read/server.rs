@@ -410,6 +410,7 @@ pub(super) fn run_settings(fields: &mut Fields<'_, '_>) -> RunSettings {
             suspend: fields.seconds("suspend_seconds"),
         },
         recovers: true,
+        spreads: false,
     };
     contradictions(&run, fields);
     run

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderValue, Method};
 const VERBS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
 /// Headers that a page may send; the mirrored parameters come on top.
-const SENT: [&str; 8] = [
+const SENT: [&str; 9] = [
     "accept",
     "authorization",
     "content-type",
@@ -22,6 +22,7 @@ const SENT: [&str; 8] = [
     "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
+    "mcpact-key",
 ];
 
 const PARAMETER: &str = "mcp-param-";

@@ -29,6 +29,7 @@ use crate::server::held;
 use crate::server::job::{Job, Reach};
 use crate::server::outbox::{Outbox, Parcel, Parcels};
 use crate::server::session::{Deed, Session};
+use crate::server::visitor::Visitor;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -46,9 +47,9 @@ impl<B: Backend> HttpEndpoint<B> {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
-        let principal = self.principal(arrival);
-        let session = match self.welcome(&frame, &principal).await {
-            Ok(welcome) => Arc::new(Session::new(welcome, principal, self.backend.settings())),
+        let visitor = Visitor::of(self.principal(arrival));
+        let session = match self.welcome(&frame, &visitor).await {
+            Ok(welcome) => Arc::new(Session::new(welcome, &visitor, self.backend.settings())),
             Err(answer) => return answer,
         };
         let mut answer = Answer::empty(202);

@@ -13,17 +13,19 @@ use mcpact_engine::refusal::{Dialect, Refusal, WireError};
 use mcpact_spec::Method;
 use mcpact_transport::http::server::{Answer, Arrival};
 use mcpact_wire::batch::Frame;
+use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
 
 use super::seen::seen;
-use super::{HttpEndpoint, Memory, json};
+use super::{HttpEndpoint, Memory, id_of, json};
 use crate::server::backend::{Backend, Welcome};
 use crate::server::event_log::frame as event;
 use crate::server::held;
 use crate::server::job::Job;
 use crate::server::outbox::{Outbox, Parcel, Parcels};
 use crate::server::session::{Deed, Session};
+use crate::server::visitor::{KEY, Mark, Visitor};
 
 /// How many messages of a running request may wait to be written.
 const BACKLOG: usize = 64;
@@ -81,12 +83,15 @@ impl<B: Backend> HttpEndpoint<B> {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
     ) -> Answer {
-        let principal = self.principal(arrival);
-        let welcome = match self.welcome(&frame, &principal).await {
+        let visitor = match self.visitor(arrival, &frame) {
+            Ok(visitor) => visitor,
+            Err(answer) => return answer,
+        };
+        let welcome = match self.welcome(&frame, &visitor).await {
             Ok(welcome) => welcome,
             Err(answer) => return answer,
         };
-        match self.admitted(arrival, body, frame, facts, welcome, principal) {
+        match self.admitted(arrival, body, frame, facts, welcome, &visitor) {
             Ok(Admitted {
                 session,
                 job,
@@ -94,6 +99,16 @@ impl<B: Backend> HttpEndpoint<B> {
             }) => self.run(session, job, written).await,
             Err(answer) => answer,
         }
+    }
+
+    /// Who sends it, who has no session by which it could be known.
+    fn visitor(&self, arrival: &Arrival, frame: &Frame<'_>) -> Result<Visitor, Answer> {
+        let mark = Mark::named(seen(arrival, KEY)).map_err(|error| {
+            let text = codec::error(id_of(frame), &error.encode());
+            Answer::json(error.http_status, text)
+        })?;
+        let principal = self.principal(arrival);
+        Ok(Visitor { principal, mark })
     }
 
     /// The request that is to be served; otherwise the answer to it. Apart from what waits, which would keep
@@ -105,14 +120,14 @@ impl<B: Backend> HttpEndpoint<B> {
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
         welcome: Welcome,
-        principal: Arc<str>,
+        visitor: &Visitor,
     ) -> Result<Admitted, Answer> {
         let terms = Arc::clone(&welcome.terms);
         let known = self.known(&terms);
         let session = Arc::new(Session::remembering(
             welcome,
             known,
-            principal,
+            visitor,
             self.backend.settings(),
         ));
         let mut written = None;
@@ -159,7 +174,7 @@ impl<B: Backend> HttpEndpoint<B> {
             let refusal = Refusal::from(fault);
             self.tell_refused(&refusal, job.method);
             let error = refusal.on_wire(dialect);
-            let text = mcpact_wire::codec::error(Some(job.id.as_ref()), &error.encode());
+            let text = codec::error(Some(job.id.as_ref()), &error.encode());
             Answer::json(error.http_status, json(text))
         })
     }
