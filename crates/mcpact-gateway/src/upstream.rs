@@ -3,6 +3,7 @@
 //! [`Upstream`] is one connection or session with an agreement. A [`Call`] is one request on it; what
 //! belongs to the request arrives there, and dropping the call cancels the request.
 
+mod exit;
 mod headers;
 mod http;
 mod lines;

@@ -21,6 +21,9 @@ use super::recovery::Recovery;
 use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
 use crate::catalog::RunSettings;
 
+/// Why an instance has failed that did not answer too often.
+const UNWELL: &str = "it did not answer when asked whether it is well";
+
 /// How many instances that are over are remembered.
 const REMEMBERED: usize = 8;
 
@@ -265,14 +268,19 @@ impl Fleet {
     }
 
     /// The connection is gone, and the process with it. What became of the instance.
-    pub(crate) fn gone(&mut self, id: InstanceId, random: u32, now: Moment) -> Option<Instance> {
+    pub(crate) fn gone(
+        &mut self,
+        id: InstanceId,
+        why: &str,
+        random: u32,
+        now: Moment,
+    ) -> Option<Instance> {
         let instance = &self.seats.get(&id)?.seat.instance;
         let fell = instance.is_open() || instance.is_starting();
         self.mark_lasted(now);
-        let _ = self.handle(id, Event::Gone, now);
+        let _ = self.handle(id, Event::Gone(why.to_owned()), now);
         if fell {
-            self.mishaps.happened("the connection ended", now);
-            self.outcome(Outcome::Failed(random), now);
+            self.fell(why, random, now);
         }
         let instance = self.seats.remove(&id)?.seat.instance;
         self.over.truncate(REMEMBERED - 1);
@@ -390,9 +398,9 @@ impl Fleet {
         if diagnosis != Diagnosis::Failed || !berth.seat.instance.is_open() {
             return (diagnosis, None);
         }
-        self.unwell(now);
-        self.outcome(Outcome::Failed(random), now);
-        (diagnosis, self.retire(id, StopCause::Unhealthy, now))
+        let effect = self.retire(id, StopCause::Unhealthy, now);
+        self.fell(UNWELL, random, now);
+        (diagnosis, effect)
     }
 
     /// An instance is asked whether it is well.

@@ -1,6 +1,6 @@
 //! What others hold of an instance: its start, its life, its use.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use mcpact_spec::Revision;
 use mcpact_transport::stdio::child::{Process, Scribe};
@@ -26,6 +26,8 @@ pub(crate) struct Life(Arc<Stay>);
 struct Stay {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
+    /// Why the connection ended, if whoever keeps it knows.
+    why: OnceLock<String>,
 }
 
 /// An instance that agreed. Dropped, it is not needed any more.
@@ -74,7 +76,11 @@ impl Witness {
 impl Start {
     pub(super) fn new(supervisor: Arc<Supervisor>, id: InstanceId) -> Self {
         Self {
-            life: Life(Arc::new(Stay { supervisor, id })),
+            life: Life(Arc::new(Stay {
+                supervisor,
+                id,
+                why: OnceLock::new(),
+            })),
             is_settled: false,
         }
     }
@@ -87,14 +93,14 @@ impl Start {
     /// It came to nothing.
     pub(crate) fn failed(mut self, trouble: &Trouble) {
         self.is_settled = true;
-        let Stay { supervisor, id } = &*self.life.0;
+        let Stay { supervisor, id, .. } = &*self.life.0;
         supervisor.failed(*id, trouble);
     }
 
     /// There is an agreement: calls may come.
     pub(crate) fn agreed(mut self, revision: Revision) -> Running {
         self.is_settled = true;
-        let Stay { supervisor, id } = &*self.life.0;
+        let Stay { supervisor, id, .. } = &*self.life.0;
         supervisor.fleet().agreed(*id, revision, supervisor.now());
         supervisor.tell_ready(*id, revision);
         supervisor.changed();
@@ -108,7 +114,7 @@ impl Start {
 impl Drop for Start {
     fn drop(&mut self) {
         if !self.is_settled {
-            let Stay { supervisor, id } = &*self.life.0;
+            let Stay { supervisor, id, .. } = &*self.life.0;
             supervisor.fleet().given_up(*id, supervisor.now());
         }
     }
@@ -127,22 +133,28 @@ impl Life {
 
     /// Who takes the lines of its log.
     pub(crate) fn scribe(&self) -> Scribe {
-        let Stay { supervisor, id } = &*self.0;
+        let Stay { supervisor, id, .. } = &*self.0;
         supervisor.scribe(*id)
     }
 
     /// Who hears whether calls reach it.
     pub(crate) fn witness(&self) -> Witness {
-        let Stay { supervisor, id } = &*self.0;
+        let Stay { supervisor, id, .. } = &*self.0;
         Witness {
             supervisor: Arc::clone(supervisor),
             id: *id,
         }
     }
 
+    /// The connection has ended for this reason, which nobody wanted.
+    pub(crate) fn fell(&self, why: String) {
+        // It ends once.
+        let _ = self.0.why.set(why);
+    }
+
     /// A process runs. The instance is not gone before it is, also where its start is given up.
     pub(crate) fn spawned(&self, process: &Process) {
-        let Stay { supervisor, id } = &*self.0;
+        let Stay { supervisor, id, .. } = &*self.0;
         let pid = process.id();
         supervisor.tell_spawned(*id, pid);
         supervisor.fleet().spawned(*id, pid, supervisor.now());
@@ -157,7 +169,11 @@ impl Life {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        self.supervisor.gone(self.id);
+        let why = self
+            .why
+            .get()
+            .map_or("the connection ended", String::as_str);
+        self.supervisor.gone(self.id, why);
     }
 }
 

@@ -183,8 +183,8 @@ pub(crate) enum Event {
     Retire(StopCause),
     /// It did not start.
     Failed(String),
-    /// Its connection is gone.
-    Gone,
+    /// Its connection is gone, for this reason if nobody wanted that.
+    Gone(String),
 }
 
 /// What is to be done.
@@ -290,9 +290,8 @@ fn after(state: InstanceState, event: Event) -> (InstanceState, Option<Effect>) 
             let calls = calls.get();
             (S::Draining { calls, cause }, None)
         }
-        (S::Draining { cause, .. }, Event::Gone) => (S::Stopped { cause }, None),
-        (S::Starting | S::Handshaking | S::Ready | S::Busy { .. }, Event::Gone) => {
-            let why = String::from("the connection ended");
+        (S::Draining { cause, .. }, Event::Gone(_)) => (S::Stopped { cause }, None),
+        (S::Starting | S::Handshaking | S::Ready | S::Busy { .. }, Event::Gone(why)) => {
             (S::Failed { why }, None)
         }
         (same, _) => (same, None),

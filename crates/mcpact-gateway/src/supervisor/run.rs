@@ -303,9 +303,9 @@ impl Supervisor {
     }
 
     /// An instance and everything that belonged to it is gone.
-    pub(super) fn gone(&self, id: InstanceId) {
+    pub(super) fn gone(&self, id: InstanceId, why: &str) {
         lock(&self.connections).remove(&id);
-        let over = self.fleet().gone(id, random(), self.now());
+        let over = self.fleet().gone(id, why, random(), self.now());
         if let Some(instance) = over {
             self.tell_end(&instance);
         }

@@ -15,8 +15,9 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use super::Ordered;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
+use super::{Ordered, exit};
+use crate::error::LOG;
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 
@@ -107,11 +108,8 @@ impl LinesWire {
             waiting: Notify::new(),
         });
         let (stop, stopped) = oneshot::channel();
-        let keeping = keep(link, process, Arc::clone(&shared), strays, stopped);
-        tokio::spawn(async move {
-            keeping.await;
-            drop(life);
-        });
+        let keeping = keep(link, process, Arc::clone(&shared), strays, stopped, life);
+        tokio::spawn(keeping);
         Self {
             shared,
             stop: Mutex::new(Some(stop)),
@@ -255,6 +253,7 @@ async fn keep(
     shared: Arc<Shared>,
     strays: mpsc::Sender<Stray>,
     stopped: oneshot::Receiver<()>,
+    life: Life,
 ) {
     let Link { source, sink } = link;
     let writer = tokio::spawn(write(sink, Arc::clone(&shared)));
@@ -266,14 +265,20 @@ async fn keep(
     if let Some(process) = &process
         && is_wanted
     {
-        let _ = tokio::time::timeout(LAST_WORDS, process.wait()).await;
+        let status = tokio::time::timeout(LAST_WORDS, process.wait()).await;
+        if let Ok(Ok(status)) = status {
+            why = format!("the server process ended ({})", exit::in_words(status));
+        }
         let tail = process.stderr_tail();
         let last = tail.trim_end().rsplit('\n').next().unwrap_or_default();
         if !last.is_empty() {
-            why = format!("the server process ended; its log ends with: {last}");
+            why = format!("{why}{LOG}{last}");
         }
     }
     shared.end(&why);
+    if is_wanted {
+        life.fell(why);
+    }
     // Whoever hears what belongs to no call learns that nothing more comes.
     drop(strays);
     // The writer closes the pipe behind its last message; a process takes that as the end.

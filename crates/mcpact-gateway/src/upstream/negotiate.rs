@@ -33,7 +33,7 @@ use tokio::time::Instant;
 
 use super::http::HttpWire;
 use super::lines::LinesWire;
-use super::{HeaderBook, Ordered, Stray, Upstream, Wire, headers, sse_link};
+use super::{HeaderBook, Ordered, Stray, Upstream, Wire, exit, headers, sse_link};
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
@@ -138,7 +138,7 @@ async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<
         match exit {
             _ if must_respawn => {}
             Some(Ok(status)) => {
-                let status = status.to_string();
+                let status = exit::in_words(status);
                 return Err(Trouble::Exited { status, stderr });
             }
             Some(Err(_)) | None => return Err(talk.trouble(stderr)),

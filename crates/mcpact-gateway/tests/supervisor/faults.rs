@@ -23,7 +23,7 @@ fn quick() -> RunSettings {
 }
 
 /// F01 of the fault table, G3, P5: whoever has a call on a server that is killed is told, nobody else notices,
-/// and the next call has another server.
+/// and the next call has another server. How it ended is told to callers and to those who look.
 #[tokio::test]
 async fn a_killed_server_is_replaced() {
     let house = House::new(quick());
@@ -36,14 +36,19 @@ async fn a_killed_server_is_replaced() {
         })
         .await;
     kill(first);
+    let by_signal = "the server process ended (signal: 9 (SIGKILL))";
     for call in calls {
-        call.await.unwrap().unwrap_err();
+        let error = told(&call.await.unwrap().unwrap_err());
+        assert!(error.contains(by_signal), "{error}");
     }
     let second = call(&client, "who").await.unwrap();
     assert_ne!(first, second);
     let status = house.bridge.status();
-    assert!(matches!(status.over[0].state, InstanceState::Failed { .. }));
+    let why = String::from(by_signal);
+    assert_eq!(status.over[0].state, InstanceState::Failed { why });
     assert_eq!((status.starts, status.failures), (2, 1));
+    let error = told(&call(&client, "die").await.unwrap_err());
+    assert!(error.contains("(exit status: 5)"), "{error}");
 }
 
 /// G13, P5, F08 of the fault table: a server that does not start is tried a few times, then left alone; whoever

@@ -6,6 +6,7 @@ use super::Fleet;
 use super::wanting::Wanting;
 use crate::supervisor::instance::Instance;
 use crate::supervisor::mishaps::Mishaps;
+use crate::supervisor::restart_policy::{Outcome, State};
 use crate::supervisor::status::{InstanceStatus, ServerState, ServerStatus};
 
 impl Fleet {
@@ -63,9 +64,18 @@ impl Fleet {
         }
     }
 
-    /// An instance did not answer too often.
-    pub(super) fn unwell(&mut self, now: Moment) {
-        let why = "it did not answer when asked whether it is well";
-        self.mishaps.happened(why, now);
+    /// An instance that could be used has failed. A server that is left alone for it cannot be used, which nobody
+    /// would know otherwise who does not call it.
+    pub(super) fn fell(&mut self, why: &str, random: u32, now: Moment) {
+        self.outcome(Outcome::Failed(random), now);
+        if self.is_suspended() && !self.is_awake() {
+            self.mishaps.stand(why.to_owned(), now);
+        } else {
+            self.mishaps.happened(why, now);
+        }
+    }
+
+    pub(super) const fn is_suspended(&self) -> bool {
+        matches!(self.policy.state(), State::Suspended { .. })
     }
 }

@@ -3,6 +3,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::catalog::{Health, Probe, Restarts, Strategy as Keeping};
 
+/// Why a connection ended.
+const FELL: &str = "it fell";
+
 fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
@@ -77,7 +80,7 @@ fn the_life_of_an_instance() {
     assert_eq!(seen(&fleet, 34), "asleep draining");
     assert_eq!(fleet.status(at(34)).crowded(), "stopping");
     assert_eq!(fleet.enter(id, Line::Arriving, at(34)), Entry::Retired);
-    let over = fleet.gone(id, 0, at(35)).unwrap();
+    let over = fleet.gone(id, FELL, 0, at(35)).unwrap();
     let cause = StopCause::Idle;
     assert_eq!(over.state, InstanceState::Stopped { cause });
     let status = fleet.status(at(36));
@@ -118,7 +121,7 @@ fn idle_instances_make_room() {
     let waiting = |close| Admission::Wait { until: None, close };
     assert_eq!(admit(&mut fleet, 2), waiting(Some(first)));
     assert_eq!(admit(&mut fleet, 2), waiting(None));
-    let _ = fleet.gone(first, 0, at(3));
+    let _ = fleet.gone(first, FELL, 0, at(3));
     let third = started(&mut fleet, at(3));
     for id in [second, third] {
         assert_eq!(fleet.enter(id, Line::Arriving, at(4)), Entry::Entered);
@@ -152,7 +155,7 @@ fn a_crash_loop_suspends() {
     let mut now = 0;
     for _ in 0..3 {
         let id = started(&mut fleet, at(now));
-        let _ = fleet.gone(id, u32::MAX, at(now));
+        let _ = fleet.gone(id, FELL, u32::MAX, at(now));
         now += 5;
     }
     let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(15));
@@ -164,6 +167,41 @@ fn a_crash_loop_suspends() {
     assert_eq!(fleet.status(at(15)).state.as_str(), "suspended");
     fleet.forgive();
     started(&mut fleet, at(15));
+}
+
+/// G11, G13: a server that is suspended because it died cannot be used, which is known until it has been tried
+/// again: without being called, when the suspension is over.
+#[test]
+fn who_is_suspended_is_tried_again() {
+    let mut fleet = Fleet::new(settings());
+    for now in [0, 5, 10] {
+        assert_eq!(fleet.status(at(now)).stands, None, "it may do better");
+        let id = started(&mut fleet, at(now));
+        let _ = fleet.gone(id, FELL, u32::MAX, at(now));
+    }
+    let stands = fleet.status(at(11)).stands.unwrap();
+    assert_eq!((stands.why.as_str(), stands.age.as_secs()), (FELL, 1));
+    let round = fleet.round(at(11));
+    assert_eq!((round.start, round.next), (None, Some(at(70))));
+    assert_eq!(fleet.status(at(11)).tried_in, Some(Duration::from_secs(59)));
+    assert_eq!(fleet.round(at(70)).start, Some(StartCause::Recovery));
+    failed(&mut fleet, StartCause::Recovery, at(70));
+    let round = fleet.round(at(70));
+    assert_eq!(
+        (round.start, round.next),
+        (None, Some(at(72))),
+        "not at once"
+    );
+    let admission = fleet.admit(Tenant::Shared, StartCause::Recovery, Line::Arriving, at(72));
+    let Admission::Start(id) = admission else {
+        panic!("{admission:?}");
+    };
+    fleet.agreed(id, Revision::V2025_11_25, at(72));
+    assert_eq!(fleet.status(at(72)).stands, None);
+    let _ = fleet.gone(id, FELL, u32::MAX, at(73));
+    let status = fleet.status(at(73));
+    assert_eq!(status.state.as_str(), "suspended", "it did not last");
+    assert_eq!(status.tried_in, Some(Duration::from_secs(120)));
 }
 
 /// L26: calls that run at the end are given their time, unless nobody waits for them.
@@ -185,7 +223,7 @@ fn failed(fleet: &mut Fleet, cause: StartCause, now: Moment) {
         panic!("{admission:?}");
     };
     fleet.failed(id, String::from("no"), u32::MAX, now);
-    let _ = fleet.gone(id, u32::MAX, now);
+    let _ = fleet.gone(id, FELL, u32::MAX, now);
 }
 
 /// G5: a server that did not start is tried again without being called, ever more rarely, which does not keep
@@ -210,7 +248,7 @@ fn what_did_not_start_is_tried_again() {
     let id = started(&mut fleet, at(16));
     assert_eq!(fleet.round(at(16)).start, None);
     let _ = fleet.retire(id, StopCause::Idle, at(60));
-    let _ = fleet.gone(id, u32::MAX, at(60));
+    let _ = fleet.gone(id, FELL, u32::MAX, at(60));
     assert_eq!(fleet.round(at(60)).start, None, "it sleeps");
     failed(&mut fleet, StartCause::Request, at(70));
     fleet.close(Farewell::Short, at(71));
@@ -230,7 +268,7 @@ fn some_are_kept_ready() {
     assert_eq!(fleet.round(at(0)).start, Some(StartCause::MinReady));
     started(&mut fleet, at(0));
     assert_eq!(fleet.round(at(0)).start, None);
-    let _ = fleet.gone(id, u32::MAX, at(20));
+    let _ = fleet.gone(id, FELL, u32::MAX, at(20));
     // It fell, and gets up in a moment.
     let round = fleet.round(at(20));
     assert_eq!((round.start, round.next), (None, Some(at(21))));
@@ -319,7 +357,7 @@ proptest! {
                 Act::Gone(which) => {
                     if let Some(at) = of(which, &model) {
                         let (id, _) = model.remove(at);
-                        prop_assert!(fleet.gone(id, 0, now).unwrap().is_over());
+                        prop_assert!(fleet.gone(id, FELL, 0, now).unwrap().is_over());
                     }
                 }
                 Act::Answer(which, good) => {
@@ -346,7 +384,7 @@ proptest! {
             prop_assert!(status.over.len() <= REMEMBERED);
         }
         for (id, _) in model {
-            let _ = fleet.gone(id, 0, now);
+            let _ = fleet.gone(id, FELL, 0, now);
         }
         let later = now.after(Duration::from_secs(10_000));
         let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, later);

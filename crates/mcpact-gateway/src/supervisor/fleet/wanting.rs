@@ -42,7 +42,7 @@ impl Fleet {
         if alive < least(&self.settings) {
             return Some(StartCause::MinReady);
         }
-        let is_down = alive == 0 && self.mishaps.stands().is_some();
+        let is_down = alive == 0 && (self.mishaps.stands().is_some() || self.is_suspended());
         (is_down && self.settings.recovers).then_some(StartCause::Recovery)
     }
 

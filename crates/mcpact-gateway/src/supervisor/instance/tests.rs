@@ -8,6 +8,10 @@ fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
+fn gone() -> Event {
+    Event::Gone(String::from("z"))
+}
+
 fn all_states() -> Vec<InstanceState> {
     let two = NonZeroUsize::new(2).unwrap();
     vec![
@@ -53,7 +57,7 @@ fn every_event_in_every_state() {
         Event::Leaves,
         Event::Retire(StopCause::Room),
         Event::Failed(String::from("y")),
-        Event::Gone,
+        gone(),
     ];
     let rows: Vec<String> = all_states()
         .into_iter()
@@ -114,7 +118,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => Just(Event::Leaves),
         1 => Just(Event::Retire(StopCause::Idle)),
         1 => Just(Event::Failed(String::new())),
-        1 => Just(Event::Gone),
+        1 => Just(gone()),
     ]
 }
 
@@ -130,7 +134,7 @@ proptest! {
             match event {
                 Event::Enters if before.is_open() => calls += 1,
                 Event::Leaves => calls = calls.saturating_sub(1),
-                Event::Gone => calls = 0,
+                Event::Gone(_) => calls = 0,
                 _ => {}
             }
             prop_assert_eq!(next.calls(), calls);
