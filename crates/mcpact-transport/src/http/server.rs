@@ -12,6 +12,7 @@ mod upgrade;
 mod watch;
 
 pub use answer::{Answer, AnswerBody, Arrival};
+pub use body::KEEP_ALIVE;
 pub use guard::Guard;
 pub use listener::{Endpoint, HttpServer, Limits};
 pub use tls::TlsIdentity;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::watch::Busy;
 
 /// How long a stream may be silent before a comment shows that it lives.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
+pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 

@@ -14,11 +14,12 @@ use http::header::ACCEPT;
 use mcpact_engine::classify::{CarrierFacts, SessionFact};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Feature, Method};
-use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
 use super::seen::{SESSION_ID, seen};
 use super::{HttpEndpoint, HttpSession, json, random_id};
@@ -136,7 +137,8 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    /// A call that has nothing to say before its answer is answered as JSON. One that has gets a stream.
+    /// A call that has nothing to say before its answer is answered as JSON. One that has gets a stream, and so does
+    /// one that takes long: whoever stands between may take silence for the end.
     async fn call(&self, session: &Arc<HttpSession>, job: Job) -> Answer {
         let (outbox, mut parcels) = Outbox::new(BACKLOG);
         let id = job.id.clone();
@@ -149,15 +151,16 @@ impl<B: Backend> HttpEndpoint<B> {
         let mut lasting = Lasting::new(session, id, serve, outbox);
         let ended = tokio::select! {
             biased;
-            Some(parcel) = parcels.take() => Err(parcel),
+            Some(parcel) = parcels.take() => Err(Some(parcel)),
             answer = lasting.answer() => Ok(answer),
+            () = sleep(KEEP_ALIVE) => Err(None),
         };
         match ended {
             Ok(answer) => self.ended(session, answer, &lasting.outbox, parcels),
             // What it has to say next is for the stream.
-            Err(parcel) => {
+            Err(first) => {
                 lasting.go_on();
-                self.event_answer(session, parcel, parcels)
+                self.event_answer(session, first, parcels)
             }
         }
     }
@@ -178,7 +181,7 @@ impl<B: Backend> HttpEndpoint<B> {
             None => Answer::json(status, json(text)),
             Some(said) => {
                 let _ = outbox.try_put(Parcel::Answer(text, status));
-                self.event_answer(session, said, parcels)
+                self.event_answer(session, Some(said), parcels)
             }
         }
     }
@@ -213,12 +216,17 @@ impl<B: Backend> HttpEndpoint<B> {
     ) -> Answer {
         match first {
             Some(Parcel::Answer(text, status)) => Answer::json(status, json(text)),
-            Some(parcel) => self.event_answer(session, parcel, parcels),
+            Some(parcel) => self.event_answer(session, Some(parcel), parcels),
             None => Answer::empty(202),
         }
     }
 
-    fn event_answer(&self, session: &Arc<HttpSession>, first: Parcel, parcels: Parcels) -> Answer {
+    fn event_answer(
+        &self,
+        session: &Arc<HttpSession>,
+        first: Option<Parcel>,
+        parcels: Parcels,
+    ) -> Answer {
         let log = Arc::clone(&session.log);
         let stream = log.open();
         let Some(receiver) = log.attach(stream, None) else {
@@ -257,7 +265,10 @@ impl<B: Backend> HttpEndpoint<B> {
                 let _ = outbox.put(Parcel::Answer(all, 200)).await;
             }
         });
-        self.first_answer(session, parcels.take().await, parcels)
+        match timeout(KEEP_ALIVE, parcels.take()).await {
+            Ok(first) => self.first_answer(session, first, parcels),
+            Err(_) => self.event_answer(session, None, parcels),
+        }
     }
 
     /// GET: the stream that belongs to no request, or the rest of one that broke.
@@ -303,7 +314,7 @@ impl<B: Backend> HttpEndpoint<B> {
 
 /// What can be said to whoever sent this. Every client of the protocol says that it takes both kinds of
 /// answers; who says nothing takes anything.
-fn reach(arrival: &Arrival) -> Reach {
+pub(super) fn reach(arrival: &Arrival) -> Reach {
     const STREAMS: [&str; 3] = ["text/event-stream", "text/*", "*/*"];
     match arrival.header(ACCEPT) {
         Some(accept) if !STREAMS.iter().any(|kind| accept.contains(kind)) => Reach::Answer,
@@ -430,11 +441,14 @@ pub(super) fn pump_standalone(log: Arc<EventLog>, mut parcels: Parcels) {
 async fn pump(
     log: Arc<EventLog>,
     stream: u64,
-    first: Parcel,
+    first: Option<Parcel>,
     mut parcels: Parcels,
     is_primed: bool,
 ) {
-    let mut next = Some(first);
+    let mut next = match first {
+        None => parcels.take().await,
+        first => first,
+    };
     while let Some(parcel) = next {
         match parcel {
             Parcel::Message(text) => log.publish(stream, &text, None),

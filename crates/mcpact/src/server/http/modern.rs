@@ -11,18 +11,20 @@ use futures_util::stream::unfold;
 use mcpact_engine::classify::{CarrierFacts, Seen, param_headers};
 use mcpact_engine::refusal::{Dialect, Refusal, WireError};
 use mcpact_spec::Method;
-use mcpact_transport::http::server::{Answer, Arrival};
+use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
+use tokio::time::timeout;
 
+use super::legacy::reach;
 use super::seen::seen;
 use super::{HttpEndpoint, Memory, id_of, json};
 use crate::server::backend::{Backend, Welcome};
 use crate::server::event_log::frame as event;
 use crate::server::held;
-use crate::server::job::Job;
+use crate::server::job::{Job, Reach};
 use crate::server::outbox::{Outbox, Parcel, Parcels};
 use crate::server::session::{Deed, Session};
 use crate::server::visitor::{KEY, Mark, Visitor};
@@ -96,7 +98,7 @@ impl<B: Backend> HttpEndpoint<B> {
                 session,
                 job,
                 written,
-            }) => self.run(session, job, written).await,
+            }) => self.run(arrival, session, job, written).await,
             Err(answer) => answer,
         }
     }
@@ -179,7 +181,14 @@ impl<B: Backend> HttpEndpoint<B> {
         })
     }
 
-    async fn run(&self, session: Arc<Session>, job: Job, written: Option<String>) -> Answer {
+    /// JSON if there is nothing to say before the answer, and it comes soon; a stream otherwise.
+    async fn run(
+        &self,
+        arrival: &Arrival,
+        session: Arc<Session>,
+        job: Job,
+        written: Option<String>,
+    ) -> Answer {
         let (outbox, parcels) = Outbox::new(BACKLOG);
         let id = job.id.clone();
         let backend = Arc::clone(&self.backend);
@@ -194,11 +203,14 @@ impl<B: Backend> HttpEndpoint<B> {
             last: None,
             patience: self.patience.clone(),
         };
-        if running.ready.is_none() {
-            match running.step().await {
-                Some(Said::Message(text)) => running.ready = Some(text),
-                Some(Said::Answer(text, status)) => return Answer::json(status, json(text)),
-                None => return Answer::empty(202),
+        while running.ready.is_none() {
+            match timeout(KEEP_ALIVE, running.step()).await {
+                Ok(Some(Said::Message(text))) => running.ready = Some(text),
+                Ok(Some(Said::Answer(text, status))) => return Answer::json(status, json(text)),
+                Ok(None) => return Answer::empty(202),
+                // Whoever stands between may take silence for the end.
+                Err(_) if reach(arrival) == Reach::Stream => break,
+                Err(_) => {}
             }
         }
         Answer::events(unfold(running, |mut running| async move {
