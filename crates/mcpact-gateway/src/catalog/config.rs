@@ -237,6 +237,16 @@ pub enum Strategy {
     Singleton,
 }
 
+impl Probe {
+    /// Whether a server can be asked like this beside its work.
+    pub(crate) const fn costs_nothing(&self) -> bool {
+        match self {
+            Self::Auto | Self::Off | Self::Ping | Self::Discover => true,
+            Self::Tool(_) | Self::Resource(_) => false,
+        }
+    }
+}
+
 /// How an instance is asked whether it is well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Health {

@@ -162,7 +162,10 @@ fn instance(status: &InstanceStatus) -> InstanceLine {
         InstanceState::Starting
         | InstanceState::Handshaking
         | InstanceState::Ready
-        | InstanceState::Busy { .. } => None,
+        | InstanceState::Busy { .. } => status.silent.map(|time| {
+            let seconds = time.as_secs();
+            format!("has not answered for {seconds} s whether it is well; it may be stuck, or do one thing at a time")
+        }),
     };
     InstanceLine {
         id: status.id.number(),

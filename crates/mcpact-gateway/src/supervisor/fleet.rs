@@ -2,6 +2,7 @@
 
 mod overview;
 mod wanting;
+mod wellness;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Revision};
 
 use self::wanting::Wanting;
-use super::health::{Answer, Checkup, Diagnosis};
+use super::health::Checkup;
 use super::idle;
 use super::instance::{
     Effect, Event, Farewell, Instance, InstanceId, InstanceState, StartCause, Step, StopCause,
@@ -20,9 +21,6 @@ use super::placement::{Choice, Room, Seat, Tenant, choose, room};
 use super::recovery::Recovery;
 use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
 use crate::catalog::RunSettings;
-
-/// Why an instance has failed that did not answer too often.
-const UNWELL: &str = "it did not answer when asked whether it is well";
 
 /// How many instances that are over are remembered.
 const REMEMBERED: usize = 8;
@@ -46,6 +44,8 @@ pub(crate) struct Fleet {
 struct Berth {
     seat: Seat,
     checkup: Checkup,
+    /// When it was last asked whether it is well, if it had calls then.
+    asked_busy: Option<Moment>,
     has_lasted: bool,
 }
 
@@ -191,11 +191,13 @@ impl Fleet {
             instance: Instance::new(id, cause, now),
             tenant,
             is_held: false,
+            silent: None,
             used: now,
         };
         let berth = Berth {
             seat,
             checkup: Checkup::new(self.settings.health.clone(), now),
+            asked_busy: None,
             has_lasted: false,
         };
         self.seats.insert(id, berth);
@@ -313,6 +315,10 @@ impl Fleet {
     pub(crate) fn leave(&mut self, id: InstanceId, now: Moment) -> Option<Effect> {
         if let Some(berth) = self.seats.get_mut(&id) {
             berth.seat.used = now;
+            if berth.seat.silent.take().is_some() {
+                // What kept it busy may be what kept it from answering.
+                berth.checkup.hurry(now);
+            }
         }
         self.handle(id, Event::Leaves, now)
     }
@@ -383,39 +389,6 @@ impl Fleet {
         self.queued = self.queued.saturating_sub(1);
     }
 
-    /// An instance was asked whether it is well. What that means; a failed one is retired.
-    pub(crate) fn answered(
-        &mut self,
-        id: InstanceId,
-        answer: Answer,
-        random: u32,
-        now: Moment,
-    ) -> (Diagnosis, Option<Effect>) {
-        let Some(berth) = self.seats.get_mut(&id) else {
-            return (Diagnosis::Well, None);
-        };
-        let diagnosis = berth.checkup.handle(answer, now);
-        if diagnosis != Diagnosis::Failed || !berth.seat.instance.is_open() {
-            return (diagnosis, None);
-        }
-        let effect = self.retire(id, StopCause::Unhealthy, now);
-        self.fell(UNWELL, random, now);
-        (diagnosis, effect)
-    }
-
-    /// An instance is asked whether it is well.
-    pub(crate) fn asked(&mut self, id: InstanceId, now: Moment) {
-        if let Some(berth) = self.seats.get_mut(&id) {
-            berth.checkup.asked(now);
-        }
-    }
-
-    /// How long it waits for an answer to that.
-    pub(crate) fn patience(&self, id: InstanceId) -> Duration {
-        let berth = self.seats.get(&id);
-        berth.map_or(Duration::ZERO, |berth| berth.checkup.patience())
-    }
-
     fn mark_lasted(&mut self, now: Moment) {
         let mut has_lasted = false;
         for berth in self.seats.values_mut() {
@@ -460,8 +433,7 @@ impl Fleet {
             if !instance.is_open() {
                 continue;
             }
-            // Who has calls shows by them whether it is well.
-            if instance.calls() > 0 {
+            if instance.calls() > 0 && !self.settings.health.probe.costs_nothing() {
                 sooner(now.after(self.settings.health.interval));
             } else if berth.checkup.due() <= now {
                 round.ask.push(*id);

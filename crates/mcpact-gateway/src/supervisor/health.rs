@@ -91,6 +91,8 @@ pub(crate) enum Diagnosis {
     Shaky,
     /// It has failed.
     Failed,
+    /// It has calls, and may not be able to answer meanwhile.
+    Silent,
 }
 
 impl Checkup {
@@ -123,9 +125,19 @@ impl Checkup {
         self.due = now.after(self.settings.interval.saturating_mul(2));
     }
 
+    /// It is asked as soon as possible.
+    pub(crate) const fn hurry(&mut self, now: Moment) {
+        self.due = now;
+    }
+
+    /// There was no answer, which means nothing.
+    pub(crate) fn put_off(&mut self, now: Moment) {
+        self.due = now.after(self.settings.interval);
+    }
+
     /// Goes on after an answer.
     pub(crate) fn handle(&mut self, answer: Answer, now: Moment) -> Diagnosis {
-        self.due = now.after(self.settings.interval);
+        self.put_off(now);
         match answer {
             Answer::Good => {
                 self.failures = 0;

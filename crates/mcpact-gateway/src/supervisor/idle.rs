@@ -71,6 +71,7 @@ mod tests {
             instance,
             tenant: Tenant::Shared,
             is_held: false,
+            silent: None,
             used: at(used),
         }
     }

@@ -59,6 +59,8 @@ pub(crate) struct Seat {
     pub(crate) tenant: Tenant,
     /// Whether somebody waits to hear something from it.
     pub(crate) is_held: bool,
+    /// Since when it does not answer whether it is well, while it has calls.
+    pub(crate) silent: Option<Moment>,
     /// When a call last began or ended.
     pub(crate) used: Moment,
 }
@@ -127,13 +129,21 @@ pub(crate) fn choose(
     let free = mine
         .iter()
         .filter(|seat| seat.instance.is_open() && seat.instance.calls() < settings.max_concurrent)
-        .min_by_key(|seat| (seat.instance.calls(), seat.instance.id));
-    if let Some(seat) = free {
-        return Choice::Use(seat.instance.id);
-    }
+        .min_by_key(|seat| {
+            (
+                seat.silent.is_some(),
+                seat.instance.calls(),
+                seat.instance.id,
+            )
+        });
     let is_starting = mine.iter().any(|seat| seat.instance.is_starting());
-    if !is_starting && matches!(room(all, settings, 0), Room::Start | Room::StopFirst(_)) {
-        return Choice::Start;
+    let may_start =
+        !is_starting && matches!(room(all, settings, 0), Room::Start | Room::StopFirst(_));
+    match free {
+        // Rather another one than one that may be stuck.
+        Some(seat) if seat.silent.is_none() || !may_start => return Choice::Use(seat.instance.id),
+        Some(_) | None if may_start => return Choice::Start,
+        Some(_) | None => {}
     }
     if queued < settings.queue {
         Choice::Wait

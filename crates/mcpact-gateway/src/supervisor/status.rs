@@ -6,6 +6,7 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
 use super::instance::{Instance, InstanceId, InstanceState, StartCause};
+use super::placement::Seat;
 use super::restart_policy::State;
 
 /// How a server is.
@@ -160,9 +161,12 @@ pub struct InstanceStatus {
     pub revision: Option<Revision>,
     /// How many calls it has.
     pub in_flight: usize,
+    /// For how long it has not answered whether it is well, while it has calls.
+    pub silent: Option<Duration>,
 }
 
 impl InstanceStatus {
+    /// One that is over.
     pub(super) fn of(instance: &Instance, now: Moment) -> Self {
         Self {
             id: instance.id,
@@ -173,6 +177,15 @@ impl InstanceStatus {
             cause: instance.cause,
             revision: instance.revision,
             in_flight: instance.calls(),
+            silent: None,
+        }
+    }
+
+    /// One that runs.
+    pub(super) fn running(seat: &Seat, now: Moment) -> Self {
+        Self {
+            silent: seat.silent.map(|since| now.since(since)),
+            ..Self::of(&seat.instance, now)
         }
     }
 }

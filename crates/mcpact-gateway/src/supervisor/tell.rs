@@ -103,6 +103,7 @@ impl Supervisor {
         let state = match diagnosis {
             Diagnosis::Failed => "failed",
             Diagnosis::Well | Diagnosis::Shaky => "ready",
+            Diagnosis::Silent => "busy",
         };
         tracing::warn!(
             event = event::PING_FAILURE,

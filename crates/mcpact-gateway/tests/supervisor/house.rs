@@ -169,10 +169,24 @@ pub(crate) fn is_alive(id: u32) -> bool {
 
 /// Kills a process as nobody expects it.
 pub(crate) fn kill(id: u32) {
-    let killed = std::process::Command::new("kill")
-        .args(["-9", &id.to_string()])
+    signal("-KILL", id);
+}
+
+/// Lets a process do nothing at all.
+pub(crate) fn freeze(id: u32) {
+    signal("-STOP", id);
+}
+
+/// Lets it go on.
+pub(crate) fn thaw(id: u32) {
+    signal("-CONT", id);
+}
+
+fn signal(name: &str, id: u32) {
+    let sent = std::process::Command::new("kill")
+        .args([name, &id.to_string()])
         .status();
-    assert!(killed.unwrap().success());
+    assert!(sent.unwrap().success());
 }
 
 /// An error with its causes.

@@ -8,7 +8,7 @@ use mcpact_gateway::catalog::{Health, Probe, RunSettings, Strategy};
 use mcpact_gateway::{InstanceState, StartCause, StopCause};
 use mcpact_spec::Revision;
 
-use crate::house::{House, call, calling, kill, told};
+use crate::house::{House, call, calling, freeze, kill, thaw, told};
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -57,6 +57,38 @@ async fn a_long_call_is_not_interrupted() {
     house.put("go");
     slow.await.unwrap().unwrap();
     assert_eq!(house.started().len(), 1);
+}
+
+/// G11, F03 of the fault table: a server that does not answer while it has calls is left to finish them, and seen
+/// meanwhile; another call does not wait behind them where there may be another instance.
+#[tokio::test]
+async fn who_is_silent_while_it_works_is_passed_by() {
+    let run = RunSettings {
+        health: Health {
+            probe: Probe::Auto,
+            interval: SHORT,
+            failures: 1000,
+        },
+        ..RunSettings::default()
+    };
+    let house = House::new(run);
+    let client = house.connect(Revision::V2025_11_25).await;
+    let mine = call(&client, "who").await.unwrap();
+    let slow = calling(&client, "slow");
+    house
+        .until("it works", |house| house.state() == "busy busy")
+        .await;
+    freeze(mine);
+    house
+        .until("it is silent", |house| {
+            house.bridge.status().instances[0].silent.is_some()
+        })
+        .await;
+    assert_ne!(call(&client, "who").await.unwrap(), mine);
+    house.put("go");
+    thaw(mine);
+    assert_eq!(slow.await.unwrap().unwrap(), mine);
+    assert_eq!(house.bridge.status().failures, 0);
 }
 
 /// G10: a server that shall end while it is started ends as soon as it is there, and nobody waits for calls that

@@ -12,11 +12,14 @@ use crate::supervisor::status::{InstanceStatus, ServerState, ServerStatus};
 impl Fleet {
     /// How everything is.
     pub(crate) fn status(&self, now: Moment) -> ServerStatus {
-        let running = self.seats.values().map(|berth| &berth.seat.instance);
+        let seats = self.seats.values().map(|berth| &berth.seat);
+        let running = seats.clone().map(|seat| &seat.instance);
         let shown = |instance: &Instance| InstanceStatus::of(instance, now);
         ServerStatus {
-            state: ServerState::of(running.clone(), self.policy.state(), now),
-            instances: running.map(shown).collect(),
+            state: ServerState::of(running, self.policy.state(), now),
+            instances: seats
+                .map(|seat| InstanceStatus::running(seat, now))
+                .collect(),
             over: self.over.iter().map(shown).collect(),
             queued: self.queued,
             starts: self.starts(),

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::catalog::{Health, Probe, Restarts, Strategy as Keeping};
+use crate::supervisor::health::{Answer, Diagnosis};
 
 /// Why a connection ended.
 const FELL: &str = "it fell";
@@ -146,6 +147,36 @@ fn the_unwell_are_retired() {
     assert_eq!(fleet.round(at(14)).close, [id]);
     assert_eq!(fleet.status(at(14)).failures, 1);
     assert!(fleet.status(at(14)).last_error.is_some());
+}
+
+/// G11: who has calls is asked as well. That it does not answer says nothing against it, for many do one thing at
+/// a time; it is seen, and other calls go elsewhere if they can.
+#[test]
+fn the_busy_may_be_silent() {
+    let mut fleet = Fleet::new(settings());
+    let id = started(&mut fleet, at(0));
+    assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Entered);
+    assert_eq!(fleet.choose(&[id], Line::Arriving), Choice::Use(id));
+    for now in [7, 14, 21, 28] {
+        assert_eq!(fleet.round(at(now)).ask, [id]);
+        fleet.asked(id, at(now));
+        let answered = fleet.answered(id, Answer::Bad, 0, at(now));
+        assert_eq!(answered, (Diagnosis::Silent, None));
+    }
+    let status = fleet.status(at(30));
+    assert_eq!(status.instances[0].silent, Some(Duration::from_secs(23)));
+    assert_eq!((status.state.as_str(), status.failures), ("busy", 0));
+    assert_eq!(fleet.choose(&[id], Line::Arriving), Choice::Start);
+    let other = started(&mut fleet, at(30));
+    let both = [id, other];
+    assert_eq!(fleet.choose(&both, Line::Arriving), Choice::Use(other));
+    for _ in 0..2 {
+        assert_eq!(fleet.enter(other, Line::Arriving, at(31)), Entry::Entered);
+    }
+    assert_eq!(fleet.choose(&both, Line::Arriving), Choice::Use(id));
+    assert_eq!(fleet.leave(id, at(32)), None);
+    assert_eq!(fleet.status(at(32)).instances[0].silent, None);
+    assert_eq!(fleet.round(at(32)).ask, [id], "it is asked at once");
 }
 
 /// G13: who dies again and again is suspended; who waits is told for how long.

@@ -12,6 +12,7 @@ pub(super) fn seat(id: u64, state: InstanceState) -> Seat {
         instance,
         tenant: Tenant::Shared,
         is_held: false,
+        silent: None,
         used,
     }
 }

@@ -1,0 +1,58 @@
+//! Whether instances are well, as far as they say so.
+
+use std::time::Duration;
+
+use mcpact_engine::time::Moment;
+
+use super::Fleet;
+use crate::supervisor::health::{Answer, Diagnosis};
+use crate::supervisor::instance::{Effect, InstanceId, StopCause};
+
+/// Why an instance has failed that did not answer too often.
+const UNWELL: &str = "it did not answer when asked whether it is well";
+
+impl Fleet {
+    /// An instance was asked whether it is well. What that means; a failed one is retired.
+    pub(crate) fn answered(
+        &mut self,
+        id: InstanceId,
+        answer: Answer,
+        random: u32,
+        now: Moment,
+    ) -> (Diagnosis, Option<Effect>) {
+        let Some(berth) = self.seats.get_mut(&id) else {
+            return (Diagnosis::Well, None);
+        };
+        let asked_busy = berth.asked_busy.take();
+        berth.seat.silent = match answer {
+            Answer::Good => None,
+            Answer::Bad => berth.seat.silent.or(asked_busy),
+        };
+        if berth.seat.silent.is_some() {
+            // Many a server does one thing at a time, and answers when that is done: its calls have their own limit.
+            berth.checkup.put_off(now);
+            return (Diagnosis::Silent, None);
+        }
+        let diagnosis = berth.checkup.handle(answer, now);
+        if diagnosis != Diagnosis::Failed || !berth.seat.instance.is_open() {
+            return (diagnosis, None);
+        }
+        let effect = self.retire(id, StopCause::Unhealthy, now);
+        self.fell(UNWELL, random, now);
+        (diagnosis, effect)
+    }
+
+    /// An instance is asked whether it is well.
+    pub(crate) fn asked(&mut self, id: InstanceId, now: Moment) {
+        if let Some(berth) = self.seats.get_mut(&id) {
+            berth.checkup.asked(now);
+            berth.asked_busy = (berth.seat.instance.calls() > 0).then_some(now);
+        }
+    }
+
+    /// How long it waits for an answer to that.
+    pub(crate) fn patience(&self, id: InstanceId) -> Duration {
+        let berth = self.seats.get(&id);
+        berth.map_or(Duration::ZERO, |berth| berth.checkup.patience())
+    }
+}
