@@ -14,6 +14,8 @@ use mcpact_transport::{tcp, websocket};
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
@@ -190,21 +192,59 @@ async fn a_websocket_is_guarded() {
     assert_eq!(hear(&mut link).await.as_deref(), Some("{}"));
 }
 
+/// A socket that ends when the server does.
+struct Leaving(watch::Receiver<bool>);
+
+impl Endpoint for Leaving {
+    async fn handle(&self, _: Arrival) -> Answer {
+        let mut leaving = self.0.clone();
+        Answer::socket(move |mut link| {
+            tokio::spawn(async move {
+                let _ = leaving.wait_for(|is| *is).await;
+                let _ = link.sink.close().await;
+            });
+        })
+    }
+}
+
+/// L26: a server that goes away says so on its sockets, and is there until that is said.
+#[tokio::test]
+async fn a_server_that_goes_says_so() {
+    let server = HttpServer::bind("127.0.0.1:0".parse().unwrap());
+    let server = server.await.unwrap();
+    let address = server.address();
+    let (leave, leaving) = watch::channel(false);
+    let mut stop = leaving.clone();
+    let stop = async move { drop(stop.wait_for(|is| *is).await) };
+    let serving = tokio::spawn(server.serve(Arc::new(Leaving(leaving)), stop));
+    let mut socket = open_socket(address).await;
+    leave.send_replace(true);
+    let Some(Ok(Message::Close(Some(frame)))) = socket.next().await else {
+        panic!("it must be closed");
+    };
+    assert_eq!(u16::from(frame.code), 1001);
+    // The library answers the frame when it is asked for the next one.
+    assert!(socket.next().await.is_none());
+    serving.await.unwrap().unwrap();
+}
+
+async fn open_socket(address: SocketAddr) -> WebSocketStream<TcpStream> {
+    let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
+    let protocol = "mcp".parse().unwrap();
+    request
+        .headers_mut()
+        .insert("sec-websocket-protocol", protocol);
+    let stream = TcpStream::connect(address).await.unwrap();
+    let opened = tokio_tungstenite::client_async(request, stream).await;
+    opened.unwrap().0
+}
+
 /// T6, T9: a message over several lines is one message; what is not text or too long ends the socket
 /// with its code, and no other.
 #[tokio::test]
 async fn what_is_no_message_ends_a_websocket() {
     let address = serve(|server| server.limits(Limits::default())).await;
-    let socket = async || {
-        let mut request = format!("ws://{address}/ws").into_client_request().unwrap();
-        let protocol = "mcp".parse().unwrap();
-        request
-            .headers_mut()
-            .insert("sec-websocket-protocol", protocol);
-        let stream = TcpStream::connect(address).await.unwrap();
-        let opened = tokio_tungstenite::client_async(request, stream).await;
-        opened.unwrap().0
-    };
+    let socket = || open_socket(address);
     let mut other = socket().await;
     let mut lines = socket().await;
     let pretty = "{\n  \"a\": 1,\r\n  \"b\": 2\n}";

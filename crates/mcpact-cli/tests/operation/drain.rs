@@ -1,6 +1,7 @@
 //! The end of a gateway.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
@@ -87,6 +88,37 @@ fn nobody_waits_for_ever() {
         assert!(reply.body.contains("the server stops"), "{reply:?}");
         assert!(reply.body.contains("\"id\":1"), "{reply:?}");
     }
+}
+
+/// L26: whoever has a socket is told that the gateway goes, and not left to find out.
+#[test]
+fn sockets_are_closed_in_order() {
+    let house = House::new("");
+    house.configure(&format!("websocket = true\n{}", builtin("local")));
+    let gateway = house.serve();
+    let host = gateway.origin.strip_prefix("http://").unwrap().to_owned();
+    let mut socket = TcpStream::connect(&host).unwrap();
+    write!(
+        socket,
+        "GET /ws HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: mcp\r\n\
+         Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    .unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).unwrap();
+        head.extend(byte);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"), "{head:?}");
+    gateway.signal("-TERM");
+    // Close, with two bytes: 1001, going away.
+    let mut frame = [0; 4];
+    socket.read_exact(&mut frame).unwrap();
+    assert_eq!(frame, [0x88, 2, 0x03, 0xe9]);
+    drop(socket);
+    assert_eq!(gateway.ended(), Some(0));
 }
 
 /// What was asked on pipes is answered when the client closes its side, and the program ends. Whoever is asked

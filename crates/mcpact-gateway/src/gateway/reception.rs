@@ -64,7 +64,7 @@ impl Reception for Gateway {
         let state = self.state();
         // An answer that is on its way is let through; what does not end is cut off.
         let end = match self.turnstile.inside() {
-            0 => Door::rest,
+            0 => Door::dismiss,
             _ => Door::close,
         };
         self.doors(&state).for_each(end);

@@ -6,6 +6,7 @@ use hyper_util::rt::TokioIo;
 use tokio_tungstenite::client_async_with_config;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use url::Url;
 
 use super::{SUBPROTOCOL, config, link};
@@ -29,7 +30,8 @@ pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, Doo
     let (socket, _) = opened
         .await
         .map_err(|_| DoorError::Timeout("opening a WebSocket"))??;
-    Ok(link(socket))
+    let (link, _) = link(socket, CloseCode::Normal);
+    Ok(link)
 }
 
 /// The request that opens the socket, and where it goes in the words of HTTP.

@@ -6,6 +6,7 @@ use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
@@ -25,27 +26,29 @@ pub(crate) fn config() -> WebSocketConfig {
         .max_frame_size(Some(DEFAULT_LINE_LIMIT))
 }
 
-/// A link whose messages travel on the socket. Needs a tokio runtime.
-pub(crate) fn link<S>(socket: WebSocketStream<S>) -> Link
+/// A link whose messages travel on the socket, which is closed for this reason when the link is; also whoever
+/// moves them, until the socket is closed. Needs a tokio runtime.
+pub(crate) fn link<S>(socket: WebSocketStream<S>, reason: CloseCode) -> (Link, JoinHandle<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let fault = Fault::default();
     let (ours, theirs) = memory::faulty_pair(&fault);
-    tokio::spawn(pump(socket, ours, fault));
-    theirs
+    let pumping = tokio::spawn(pump(socket, ours, fault, reason));
+    (theirs, pumping)
 }
 
 async fn pump<S: AsyncRead + AsyncWrite + Unpin>(
     socket: WebSocketStream<S>,
     link: Link,
     fault: Fault,
+    reason: CloseCode,
 ) {
     let (mut sender, mut receiver) = socket.split();
     let Link { source, sink } = link;
     let why = tokio::select! {
         why = inbound(&mut receiver, sink, &fault) => why,
-        why = outbound(&mut sender, source) => why,
+        why = outbound(&mut sender, source, reason) => why,
     };
     if let Some(code) = why {
         let reason = match code {
@@ -104,6 +107,7 @@ async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
 async fn outbound<S: AsyncRead + AsyncWrite + Unpin>(
     sender: &mut SplitSink<WebSocketStream<S>, Message>,
     mut source: LineSource,
+    reason: CloseCode,
 ) -> Option<CloseCode> {
     loop {
         while let Some(line) = source.next_line() {
@@ -115,7 +119,7 @@ async fn outbound<S: AsyncRead + AsyncWrite + Unpin>(
         sender.flush().await.ok()?;
         match source.fill().await {
             Ok(true) => {}
-            Ok(false) => return Some(CloseCode::Normal),
+            Ok(false) => return Some(reason),
             Err(_) => return Some(CloseCode::Away),
         }
     }

@@ -162,6 +162,13 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
+    /// As [`rest`](Self::rest), when nobody waits for an answer any more: connections that stay end, too.
+    pub(super) fn dismiss(&self) {
+        self.rest();
+        self.sse.stop();
+        self.sockets.stop();
+    }
+
     /// How many clients have a session or a connection that stays.
     pub(super) fn guests(&self) -> usize {
         self.sessions().len() + self.sse.len() + self.sockets.len()
@@ -464,3 +471,6 @@ impl<B: Backend> HttpEndpoint<B> {
 fn json(text: String) -> Bytes {
     Bytes::from(text)
 }
+
+#[cfg(test)]
+mod tests;

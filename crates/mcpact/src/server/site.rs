@@ -25,6 +25,8 @@ trait Answering: Debug + Send + Sync {
 
     fn rest(&self);
 
+    fn dismiss(&self);
+
     fn stop(&self);
 }
 
@@ -39,6 +41,10 @@ impl<B: Backend> Answering for HttpEndpoint<B> {
 
     fn rest(&self) {
         Self::rest(self);
+    }
+
+    fn dismiss(&self) {
+        Self::dismiss(self);
     }
 
     fn stop(&self) {
@@ -71,6 +77,11 @@ impl Door {
     /// on.
     pub fn rest(&self) {
         self.0.rest();
+    }
+
+    /// As [`rest`](Self::rest), where nobody waits for an answer any more: WebSockets and HTTP+SSE end, too.
+    pub fn dismiss(&self) {
+        self.0.dismiss();
     }
 
     /// Ends every session and stream behind it.

@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -159,11 +159,13 @@ impl HttpServer {
             address,
         } = self;
         let acceptor = tls.map(|identity| identity.acceptor());
+        let (sockets, mut closed) = mpsc::channel(1);
         let shop = Arc::new(Shop {
-            endpoint,
+            endpoint: Arc::clone(&endpoint),
             guard: guard.at(address),
             token,
             limits,
+            sockets,
         });
         let seats = Arc::new(Semaphore::new(limits.connections));
         let watch = Arc::new(Watch::default());
@@ -197,12 +199,17 @@ impl HttpServer {
         }
         drop(listener);
         watch.close();
-        let all = async |open: &mut JoinSet<()>| while open.join_next().await.is_some() {};
-        let finished = tokio::time::timeout(limits.drain, all(&mut open)).await;
+        drop(shop);
+        let mut all = async || {
+            while open.join_next().await.is_some() {}
+            // Nobody sends anything: it ends when nobody could.
+            while closed.recv().await.is_some() {}
+        };
+        let finished = tokio::time::timeout(limits.drain, all()).await;
         if finished.is_err() {
-            shop.endpoint.cut_off();
+            endpoint.cut_off();
             watch.close();
-            let _ = tokio::time::timeout(LAST_WORDS, all(&mut open)).await;
+            let _ = tokio::time::timeout(LAST_WORDS, all()).await;
         }
         Ok(())
     }

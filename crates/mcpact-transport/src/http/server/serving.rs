@@ -1,5 +1,6 @@
 //! One request: let in, read within limits, answered.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use http::header::{
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
+use tokio::sync::mpsc;
 
 use super::answer::{Answer, AnswerBody, Arrival};
 use super::body::ReplyBody;
@@ -31,6 +33,8 @@ pub(super) struct Shop<E> {
     pub(super) guard: Guard,
     pub(super) token: Option<Token>,
     pub(super) limits: Limits,
+    /// Held by every WebSocket that is open.
+    pub(super) sockets: mpsc::Sender<Infallible>,
 }
 
 impl<E: Endpoint> Shop<E> {
@@ -74,7 +78,7 @@ impl<E: Endpoint> Shop<E> {
                 Answer {
                     body: AnswerBody::Socket(run),
                     ..
-                } => respond(upgrade::answer(&asked, switch, run)),
+                } => respond(upgrade::answer(&asked, switch, run, self.sockets.clone())),
                 answer => respond(answer),
             }
         };

@@ -1,5 +1,7 @@
 //! From a request to a WebSocket: RFC 6455, section 4.2.
 
+use std::convert::Infallible;
+
 use http::HeaderMap;
 use http::header::{
     CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
@@ -7,9 +9,11 @@ use http::header::{
 };
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use super::answer::Answer;
 use crate::link::Link;
@@ -18,11 +22,12 @@ use crate::websocket::{SUBPROTOCOL, config, link};
 /// The only version there is.
 const VERSION: &str = "13";
 
-/// Opens the socket that was asked for, or says what is missing.
+/// Opens the socket that was asked for, or says what is missing; `open` is held until the socket is closed.
 pub(super) fn answer(
     asked: &HeaderMap,
     switch: OnUpgrade,
     run: Box<dyn FnOnce(Link) + Send>,
+    open: mpsc::Sender<Infallible>,
 ) -> Answer {
     if !names(asked, &UPGRADE, "websocket") || !names(asked, &CONNECTION, "upgrade") {
         return Answer::text(426, "this is the address of a WebSocket").with(UPGRADE, "websocket");
@@ -42,10 +47,14 @@ pub(super) fn answer(
             Ok(stream) => {
                 let stream = TokioIo::new(stream);
                 let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config()));
-                run(link(socket.await));
+                // A server that ends its side goes away.
+                let (link, pumping) = link(socket.await, CloseCode::Away);
+                run(link);
+                let _ = pumping.await;
             }
             Err(error) => tracing::debug!(%error, "no WebSocket was opened"),
         }
+        drop(open);
     });
     Answer::empty(101)
         .with(CONNECTION, "Upgrade")

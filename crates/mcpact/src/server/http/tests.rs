@@ -1,0 +1,98 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcpact_transport::http::server::AnswerBody;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::server::dispatch::Core;
+use crate::server::{NoArgs, Server};
+
+/// A server with a tool that takes its time.
+fn endpoint() -> HttpEndpoint<Core> {
+    let server = Server::new("s", "1").tool("slow", "Takes a minute", |_: NoArgs, _| async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok("done")
+    });
+    HttpEndpoint::new(server.build().unwrap())
+}
+
+fn arrival(headers: &[(&'static str, &str)], body: &Value) -> Arrival {
+    let headers = headers.iter().map(|(name, value)| {
+        let name = HeaderName::from_static(name);
+        (name, HeaderValue::from_str(value).unwrap())
+    });
+    Arrival {
+        verb: Verb::POST,
+        path: String::from("/mcp"),
+        query: None,
+        headers: HeaderMap::from_iter(headers),
+        body: Bytes::from(body.to_string()),
+        peer: None,
+    }
+}
+
+const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
+
+/// A call of the tool by a client of either era, which accepts this.
+async fn call(
+    endpoint: &HttpEndpoint<Core>,
+    revision: Revision,
+    accept: (&'static str, &str),
+) -> Answer {
+    let mut params = json!({"name": "slow", "arguments": {}});
+    let mut headers = vec![accept, ("mcp-protocol-version", revision.as_str())];
+    let session;
+    if revision == Revision::LATEST {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": revision.as_str(),
+            "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        headers.extend([("mcp-method", "tools/call"), ("mcp-name", "slow")]);
+    } else {
+        let opening = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": revision.as_str(), "capabilities": {},
+            "clientInfo": {"name": "c", "version": "1"}}});
+        let opened = endpoint.handle(arrival(&[BOTH], &opening)).await;
+        let id = opened.headers.iter().find(|(name, _)| *name == SESSION_ID);
+        session = id.unwrap().1.to_str().unwrap().to_owned();
+        headers.push(("mcp-session-id", &session));
+    }
+    let request = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+    endpoint.handle(arrival(&headers, &request)).await
+}
+
+/// H15: an answer that takes long begins as a stream, which shows that it lives, where the client takes one.
+#[tokio::test(start_paused = true)]
+async fn a_long_call_is_not_silent() {
+    for revision in [
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+        Revision::LATEST,
+    ] {
+        let endpoint = endpoint();
+        let begin = tokio::time::Instant::now();
+        let answer = call(&endpoint, revision, BOTH).await;
+        assert!(begin.elapsed() < Duration::from_secs(30), "{revision}");
+        let AnswerBody::Events(events) = answer.body else {
+            panic!("{revision}: no stream");
+        };
+        let events: Vec<Bytes> = events.collect().await;
+        let last = String::from_utf8(events.last().unwrap().to_vec()).unwrap();
+        assert!(
+            last.contains("\"id\":2") && last.contains("done"),
+            "{revision}: {last}"
+        );
+        let plain = call(&endpoint, revision, ("accept", "application/json")).await;
+        let AnswerBody::Json(text) = plain.body else {
+            panic!("{revision}: not what was asked for");
+        };
+        assert!(
+            String::from_utf8_lossy(&text).contains("done"),
+            "{revision}"
+        );
+    }
+}
