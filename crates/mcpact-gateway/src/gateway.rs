@@ -6,6 +6,7 @@
 
 mod build;
 mod bundle;
+mod leaving;
 mod metrics;
 mod paths;
 mod readiness;
@@ -30,6 +31,7 @@ use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
 pub use self::build::GatewayError;
+use self::leaving::Leaving;
 pub use self::reload::{ConfigFile, ReloadCause};
 pub use self::report::ServerReport;
 use crate::approvals::Approvals;
@@ -94,6 +96,7 @@ struct State {
     /// Servers that are chosen by their tags.
     selections: HashMap<Vec<String>, Selection>,
     last_reload: Option<ReloadReport>,
+    leaving: Leaving,
     /// What the config said when it was read last; none if it could not be read.
     print: Option<reload::Print>,
 }
@@ -217,15 +220,18 @@ impl Gateway {
             };
             servers.insert(name.clone(), served);
         }
-        let gone: Vec<Served> = state
+        let gone: Vec<(ServerName, Served)> = state
             .servers
             .iter()
             .filter(|(name, served)| {
                 let next = servers.get(*name).map(|next: &Served| next.member.bridge());
                 next.is_none_or(|next| !Arc::ptr_eq(next, served.member.bridge()))
             })
-            .map(|(_, served)| served.clone())
+            .map(|(name, served)| (name.clone(), served.clone()))
             .collect();
+        state
+            .leaving
+            .add(gone.iter().map(|(name, served)| (name, served)));
         // What was there until now is worth reading a while longer.
         let kept: BTreeSet<&str> = state
             .servers
@@ -249,7 +255,7 @@ impl Gateway {
             selection.hub.replace(state.tagged(tags), separator);
         }
         drop(state);
-        for served in gone {
+        for (_, served) in gone {
             tokio::spawn(served.end());
         }
         Ok(changes)

@@ -201,7 +201,11 @@ fn servers(page: &mut Page, servers: &[ServerLine]) {
                 known(server.lists.prompts),
                 known(server.lists.resources),
             ],
-            notes: trouble(server).into_iter().chain(hidden(server)).collect(),
+            notes: trouble(server)
+                .into_iter()
+                .chain(silent(server))
+                .chain(hidden(server))
+                .collect(),
         })
         .collect();
     table(page, &names, &rows);
@@ -245,6 +249,16 @@ fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
         )),
         (None, None) => None,
     }
+}
+
+/// Instances that take calls, and something is wrong with them.
+fn silent(server: &ServerLine) -> impl Iterator<Item = (Tone, String)> {
+    let open = server.instances.iter();
+    let open = open.filter(|one| matches!(one.state.as_str(), "ready" | "busy"));
+    open.filter_map(|one| {
+        let why = one.why.as_deref()?;
+        Some((Tone::Bad, format!("instance {} {why}", one.id)))
+    })
 }
 
 /// What is kept back of a server, and what to do about it.

@@ -71,11 +71,15 @@ impl Gateway {
         let servers: Vec<Moment<'_>> = state
             .servers
             .iter()
-            .map(|(name, served)| Moment {
-                name: name.as_str(),
-                status: served.member.bridge().status(),
-                parked: served.member.bridge().parked(),
-                revision: served.member.report().revision,
+            .map(|(name, served)| {
+                let mut status = served.member.bridge().status();
+                status.instances.extend(state.leaving(name));
+                Moment {
+                    name: name.as_str(),
+                    status,
+                    parked: served.member.bridge().parked(),
+                    revision: served.member.report().revision,
+                }
             })
             .collect();
         write_servers(&mut out, &servers);

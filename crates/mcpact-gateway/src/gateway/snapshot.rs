@@ -36,12 +36,18 @@ impl Gateway {
             .filter(|(name, _)| wanted(name))
             .filter_map(|(name, served)| {
                 let config = state.catalog.servers.get(name)?;
-                Some(line(name, served, config))
+                Some(line(name, served, config, &state.leaving(name)))
             })
             .collect::<Vec<_>>();
+        let left = state.left().into_iter().filter(|name| wanted(name));
+        let left = left.map(|name| left_line(name, &state.leaving(name)));
         let wrong = state.catalog.wrong.iter();
         let wrong = wrong.filter(|(name, _)| wanted(name));
-        let servers = servers.into_iter().chain(wrong.map(wrong_line)).collect();
+        let servers = servers
+            .into_iter()
+            .chain(wrong.map(wrong_line))
+            .chain(left)
+            .collect();
         Status {
             gateway: self.own_status(&state),
             servers,
@@ -89,8 +95,24 @@ impl Gateway {
 /// A server that is left out.
 fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
     ServerLine {
+        missing: Some(why.clone()),
+        ..unserved_line(name, "wrong")
+    }
+}
+
+/// A server that the config has no more, and whose calls may still run.
+fn left_line(name: &ServerName, leaving: &[InstanceStatus]) -> ServerLine {
+    ServerLine {
+        instances: leaving.iter().map(instance).collect(),
+        in_flight: leaving.iter().map(|one| one.in_flight).sum(),
+        ..unserved_line(name, "draining")
+    }
+}
+
+fn unserved_line(name: &ServerName, state: &str) -> ServerLine {
+    ServerLine {
         name: name.to_string(),
-        state: String::from("wrong"),
+        state: state.to_owned(),
         retry_seconds: None,
         revision: None,
         era: None,
@@ -105,19 +127,25 @@ fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
         lists: Lists::default(),
         lacking: Vec::new(),
         hidden_tools: Vec::new(),
-        missing: Some(why.clone()),
+        missing: None,
         missing_seconds: None,
         last_error: None,
     }
 }
 
-fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine {
+fn line(
+    name: &ServerName,
+    served: &Served,
+    config: &ServerConfig,
+    leaving: &[InstanceStatus],
+) -> ServerLine {
     let member = &served.member;
     let report = member.report();
     let status = member.bridge().status();
     let retry = status.state.wait().or(status.tried_in);
     let state = status.word(report.failure.is_some());
     let over = status.over.iter().take(LAST);
+    let running = status.instances.iter().chain(leaving);
     ServerLine {
         name: name.to_string(),
         state: state.to_owned(),
@@ -132,8 +160,8 @@ fn line(name: &ServerName, served: &Served, config: &ServerConfig) -> ServerLine
             Launch::Url(_) => Transport::Http,
             Launch::Builtin(_) => Transport::Builtin,
         },
-        instances: status.instances.iter().chain(over).map(instance).collect(),
-        in_flight: status.instances.iter().map(|one| one.in_flight).sum(),
+        in_flight: running.clone().map(|one| one.in_flight).sum(),
+        instances: running.chain(over).map(instance).collect(),
         queued: status.queued,
         starts: status.starts,
         failures: status.failures,

@@ -6,7 +6,7 @@ use mcpact::client::Watch;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{CATALOG, UNGUARDED, catalog, client, gateway, tools};
+use crate::place::{CATALOG, UNGUARDED, catalog, client, gateway, get, tools};
 
 /// G19: a new catalog takes effect for clients that are there; they are told, and what did not change
 /// goes on undisturbed.
@@ -48,6 +48,58 @@ async fn another_catalog_takes_effect_while_clients_stay() {
         alone.close().await;
         connected.close().await;
     }
+}
+
+/// G19, O5: what still runs of a server that another catalog has ended is seen until it is over, whether there is
+/// another of its name or not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_leaves_is_seen() {
+    let patient = "tags = [\"calm\", \"wild\"]\ndrain_seconds = 60";
+    let first = CATALOG.replace("tags = [\"calm\", \"wild\"]", patient);
+    let (gateway, origin) = gateway(&first).await;
+    let seen = || {
+        let status = gateway.status(None).unwrap();
+        let late = status.servers.iter().find(|server| server.name == "late");
+        late.map(|late| {
+            let draining = late.instances.iter().filter(|one| one.state == "draining");
+            (late.state.clone(), draining.count(), late.in_flight)
+        })
+    };
+    let until = async |expected: Option<(&str, usize, usize)>| {
+        let expected = expected.map(|(state, draining, calls)| (state.to_owned(), draining, calls));
+        let waiting = async {
+            while seen() != expected {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+        assert!(waited.is_ok(), "{expected:?}: {:?}", seen());
+    };
+    let client = client(Revision::V2025_11_25)
+        .connect(format!("{origin}/mcp"))
+        .await;
+    let client = client.unwrap();
+    let slow = json!({"seconds": 3600});
+    let call = |client: mcpact::client::Client| async move {
+        client.call_tool("late__slow_compute", slow).await
+    };
+    let call = tokio::spawn(call(client.clone()));
+    until(Some(("busy", 0, 1))).await;
+    let next = first.replace("2025-11-25", "2025-06-18");
+    gateway.change(catalog(&next)).unwrap();
+    until(Some(("asleep", 1, 1))).await;
+    let metrics = get(&origin, "/metrics", "").await;
+    for figure in [
+        "mcpact_instances{server=\"late\",state=\"draining\"} 1",
+        "mcpact_in_flight{server=\"late\"} 1",
+    ] {
+        assert!(metrics.contains(figure), "{figure}: {metrics}");
+    }
+    let next = first.replace("[servers.late]", "[servers.later]");
+    gateway.change(catalog(&next)).unwrap();
+    until(Some(("draining", 1, 1))).await;
+    call.abort();
+    until(None).await;
 }
 
 /// G19: a catalog that cannot be served changes nothing.
