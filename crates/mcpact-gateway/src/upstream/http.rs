@@ -342,7 +342,7 @@ impl HttpCall {
         let (Some(last_id), Era::Legacy, 1..=ATTEMPTS) =
             (resume.last_id.clone(), self.era, resume.attempt)
         else {
-            let why = String::from("the answer ended without a result");
+            let why = String::from(BROKEN);
             return self.over(Event::Lost(Loss::Connection(why)));
         };
         let pause = resume.pause();
@@ -364,7 +364,13 @@ impl HttpCall {
                 self.state = State::Reading(Reading { events, resume });
                 None
             }
-            Ok(answer) => self.over(Event::Lost(Loss::Status(answer.status))),
+            Ok(answer) => {
+                let why = format!(
+                    "{BROKEN}, and could not be taken up again (HTTP {})",
+                    answer.status
+                );
+                self.over(Event::Lost(Loss::Connection(why)))
+            }
             Err(error) => {
                 tracing::debug!(%error, "a stream could not be taken up again");
                 self.broken(resume)
@@ -390,6 +396,9 @@ impl Drop for HttpCall {
         }
     }
 }
+
+/// What became of a stream that ended too early.
+const BROKEN: &str = "the answer ended without a result";
 
 /// Who hears what belongs to no call.
 struct Ear {

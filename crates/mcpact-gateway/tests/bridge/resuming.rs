@@ -47,6 +47,10 @@ impl Polling {
         self.calls.fetch_add(1, Ordering::SeqCst);
         *self.call.lock().unwrap() = message["id"].clone();
         let (sender, answer) = stream();
+        if message["params"]["name"] == "vanish" {
+            sender.send(event(Some("v-1"), Some(20), "")).unwrap();
+            return answer;
+        }
         let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
         let params = json!({"message": "Who?", "requestedSchema": schema});
         let question =
@@ -111,4 +115,22 @@ async fn a_parked_call_survives_the_end_of_its_stream() {
     let done = client.ask(2, "tools/call", again).await;
     assert_eq!(done["result"]["content"][0]["text"], "Ann", "{done}");
     assert_eq!(polling.calls.load(Ordering::SeqCst), 1, "it ran once");
+}
+
+/// BB-32: whoever waits for an answer whose stream broke is told that, and not of the attempt to take it up.
+#[tokio::test]
+async fn a_stream_that_cannot_be_taken_up_is_told() {
+    let polling = Polling::default();
+    let script = move |arrival: &Arrival, message: &Value| polling.answer(arrival, message);
+    let (_, target) = Scripted::listen(script).await;
+    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let mut client = Raw::before(&bridge);
+    let call = json!({"name": "vanish", "arguments": {}});
+    let lost = client.ask_modern(1, "tools/call", call).await;
+    let told = lost["error"]["message"].as_str().unwrap();
+    assert!(
+        told.contains("ended without a result, and could not be taken up again (HTTP 405)"),
+        "{told}"
+    );
+    assert_eq!(lost["error"]["data"]["reason"], "upstream_gone", "{lost}");
 }
