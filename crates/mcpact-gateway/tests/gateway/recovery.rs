@@ -3,18 +3,33 @@
 use std::time::Duration;
 
 use mcpact::client::Client;
+use mcpact_gateway::Gateway;
 use mcpact_spec::Revision;
 use serde_json::json;
 
 use crate::place::{MORTAL, client, gateway, get};
 
-/// A client of everything, whose server has died.
-async fn bereaved(origin: &str) -> Client {
+/// How long anything may take before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client of everything, whose server has died, as the gateway knows.
+async fn bereaved(gateway: &Gateway, origin: &str) -> Client {
     let connected = client(Revision::V2025_11_25)
         .connect(format!("{origin}/mcp"))
         .await;
     let connected = connected.unwrap();
     connected.call_tool("m__die", json!({})).await.unwrap_err();
+    // A caller is told before it is noted.
+    let is_noted = || {
+        let status = gateway.status(Some("m")).unwrap();
+        status.servers[0].last_error.is_some()
+    };
+    let noted = async {
+        while !is_noted() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, noted).await.unwrap();
     connected
 }
 
@@ -25,8 +40,8 @@ async fn who_is_suspended_is_named() {
     let catalog = format!(
         "{MORTAL}failures = 1\nsuspend_seconds = 600\n[servers.well]\nbuiltin = \"everything\"\n"
     );
-    let (_gateway, origin) = gateway(&catalog).await;
-    let bereaved = bereaved(&origin).await;
+    let (gateway, origin) = gateway(&catalog).await;
+    let bereaved = bereaved(&gateway, &origin).await;
     let named = "`m` is missing: the server process ended (exit status: 5)";
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let next = client(revision).connect(format!("{origin}/mcp")).await;
@@ -47,7 +62,7 @@ async fn who_is_suspended_is_named() {
 async fn who_is_suspended_comes_back() {
     let catalog = format!("{MORTAL}failures = 1\nsuspend_seconds = 1\n");
     let (gateway, origin) = gateway(&catalog).await;
-    let _bereaved = bereaved(&origin).await;
+    let _bereaved = bereaved(&gateway, &origin).await;
     let ready = async {
         while !get(&origin, "/readyz", "")
             .await
@@ -56,8 +71,7 @@ async fn who_is_suspended_comes_back() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let limit = Duration::from_secs(60);
-    tokio::time::timeout(limit, ready).await.unwrap();
+    tokio::time::timeout(PATIENCE, ready).await.unwrap();
     let starts = gateway.status(None).unwrap().servers[0].starts;
     assert!(starts > 1, "somebody has tried");
 }
