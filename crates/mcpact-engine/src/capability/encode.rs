@@ -1,7 +1,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use mcpact_spec::{Capability, Revision, Side};
+use mcpact_spec::{Capability, Extension, Revision, Side};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 
 use super::set::CapabilitySet;
@@ -73,6 +73,10 @@ impl Walk {
             }
             if path == Capability::ServerExperimental.path() {
                 out = out.raw(key, &self.experimental(raw));
+            } else if path == Capability::ServerExtensions.path() {
+                if let Some(extensions) = self.extensions(raw) {
+                    out = out.raw(key, &extensions);
+                }
             } else if self.has_rows_below(&path) && JsonKind::of(raw) == JsonKind::Object {
                 out = out.raw(key, &self.object(&path, raw));
             } else {
@@ -109,6 +113,34 @@ impl Walk {
             return Some(ONLY_URL);
         }
         None
+    }
+
+    /// Extensions that mean something else than a feature of the revision itself; none if no other is left.
+    fn extensions(&mut self, raw: &str) -> Option<String> {
+        let revision = self.revision;
+        let is_strange = |id: &str| {
+            let known = Extension::parse(id);
+            known.is_some_and(|extension| !extension.in_force(revision))
+        };
+        let members = Object::parse(raw).ok();
+        let members = members.filter(|_| self.trim != Trim::Keep);
+        let Some(members) = members.filter(|members| members.iter().any(|(id, _)| is_strange(id)))
+        else {
+            return Some(String::from(raw));
+        };
+        let mut out = None;
+        for (id, raw) in members.iter() {
+            if is_strange(id) {
+                self.trimmed.push(Trimmed {
+                    path: alloc::format!("extensions.{id}"),
+                    why: NOT_IN_REVISION,
+                });
+            } else {
+                let written = out.unwrap_or_else(ObjectWriter::new);
+                out = Some(written.raw(id, raw));
+            }
+        }
+        out.map(ObjectWriter::finish)
     }
 
     /// `true` becomes `{}` and `false` goes: strict peers refuse whole handshakes over a boolean.

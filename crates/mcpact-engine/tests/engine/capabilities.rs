@@ -11,7 +11,7 @@ use mcpact_engine::permit::{ElicitationUrl, Sampling, SamplingTools, Tools};
 use mcpact_engine::policy::{Extras, Policy, Reading, Trim};
 use mcpact_engine::revisions::RevisionId;
 use mcpact_engine::version;
-use mcpact_spec::{Capability, Kind, Method, Presence, Revision, Side};
+use mcpact_spec::{Capability, Era, Kind, Method, Presence, Revision, Side};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -407,6 +407,27 @@ fn capabilities_are_cut_to_the_revision() {
         parse(client.raw()),
         "the way out"
     );
+}
+
+/// N24: the extension for tasks means nothing to a legacy revision and is not sent there; others are.
+#[test]
+fn the_tasks_extension_is_not_sent_to_legacy_revisions() {
+    let tasks = "io.modelcontextprotocol/tasks";
+    for side in [Side::Client, Side::Server] {
+        let alone = caps(side, json!({"extensions": {tasks: {}}}));
+        let both = caps(
+            side,
+            json!({"extensions": {tasks: {}, "a.example/x": {"y": 1}}}),
+        );
+        for revision in Revision::ALL {
+            let sent = |set| encoded(set, revision, &spec_policy());
+            let (one, two) = match revision.era() {
+                Era::Legacy => (json!({}), json!({"extensions": {"a.example/x": {"y": 1}}})),
+                Era::Modern => (parse(alone.raw()), parse(both.raw())),
+            };
+            assert_eq!((sent(&alone), sent(&both)), (one, two), "{side} {revision}");
+        }
+    }
 }
 
 /// N24: a client with URLs only must not seem to offer forms to a revision that knows no modes.
