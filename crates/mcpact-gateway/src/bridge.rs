@@ -30,6 +30,7 @@ mod wishes;
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -184,7 +185,12 @@ pub struct Bridge {
     tools: Mutex<Arc<ToolFilter>>,
     /// Who is told if those become others.
     regulars: Regulars,
+    /// Tells it from one to a server that had the same name before.
+    number: u64,
 }
+
+/// What tells bridges from each other.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// The bridge's own time.
 #[derive(Clone, Copy, Debug)]
@@ -262,10 +268,16 @@ impl Bridge {
             clock,
             tools: Mutex::default(),
             regulars: Regulars::default(),
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
         bridge.shared.supervisor.keep_ready(starter);
         Ok(bridge)
+    }
+
+    /// Tells it from one to a server that had the same name before.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {

@@ -32,7 +32,7 @@ pub struct Member {
     pub(super) prefix: Box<str>,
     pub(super) tags: Vec<Box<str>>,
     pub(super) bridge: Arc<Bridge>,
-    /// Tells this server from one that had its name before.
+    /// Tells this server from one that had its name before; one that runs on under other settings keeps it.
     pub(super) number: u64,
     lists: Mutex<HashMap<ListKey, Arc<ListSlot>>>,
     /// Lists of an earlier run that nobody has asked for in this one.
@@ -53,9 +53,6 @@ pub struct Member {
     judgements: AtomicU64,
     hubs: Mutex<Vec<Weak<Hub>>>,
 }
-
-/// What tells servers from each other, even those of the same name.
-static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 impl Member {
     /// A server under this name, which its things are prefixed with.
@@ -91,8 +88,8 @@ impl Member {
             name: Box::from(name),
             prefix: Box::from(prefix),
             tags,
+            number: bridge.number(),
             bridge,
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             lists: Mutex::default(),
             changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
             failure: Mutex::default(),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use mcpact::client::{Change, Changes, Client, Watch};
-use mcpact_gateway::Hub;
+use mcpact_gateway::catalog::ToolFilter;
+use mcpact_gateway::{Cache, Hub, Member};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -271,5 +272,51 @@ async fn what_there_is_not_is_not_subscribed_to() {
         let agreed = modern.hear().await;
         let agreed = &agreed["params"]["notifications"]["resourceSubscriptions"];
         assert_eq!(*agreed, json!([WATCHED]), "{speaks}");
+    }
+}
+
+fn is_update(message: &Value) -> bool {
+    message["method"] == "notifications/resources/updated"
+}
+
+/// G19, AG-08: what a client has subscribed to before a server got other settings is what it ends afterwards, at the same
+/// server and for itself, also when the address leaves open which server is meant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_ends_after_other_settings() {
+    for speaks in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let old = everything("old", speaks);
+        let hub = hub(vec![old.clone()]);
+        let mut wire = Wire::legacy(&hub, &json!({})).await;
+        let plain = json!({"uri": WATCHED});
+        let answer = wire.ask("resources/subscribe", plain.clone()).await;
+        assert_eq!(answer["result"], json!({}), "{speaks}: {answer}");
+
+        let cache = Cache::nowhere();
+        let retuned = Member::with(
+            "old",
+            "other",
+            Vec::new(),
+            ToolFilter::default(),
+            Arc::clone(old.bridge()),
+            &cache,
+        );
+        hub.replace(vec![everything("first", speaks), retuned], "__");
+        let trigger = json!({"name": "other__test_trigger_resource_update", "arguments": {}});
+        wire.begin("tools/call", trigger.clone()).await;
+        let told = async { while !is_update(&wire.hear().await) {} };
+        let told = tokio::time::timeout(PATIENCE, told).await;
+        assert!(told.is_ok(), "{speaks}: it goes on");
+        let answer = wire.ask("resources/unsubscribe", plain).await;
+        assert_eq!(answer["result"], json!({}), "{speaks}: {answer}");
+        for (method, params) in [("tools/call", trigger), ("ping", json!({}))] {
+            let id = wire.begin(method, params).await;
+            loop {
+                let heard = wire.hear().await;
+                assert!(!is_update(&heard), "{speaks}: it has ended");
+                if heard["id"] == id {
+                    break;
+                }
+            }
+        }
     }
 }
