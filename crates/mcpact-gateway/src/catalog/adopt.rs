@@ -2,7 +2,7 @@
 //! each at the place where it was written. What is not used is noted, and nothing is refused that the
 //! other client takes.
 
-mod meanings;
+pub(super) mod meanings;
 mod server;
 
 use std::collections::BTreeSet;

@@ -179,6 +179,12 @@ impl Expansion<'_> {
         }
     }
 
+    /// Whether a piece of a text stands there as it is; other clients name variables in other ways, too.
+    fn is_written(&self, piece: &str, span: Span) -> bool {
+        let written = self.source.text.get(span.start..span.end);
+        written.is_some_and(|written| written.contains(piece))
+    }
+
     fn tell(&self, fault: Fault, whole: &str, span: Span, findings: &mut Findings) {
         let at = self.place(whole, span);
         match fault {
@@ -187,7 +193,11 @@ impl Expansion<'_> {
                 let message = format!("the variable `{name}` is not set");
                 match self.filling {
                     Filling::Values(OnMissing::Refuse) => {
-                        let remedy = format!("set it, or write `${{{name}:-default}}`");
+                        let remedy = match self.is_written(whole, span) {
+                            true => format!("set it, or write `${{{name}:-default}}`"),
+                            // Its name alone stands there, where no default can.
+                            false => String::from("set it"),
+                        };
                         findings.error(at, message).remedy(remedy);
                     }
                     Filling::Values(OnMissing::Keep) | Filling::Names(_) => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mcpact_spec::{Capability, Side};
 
+use super::adopt::meanings::native;
 use super::keys::{self, Key, Kind};
 use super::problem::Findings;
 use super::secret::Filled;
@@ -344,7 +345,8 @@ fn unknown(member: &Member, keys: &'static [Key], what: &str, findings: &mut Fin
     let names: Vec<&str> = keys.iter().map(|key| key.name).collect();
     let message = format!("unknown key `{}` in {what}", member.key);
     let problem = findings.error(member.key_span, message);
-    problem.remedy(match nearest(&member.key, &names) {
+    let meant = native(&member.key).filter(|native| names.contains(native));
+    problem.remedy(match meant.or_else(|| nearest(&member.key, &names)) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known keys: {}", quoted(&names)),
     });

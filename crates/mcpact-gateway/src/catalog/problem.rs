@@ -106,6 +106,14 @@ impl Findings {
         &self.forgiven[at..]
     }
 
+    /// Makes warnings that were found after so many to notes: nobody has to look at them.
+    pub(super) fn soften(&mut self, after: usize) {
+        let late = self.found.iter_mut().skip(after);
+        for problem in late.filter(|found| found.severity == Severity::Warning) {
+            problem.severity = Severity::Note;
+        }
+    }
+
     /// All of them, in the order of the text.
     pub(super) fn finish(self) -> Vec<Problem> {
         let mut all = self.found;

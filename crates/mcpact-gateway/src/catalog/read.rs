@@ -214,7 +214,10 @@ impl Desk<'_> {
                 machine: None,
                 gateway,
             };
-            return server::read(name, span, &table, &ground, findings);
+            let before = findings.count();
+            let server = server::read(name, span, &table, &ground, findings);
+            findings.soften(before);
+            return server;
         }
         let filling = Filling::Values(gateway.missing_variables);
         let table = self.expanded(table, filling, findings);

@@ -112,6 +112,16 @@ pub(super) fn meaning(key: &str) -> Option<Meaning> {
     row.map(|(_, meaning)| *meaning)
 }
 
+/// The native key for what a key of another client means, if there is one that means the same.
+pub(in crate::catalog) fn native(key: &str) -> Option<&'static str> {
+    match meaning(key)? {
+        As(native) | Not(native) => Some(native),
+        Headers | HeadersFromVariables | BearerFromVariable => Some("headers"),
+        Strategy(_) => Some("strategy"),
+        Inner | Transport | Activation | Silent | Unused => None,
+    }
+}
+
 /// What `type` and `transport` say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carrier {

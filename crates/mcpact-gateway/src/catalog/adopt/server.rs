@@ -48,6 +48,8 @@ pub(super) fn adopt(
         first_unused: None,
     };
     draft.take_all(theirs);
+    let before = findings.count();
+    let is_off = draft.is_off();
     let what = format!("server `{name}`");
     for member in theirs
         .0
@@ -76,17 +78,28 @@ pub(super) fn adopt(
         );
         let problem = findings.warning(span, message);
         problem.remedy = meant;
-        let enabled = table.member("enabled");
-        let is_off = enabled.is_some_and(|member| member.node.value == Value::Flag(false));
-        return Err(match is_foreign || is_off {
+        let left_out = match is_foreign || is_off {
             true => LeftOut::Unwanted,
             false => LeftOut::Wrong(problem.clone()),
-        });
+        };
+        if is_off {
+            findings.soften(before);
+        }
+        return Err(left_out);
+    }
+    if is_off {
+        findings.soften(before);
     }
     Ok(table)
 }
 
 impl Draft<'_> {
+    /// Whether it is switched off, so that nobody waits for it.
+    fn is_off(&self) -> bool {
+        let mut members = self.members.iter();
+        members.any(|member| member.key == "enabled" && member.node.value == Value::Flag(false))
+    }
+
     fn take_all(&mut self, theirs: &Table) {
         for member in &theirs.0 {
             if member.node.value != Value::Null {
@@ -250,6 +263,9 @@ impl Draft<'_> {
             }
             (Some(Kind::Texts), Value::List(items)) => {
                 items.iter_mut().for_each(|item| self.as_text(item));
+                if member.key == "inherit" {
+                    items.iter_mut().for_each(by_name);
+                }
             }
             _ => {}
         }
@@ -265,6 +281,14 @@ impl Draft<'_> {
             }
             Value::Null | Value::Text(_) | Value::List(_) | Value::Table(_) => {}
         }
+    }
+}
+
+/// A variable that is described by a table, as Codex can, is its name.
+fn by_name(item: &mut Node) {
+    let name = item.table().and_then(|table| table.member("name"));
+    if let Some(name) = name.filter(|name| name.node.text().is_some()) {
+        *item = name.node.clone();
     }
 }
 

@@ -122,6 +122,47 @@ bearer_token_env_var = "TOKEN"
     assert_eq!(headers, [("Authorization", "Bearer hunter2")]);
 }
 
+/// K8: Codex names variables alone, also in tables; one that is not set is told with what can be done about it there.
+#[test]
+fn variables_of_codex_are_names() {
+    let text = "[mcp_servers.a]\ncommand = \"a\"\nenv_vars = [\"HOME\", { name = \"TOKEN\", source = \"local\" }]\n";
+    let catalog = taken_from("config.toml", text);
+    let server = &catalog.servers["a"];
+    assert_eq!(
+        (env(server, "HOME"), env(server, "TOKEN")),
+        ("/home/ada", "hunter2")
+    );
+    for keys in [
+        "bearer_token_env_var = \"NOPE\"",
+        "env_http_headers = { X = \"NOPE\" }",
+    ] {
+        let text = format!("[mcp_servers.a]\nurl = \"https://a.example/\"\n{keys}\n");
+        let found = found_in("config.toml", &text);
+        let told = found.iter().find(|line| line.contains("error"));
+        let told = told.unwrap();
+        assert!(
+            told.ends_with("the variable `NOPE` is not set; set it"),
+            "{told}"
+        );
+    }
+}
+
+/// K8: nobody is warned of a server that is switched off.
+#[test]
+fn what_is_switched_off_is_no_reason_to_warn() {
+    for server in [
+        r#"{"disabled": true}"#,
+        r#"{"enabled": false, "type": "ws", "url": "wss://b.example/"}"#,
+        r#"{"disabled": true, "command": "no-such", "args": null, "env": {"LD_PRELOAD": "${NOPE}"}}"#,
+    ] {
+        let text = format!(r#"{{"mcpServers": {{"a": {{"command": "a"}}, "b": {server}}}}}"#);
+        let found = found_in("x.json", &text);
+        let is_note = |line: &String| line.contains(": note: ");
+        assert!(found.iter().all(is_note), "{server}: {found:?}");
+        assert!(taken_from("x.json", &text).wrong.is_empty(), "{server}");
+    }
+}
+
 /// K1: what has no value is told, wherever it stands.
 #[test]
 fn nothing_is_not_taken_for_something() {

@@ -293,6 +293,24 @@ fn contradictions_are_found() {
     }
 }
 
+/// K1: whoever writes a key as another client has it is told how it is called here.
+#[test]
+fn keys_of_other_clients_are_told_by_their_own_names() {
+    for (theirs, ours) in [
+        ("env_vars = [\"A\"]", "inherit"),
+        ("disabled = true", "enabled"),
+        ("bearer_token_env_var = \"A\"", "headers"),
+        ("workingDirectory = \"x\"", "cwd"),
+    ] {
+        let found = found(&format!("[servers.x]\ncommand = \"a\"\n{theirs}\n"));
+        let expected = format!("did you mean `{ours}`?");
+        assert!(
+            found.len() == 1 && found[0].ends_with(&expected),
+            "{found:?}"
+        );
+    }
+}
+
 /// K1: ports of addresses that are possible.
 #[test]
 fn addresses_have_possible_ports() {
