@@ -165,7 +165,11 @@ pub(crate) enum CliError {
     /// A gateway has no such server.
     #[cfg(unix)]
     #[error("there is no server `{name}`")]
-    NoServer { name: String, servers: Vec<String> },
+    NoServer {
+        name: String,
+        servers: Vec<String>,
+        filters: Vec<String>,
+    },
     /// Somebody did not want to wait until calls have ended.
     #[error("ended at once; calls that ran were cut off")]
     CutOff,
@@ -345,7 +349,15 @@ impl CliError {
                 hints
             }
             #[cfg(unix)]
-            Self::NoServer { name, servers } => {
+            Self::NoServer { name, filters, .. } if filters.contains(name) => vec![format!(
+                "`{name}` is a filter: what it writes is among what `mcpact logs` shows without a name"
+            )],
+            #[cfg(unix)]
+            Self::NoServer { name, servers, .. } if servers.is_empty() => {
+                vec![format!("the gateway has no servers, and so no `{name}`")]
+            }
+            #[cfg(unix)]
+            Self::NoServer { name, servers, .. } => {
                 let names: Vec<&str> = servers.iter().map(String::as_str).collect();
                 choice(name, &names)
             }

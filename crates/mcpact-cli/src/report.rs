@@ -98,6 +98,14 @@ pub(crate) fn complain(error: &CliError) {
     aside(&text);
 }
 
+/// Tells what will not be as somebody may think, and what to do.
+pub(crate) fn warn(message: &str, remedy: &str) {
+    let colour = Colour::for_stream(&std::io::stderr());
+    let warning = colour.paint(style::Tone::Name, "warning:");
+    let hint = hint_line(colour, remedy);
+    aside(&format!("{warning} {message}\n\n{hint}"));
+}
+
 /// Tells what else could be done.
 pub(crate) fn hint(text: &str) {
     let colour = Colour::for_stream(&std::io::stderr());

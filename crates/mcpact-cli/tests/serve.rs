@@ -347,3 +347,30 @@ fn what_to_paste_shows_how_the_token_is_given() {
         assert!(answer.contains("serverInfo"), "{written}: {answer}");
     }
 }
+
+/// K10: whoever listens beyond loopback by an argument is told the same as by the config: others reach the gateway, and are
+/// turned away.
+#[test]
+fn listening_beyond_loopback_is_told_wherever_it_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for (listen, hosts, is_told) in [
+        ("0.0.0.0:0", "", true),
+        ("0.0.0.0:0", "allow_hosts = [\"mcp.example\"]\n", false),
+        ("127.0.0.1:0", "", false),
+    ] {
+        let config = format!("[gateway]\ntoken = \"abcdefgh-0123456789\"\n{hosts}");
+        std::fs::write(folder.path().join("own.toml"), config).unwrap();
+        let args = ["--listen", listen, "--config", "own.toml"];
+        let mut running = start(folder.path(), &args);
+        let said = BufReader::new(running.child.stderr.take().unwrap()).lines();
+        let mut said = said.map(Result::unwrap);
+        let before: Vec<String> = said
+            .by_ref()
+            .take_while(|line| !line.contains("the servers of"))
+            .collect();
+        let told = before
+            .iter()
+            .any(|line| line.contains("there are no `allow_hosts`"));
+        assert_eq!(told, is_told, "{listen} {hosts}: {before:?}");
+    }
+}

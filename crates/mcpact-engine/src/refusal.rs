@@ -58,10 +58,7 @@ pub enum Incompatible {
         ours: RevisionSet,
     },
     /// Nothing in the server's list is spoken here.
-    #[error(
-        "no common version: the server offers {}, we speak {ours}",
-        quoted(offered)
-    )]
+    #[error("no common version: the server {}, we speak {ours}", offers(offered))]
     NoCommonVersion {
         /// What the server listed.
         offered: Vec<Box<str>>,
@@ -346,6 +343,13 @@ fn missing(capability: Capability, revision: Revision) -> String {
     }
 }
 
+fn offers(versions: &[Box<str>]) -> String {
+    match versions {
+        [] => String::from("names none"),
+        versions => alloc::format!("offers {}", quoted(versions)),
+    }
+}
+
 fn quoted(paths: &[Box<str>]) -> String {
     let mut out = String::new();
     for path in paths {
@@ -357,4 +361,28 @@ fn quoted(paths: &[Box<str>]) -> String {
         out.push('`');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_names_no_version_is_told_as_such() {
+        let told = |offered| {
+            let ours = RevisionSet::of(&[Revision::V2026_07_28]);
+            Incompatible::NoCommonVersion { offered, ours }.to_string()
+        };
+        assert_eq!(
+            told(Vec::new()),
+            "no common version: the server names none, we speak 2026-07-28"
+        );
+        assert_eq!(
+            told(vec![Box::from("x"), Box::from("y")]),
+            "no common version: the server offers `x`, `y`, we speak 2026-07-28"
+        );
+    }
 }

@@ -22,6 +22,17 @@ use crate::bridge::wire_error;
 use crate::catalog::{FilterConfig, Launch, Stage};
 use crate::chronicle::Chronicle;
 
+/// A filter that cannot be asked, as people want to know it.
+#[derive(Clone, Debug)]
+pub struct FilterReport {
+    /// Its name in the config.
+    pub name: String,
+    /// Whether what it cannot look at is refused.
+    pub is_required: bool,
+    /// Why it cannot be asked.
+    pub failure: String,
+}
+
 /// All filters, in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
 pub struct Filters(Arc<[Filter]>);
@@ -54,6 +65,21 @@ impl Filters {
     /// What they were made of.
     pub(crate) fn configs(&self) -> impl Iterator<Item = &FilterConfig> {
         self.0.iter().map(Filter::config)
+    }
+
+    /// Those that are not started because nobody has approved them, and what to do.
+    pub(crate) async fn unapproved(&self) -> Vec<FilterReport> {
+        let mut found = Vec::new();
+        for filter in self.0.iter() {
+            if let Some(failure) = filter.unapproved().await {
+                found.push(FilterReport {
+                    name: filter.config().name.to_string(),
+                    is_required: filter.config().required,
+                    failure,
+                });
+            }
+        }
+        found
     }
 
     /// What the method of a request is called, if its result is to be looked at.

@@ -32,7 +32,7 @@ pub use cache::Cache;
 pub use chronicle::{Chronicle, Entry, EntryKind, Journal};
 pub use error::UpstreamError;
 pub use figures::{Figures, ServerFigures};
-pub use filters::Filters;
+pub use filters::{FilterReport, Filters};
 pub use gateway::{ConfigFile, Gateway, GatewayError, ReloadCause, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
 pub use nearest::nearest;

@@ -67,9 +67,15 @@ pub(super) async fn answer_of(
 /// What was asked for, unless it was refused.
 pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
     match answer {
-        Answer::Fault(Fault::NoServer { name, servers }) => {
-            Err(CliError::NoServer { name, servers })
-        }
+        Answer::Fault(Fault::NoServer {
+            name,
+            servers,
+            filters,
+        }) => Err(CliError::NoServer {
+            name,
+            servers,
+            filters,
+        }),
         Answer::Fault(Fault::Unread { why }) => Err(CliError::Unread(why)),
         Answer::Fault(Fault::Busy) => Err(CliError::Busy),
         Answer::Status(_)

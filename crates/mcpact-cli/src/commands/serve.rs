@@ -50,6 +50,9 @@ pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
     let mut config = Config::choose(args)?;
     if let Some(address) = args.listen {
         config.catalog.gateway.listen = address;
+        if let Some((message, remedy)) = config.catalog.gateway.namelessness() {
+            report::warn(&message, remedy);
+        }
     }
     let approvals = approvals(args, &config)?;
     front::block_on(serve(args, config, approvals))?;
@@ -165,8 +168,11 @@ async fn introduce(gateway: Arc<Gateway>, url: String, origin: Origin, entry: En
     let mut meeting = pin!(gateway.meet());
     let meet_all = async { while meeting.next().await.is_some() {} };
     let _ = tokio::time::timeout(SOON, meet_all).await;
-    let servers = gateway.reports();
-    let told = report::servers::text(&url, &origin, &entry, &servers);
+    let shown = report::servers::Shown {
+        servers: gateway.reports(),
+        filters: gateway.unapproved_filters().await,
+    };
+    let told = report::servers::text(&url, &origin, &entry, &shown);
     report::aside(&told);
     while let Some(server) = meeting.next().await {
         report::aside(&report::servers::late(&server, &gateway.reports()));

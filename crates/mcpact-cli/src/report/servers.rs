@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use mcpact_gateway::{ServerReport, ServerState};
+use mcpact_gateway::{FilterReport, ServerReport, ServerState};
 
 /// Where the servers come from.
 #[derive(Clone, Debug)]
@@ -81,8 +81,18 @@ impl Token {
 /// The variable that is proposed where the config names none.
 const VARIABLE: &str = "MCPACT_TOKEN";
 
+/// What stands behind a gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// Every server.
+    pub(crate) servers: Vec<ServerReport>,
+    /// The filters that cannot be asked.
+    pub(crate) filters: Vec<FilterReport>,
+}
+
 /// Every server with what was agreed on, and what to put into the config of a client.
-pub(crate) fn text(url: &str, origin: &Origin, entry: &Entry, servers: &[ServerReport]) -> String {
+pub(crate) fn text(url: &str, origin: &Origin, entry: &Entry, shown: &Shown) -> String {
+    let servers = &shown.servers;
     let mut out = String::from("\n");
     match origin {
         Origin::Builtin => {
@@ -99,6 +109,17 @@ pub(crate) fn text(url: &str, origin: &Origin, entry: &Entry, servers: &[ServerR
         );
     } else {
         table(&mut out, servers);
+    }
+    for filter in &shown.filters {
+        let FilterReport { name, failure, .. } = filter;
+        let effect = match filter.is_required {
+            true => "what it should see is refused",
+            false => "it sees nothing",
+        };
+        let _ = write!(
+            out,
+            "\n  filter `{name}` is missing, and {effect}: {failure}\n"
+        );
     }
     let base = url.strip_suffix("/mcp").unwrap_or(url);
     let _ = writeln!(

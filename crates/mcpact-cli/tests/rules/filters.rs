@@ -1,6 +1,7 @@
 //! Programs that look at requests and results.
 
 use std::fs;
+use std::io::BufRead as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use mcpact::client::Client;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{Place, client};
+use crate::place::{Place, Running, client};
 
 /// Nothing here takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -159,10 +160,24 @@ async fn filters_need_approval_like_servers() {
     let shown = place.run(&["approve"]);
     let shown = String::from_utf8_lossy(&shown.stderr).into_owned();
     assert!(shown.contains(&filter), "{shown}");
-    let running = place.serve(&[]);
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("XDG_RUNTIME_DIR", place.path());
+    let (running, mut said) = Running::start_heard(command);
     let connected = client(Revision::V2025_11_25)
         .connect(running.url.clone())
         .await;
+    let mut told = String::new();
+    while !told.contains("what it should see is refused") {
+        told.clear();
+        assert_ne!(said.read_line(&mut told).unwrap(), 0, "it is not told");
+    }
+    assert!(told.contains("filter `f` is missing"), "{told}");
+    assert!(told.contains("mcpact approve"), "{told}");
+    let mut logs = place.command(&["logs", "f"]);
+    let logs = logs.env("XDG_RUNTIME_DIR", place.path()).output().unwrap();
+    assert_eq!(logs.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&logs.stderr).into_owned();
+    assert!(told.contains("`f` is a filter"), "{told}");
     let refused = connected
         .unwrap()
         .list_tools()

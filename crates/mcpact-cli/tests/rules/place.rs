@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use mcpact::client::{Client, ClientBuilder};
 use mcpact_engine::client::EraMode;
@@ -104,7 +104,17 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
         command.stderr(Stdio::null());
+        Self::of(command.spawn().unwrap())
+    }
+
+    /// The same, with what it says besides; somebody has to listen.
+    pub(crate) fn start_heard(mut command: Command) -> (Self, BufReader<ChildStderr>) {
         let mut child = command.spawn().unwrap();
+        let said = BufReader::new(child.stderr.take().unwrap());
+        (Self::of(child), said)
+    }
+
+    fn of(mut child: Child) -> Self {
         let mut url = String::new();
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut url).unwrap();

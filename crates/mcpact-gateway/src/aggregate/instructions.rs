@@ -20,17 +20,7 @@ pub(crate) struct Part<'a> {
 /// The instructions for a client: how names are made, who is missing, and what each server says.
 pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
     let mut out = String::new();
-    let prefixed: Vec<&Part<'_>> = parts
-        .iter()
-        .filter(|part| !part.prefix.is_empty())
-        .collect();
-    if let Some(first) = prefixed.first() {
-        let _ = write!(
-            out,
-            "Tools and prompts of several servers: the name begins with the server, as in `{}{separator}…`.",
-            first.prefix
-        );
-    }
+    out.push_str(&naming(parts, separator));
     for part in parts {
         if let Some(failure) = part.failure {
             let _ = write!(out, "\n\n`{}` is missing: {failure}.", part.server);
@@ -48,6 +38,28 @@ pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
     }
     let out = out.trim();
     (!out.is_empty()).then(|| out.to_owned())
+}
+
+/// How the names of tools and prompts begin.
+fn naming(parts: &[Part<'_>], separator: &str) -> String {
+    let mut prefixed = parts.iter().filter(|part| !part.prefix.is_empty());
+    let mut out = String::new();
+    if let Some(part) = prefixed.clone().find(|part| part.prefix == part.server) {
+        let server = part.server;
+        let _ = write!(
+            out,
+            "The names of tools and prompts begin with their server: `{server}{separator}…` is of `{server}`."
+        );
+    }
+    let others = prefixed.by_ref().filter(|part| part.prefix != part.server);
+    for Part { server, prefix, .. } in others {
+        let lead = if out.is_empty() { "" } else { " " };
+        let _ = write!(
+            out,
+            "{lead}Names of `{server}` begin with `{prefix}{separator}`."
+        );
+    }
+    out
 }
 
 /// The instructions of a server that is alone: its own, and what is kept back of it.
@@ -80,7 +92,9 @@ mod tests {
         ];
         let text = merged(&parts, "__").unwrap();
         assert!(
-            text.starts_with("Tools and prompts of several servers"),
+            text.starts_with(
+                "The names of tools and prompts begin with their server: `a__…` is of `a`.\n"
+            ),
             "{text}"
         );
         assert!(
@@ -100,6 +114,24 @@ mod tests {
         assert_eq!(of_one(None, withheld()).unwrap(), incomplete);
         let both = of_one(Some("Use it."), withheld()).unwrap();
         assert_eq!(both, format!("{incomplete}\n\nUse it."));
+    }
+
+    #[test]
+    fn another_prefix_is_told_with_its_server() {
+        let part = |server, prefix| Part {
+            server,
+            prefix,
+            instructions: None,
+            failure: None,
+            lacking: &[],
+        };
+        let told = |parts: &[Part<'_>]| merged(parts, ".").unwrap_or_default();
+        assert_eq!(told(&[part("a", "x")]), "Names of `a` begin with `x.`.");
+        assert_eq!(
+            told(&[part("a", "x"), part("b", "b"), part("c", "c")]),
+            "The names of tools and prompts begin with their server: `b.…` is of `b`. Names of `a` begin with `x.`."
+        );
+        assert_eq!(told(&[part("a", "")]), "");
     }
 
     #[test]

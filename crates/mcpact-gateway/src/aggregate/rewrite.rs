@@ -47,6 +47,20 @@ fn place(method: Method, params: &Object<'_>) -> Option<Place> {
     }
 }
 
+/// The member of a request that says what it is about, where there has to be one.
+pub(crate) const fn subject_key(method: Method) -> Option<&'static str> {
+    match method {
+        Method::ToolsCall | Method::PromptsGet => Some("name"),
+        Method::ResourcesRead | Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => {
+            Some("uri")
+        }
+        Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate => {
+            Some("taskId")
+        }
+        _ => None,
+    }
+}
+
 /// What a request is about.
 pub(crate) fn subject(method: Method, params: &str) -> Subject<'_> {
     let Ok(params) = Object::parse(params) else {

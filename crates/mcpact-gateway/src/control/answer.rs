@@ -39,6 +39,9 @@ pub enum Fault {
         name: String,
         /// What there is.
         servers: Vec<String>,
+        /// What there is besides, of which nothing is told alone.
+        #[serde(default)]
+        filters: Vec<String>,
     },
     /// Others ask too much already.
     Busy,
@@ -225,6 +228,7 @@ mod tests {
         let fault = Fault::NoServer {
             name: String::from("fiels"),
             servers: vec![String::from("files")],
+            filters: vec![String::from("audit")],
         };
         for answer in [
             Answer::Line(line),

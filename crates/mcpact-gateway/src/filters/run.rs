@@ -73,6 +73,15 @@ impl Filter {
         &self.config
     }
 
+    /// Why it may not be started, if it may not.
+    pub(super) async fn unapproved(&self) -> Option<String> {
+        let trouble = self.approval.as_ref()?.check().await.err()?;
+        Some(match trouble.advice() {
+            Some(advice) => format!("{trouble}; {advice}"),
+            None => trouble.to_string(),
+        })
+    }
+
     /// Asks it; what went wrong if it does not say anything that counts.
     pub(super) async fn ask(
         &self,
@@ -90,11 +99,10 @@ impl Filter {
         {
             return Err(format!("it failed a moment ago: {why}"));
         }
-        if let Some(approval) = &self.approval
-            && desk.running.is_none()
+        if desk.running.is_none()
+            && let Some(why) = self.unapproved().await
         {
-            let approved = approval.check().await;
-            approved.map_err(|trouble| trouble.to_string())?;
+            return Err(why);
         }
         let asking = desk.ask(&self.command, stage, method, body);
         let asked = timeout_at(until, asking).await;

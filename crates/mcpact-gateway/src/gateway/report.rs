@@ -5,6 +5,7 @@ use futures_util::stream::FuturesUnordered;
 use mcpact_spec::Revision;
 
 use super::Gateway;
+use crate::filters::FilterReport;
 use crate::supervisor::ServerState;
 
 /// One server, as people want to know it.
@@ -32,6 +33,11 @@ impl Gateway {
             member.report()
         });
         meeting.collect::<FuturesUnordered<_>>()
+    }
+
+    /// The filters that are not asked because nobody has approved them.
+    pub async fn unapproved_filters(&self) -> Vec<FilterReport> {
+        self.filters.unapproved().await
     }
 
     /// What is known of every server.

@@ -64,6 +64,11 @@ impl Gateway {
             Some(name) if !state.names().any(|of| of.as_str() == name) => Err(Fault::NoServer {
                 name: name.to_owned(),
                 servers: state.names().map(ToString::to_string).collect(),
+                filters: self
+                    .filters
+                    .configs()
+                    .map(|filter| filter.name.to_string())
+                    .collect(),
             }),
             Some(_) | None => Ok(()),
         }

@@ -12,7 +12,7 @@ use super::lists::{Addressed, Board};
 use super::member::Member;
 use super::{ABSENT, Hub, lock};
 use crate::aggregate::kind::ListKind;
-use crate::aggregate::rewrite::{Subject, subject, with_subject};
+use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::uris::{Lead, names_a_server};
 use crate::bridge::wire_error;
 use crate::nearest::{listed, shortened};
@@ -67,10 +67,15 @@ impl Hub {
                 params: None,
             }),
             [] | [_, ..] => {
-                let why = format!(
-                    "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {}",
-                    self.server_names()
-                );
+                let servers = self.server_names();
+                let why = match subject_key(method) {
+                    Some(key) => format!(
+                        "`{method}` needs a text as `{key}` in its params: there is none. The servers are: {servers}"
+                    ),
+                    None => format!(
+                        "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
+                    ),
+                };
                 Err(wire_error(
                     ErrorCode::InvalidParams.code(),
                     why,

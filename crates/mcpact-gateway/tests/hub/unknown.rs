@@ -4,6 +4,7 @@ use mcpact_spec::{Era, Revision};
 use serde_json::{Map, json};
 
 use crate::house::{by_http, client, everything, hub, on_lines};
+use crate::wire::Wire;
 
 /// G14: an unknown tool, prompt, resource or task is refused in the words of each revision, with what
 /// there is, the most similar first and not without end.
@@ -65,6 +66,31 @@ async fn what_there_is_not_is_told_with_what_there_is() {
                 "{what}: {told}"
             );
             connected.close().await;
+        }
+    }
+}
+
+/// G14: a request that does not say what it is about is told what it lacks, for either era.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_request_lacks_is_told() {
+    let hub = hub(vec![
+        everything("left", Revision::V2025_11_25),
+        everything("right", Revision::V2026_07_28),
+    ]);
+    let legacy = Wire::legacy(&hub, &json!({})).await;
+    for mut wire in [legacy, Wire::modern(&hub, &json!({}))] {
+        for (method, key) in [
+            ("tools/call", "name"),
+            ("prompts/get", "name"),
+            ("resources/read", "uri"),
+        ] {
+            for params in [json!({}), json!({key: 5})] {
+                let refused = wire.ask(method, params).await;
+                assert_eq!(refused["error"]["code"], -32602, "{refused}");
+                let told = refused["error"]["message"].as_str().unwrap();
+                let expected = format!("`{method}` needs a text as `{key}` in its params");
+                assert!(told.contains(&expected), "{told}");
+            }
         }
     }
 }

@@ -30,18 +30,14 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
     if !(listen.ip().is_loopback() || allow_remote || token.is_some()) {
         remote(&mut fields);
     }
-    let allow_hosts = fields.words("allow_hosts");
-    if !listen.ip().is_loopback() && allow_hosts.is_empty() {
-        nameless(&mut fields);
-    }
     let commands = fields.table("commands");
     let answers = fields.table("answers");
-    GatewayConfig {
+    let config = GatewayConfig {
         listen,
         token,
         token_written: token_written.flatten(),
         allow_remote,
-        allow_hosts,
+        allow_hosts: fields.words("allow_hosts"),
         allow_origins: origins(&mut fields),
         tls: tls(&mut fields),
         sse: fields.flag("sse"),
@@ -77,7 +73,14 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
             fields.findings,
         ),
         commands: command_rules(commands.unwrap_or(&Table::default()), fields.findings),
+    };
+    if let Some((message, remedy)) = config.namelessness()
+        && let Some(member) = fields.member("listen")
+    {
+        let problem = fields.findings.warning(member.node.span, message);
+        problem.remedy(remedy);
     }
+    config
 }
 
 fn listen(fields: &mut Fields<'_, '_>) -> SocketAddr {
@@ -106,19 +109,6 @@ fn remote(fields: &mut Fields<'_, '_>) {
     problem.remedy(
         "listen on `127.0.0.1` or `[::1]`, set `token`, or say `allow_remote = true` if whoever reaches it may use it",
     );
-}
-
-/// Who calls the gateway by another name than loopback is turned away.
-fn nameless(fields: &mut Fields<'_, '_>) {
-    let Some(text) = fields.text("listen") else {
-        return;
-    };
-    let message = format!(
-        "other machines can reach `{}`, but get 403: there are no `allow_hosts`",
-        text.filled
-    );
-    let problem = fields.findings.warning(text.span, message);
-    problem.remedy("say by which names and addresses clients call it, such as `allow_hosts = [\"mcp.example\"]`");
 }
 
 /// The token, and how it can be shown.
