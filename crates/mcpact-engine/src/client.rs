@@ -333,7 +333,10 @@ impl Client {
             Input::Close => self.close(e),
             Input::Closed => self.closed(now, e),
         }
-        effects.step(self)
+        Step {
+            next: self,
+            effects: effects.all(),
+        }
     }
 
     fn open(&mut self) {

@@ -188,10 +188,7 @@ impl<'a> Effects<'a> {
         }));
     }
 
-    pub(crate) fn step<M>(self, next: M) -> Step<'a, M> {
-        Step {
-            next,
-            effects: self.all,
-        }
+    pub(crate) fn all(self) -> SmallVec<[Effect<'a>; 1]> {
+        self.all
     }
 }

@@ -16,6 +16,7 @@ use mcpact_wire::batch::Frame;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::discover::CacheScope;
 use mcpact_wire::model::implementation::Implementation;
+use smallvec::SmallVec;
 
 use crate::capability::CapabilitySet;
 use crate::classify::{CarrierFacts, Endpoint, LegacySessions, Remembered};
@@ -285,12 +286,21 @@ impl Server {
 
     /// Takes one input and says what is to be done.
     pub fn handle<'a>(mut self, input: Input<'a>, now: Moment) -> Step<'a, Self> {
+        let effects = self.advance(input, now);
+        Step {
+            next: self,
+            effects,
+        }
+    }
+
+    /// The same where the machine stays: it is large, and a move of it costs more than many an input.
+    pub fn advance<'a>(&mut self, input: Input<'a>, now: Moment) -> SmallVec<[Effect<'a>; 1]> {
         let mut effects = Effects::default();
         if matches!(self.phase, Phase::Closed) {
             if let Input::Bytes { .. } | Input::Frame { .. } = input {
                 effects.drop("message", crate::effect::DropCause::OutOfPlace);
             }
-            return effects.step(self);
+            return effects.all();
         }
         match input {
             Input::Bytes { bytes, facts } => self.receive(bytes, &facts, now, &mut effects),
@@ -315,7 +325,7 @@ impl Server {
             Input::Tick => self.tick(now, &mut effects),
             Input::Closed => self.close(&mut effects),
         }
-        effects.step(self)
+        effects.all()
     }
 
     fn tick(&mut self, now: Moment, effects: &mut Effects<'_>) {

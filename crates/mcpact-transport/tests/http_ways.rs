@@ -18,7 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 struct Echo;
 
 impl Endpoint for Echo {
-    async fn handle(&self, arrival: Arrival) -> Answer {
+    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
         Answer::json(200, arrival.body)
     }
 }

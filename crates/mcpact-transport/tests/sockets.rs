@@ -26,7 +26,7 @@ const SECRET: &str = "a-token-that-nobody-guesses";
 struct Echo;
 
 impl Endpoint for Echo {
-    async fn handle(&self, _: Arrival) -> Answer {
+    async fn handle(&self, _: Box<Arrival>) -> Answer {
         Answer::socket(|link| {
             tokio::spawn(echo(link));
         })
@@ -196,7 +196,7 @@ async fn a_websocket_is_guarded() {
 struct Leaving(watch::Receiver<bool>);
 
 impl Endpoint for Leaving {
-    async fn handle(&self, _: Arrival) -> Answer {
+    async fn handle(&self, _: Box<Arrival>) -> Answer {
         let mut leaving = self.0.clone();
         Answer::socket(move |mut link| {
             tokio::spawn(async move {

@@ -174,7 +174,7 @@ fn result(method: &str, session: &str) -> Value {
 struct Door(Arc<Forgetful>);
 
 impl Endpoint for Door {
-    async fn handle(&self, arrival: Arrival) -> Answer {
+    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
         match arrival.verb {
             Method::POST => self.0.post(&arrival),
             Method::GET => self.0.stream(&arrival),

@@ -148,7 +148,7 @@ impl Aside {
 }
 
 impl Endpoint for Aside {
-    async fn handle(&self, arrival: Arrival) -> Answer {
+    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
         match arrival.verb {
             Method::POST => {
                 let message = serde_json::from_slice(&arrival.body).unwrap();

@@ -49,7 +49,7 @@ impl<F> Endpoint for Scripted<F>
 where
     F: Fn(&Arrival, &Value) -> Answer + Send + Sync + 'static,
 {
-    async fn handle(&self, arrival: Arrival) -> Answer {
+    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
         let message = serde_json::from_slice(&arrival.body).unwrap_or_default();
         let answer = (self.script)(&arrival, &message);
         self.heard.lock().unwrap().push(message);

@@ -332,7 +332,7 @@ struct Booth {
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 impl Endpoint for Booth {
-    async fn handle(&self, arrival: Arrival) -> Answer {
+    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
         if arrival.verb == Verb::DELETE {
             return Answer::empty(200);
         }

@@ -246,7 +246,7 @@ impl<B: Backend> HttpEndpoint<B> {
         }
     }
 
-    async fn post(&self, arrival: Arrival) -> Answer {
+    async fn post(&self, arrival: Box<Arrival>) -> Answer {
         let [named, version, method, name] =
             seen_all(&arrival, [&SESSION_ID, &VERSION, &METHOD, &NAME]);
         let (fact, session) = self.session(named, &arrival);
@@ -356,7 +356,7 @@ impl<B: Backend> HttpEndpoint<B> {
 }
 
 impl<B: Backend> Endpoint for HttpEndpoint<B> {
-    async fn handle(&self, arrival: Arrival) -> Answer {
+    async fn handle(&self, arrival: Box<Arrival>) -> Answer {
         let speaks_first = self.offered.legacy.contains(Revision::V2024_11_05);
         let is_sse = self.backend.settings().http_sse && speaks_first;
         match (arrival.path.as_str(), &arrival.verb) {

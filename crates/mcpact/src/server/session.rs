@@ -89,7 +89,7 @@ impl Drop for OpenQuestion<'_> {
 /// A conversation with a client, or one request that stands alone.
 #[derive(Debug)]
 pub struct Session {
-    machine: Mutex<Option<Server>>,
+    machine: Mutex<Server>,
     /// Who waits for an answer of the client; nobody from when it answers nothing any more.
     waiting: Mutex<Option<HashMap<String, oneshot::Sender<Heard>>>>,
     last_id: AtomicI64,
@@ -115,7 +115,7 @@ impl Session {
         let Welcome { terms, state } = welcome;
         let machine = Server::new(terms, now()).remembering(memory);
         Self {
-            machine: Mutex::new(Some(machine)),
+            machine: Mutex::new(machine),
             waiting: Mutex::new(Some(HashMap::new())),
             last_id: AtomicI64::new(0),
             state,
@@ -148,8 +148,7 @@ impl Session {
     /// What the handshake agreed on.
     #[must_use]
     pub fn pact(&self) -> Option<Arc<Pact>> {
-        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        machine.as_ref()?.phase().pact().cloned()
+        self.machine().phase().pact().cloned()
     }
 
     /// A notification as it is to be sent; none when this client may not or does not want to hear it.
@@ -172,21 +171,16 @@ impl Session {
 
     /// Whether the client has said anything in this conversation.
     pub(super) fn has_heard(&self) -> bool {
-        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        machine.as_ref().is_some_and(Server::has_heard)
+        self.machine().has_heard()
     }
 
     /// Whether the answer to a request is still wanted.
     pub(super) fn is_serving(&self, id: &Id) -> bool {
-        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        machine
-            .as_ref()
-            .is_some_and(|machine| machine.is_serving(id))
+        self.machine().is_serving(id)
     }
 
     pub(super) fn memory(&self) -> Option<Arc<Remembered>> {
-        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        machine.as_ref().and_then(Server::memory)
+        self.machine().memory()
     }
 
     /// What is no message.
@@ -314,9 +308,13 @@ impl Session {
 
     /// What the handshake agreed on; who has made none speaks the one revision that needs none.
     fn revision(&self) -> Revision {
-        let machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        let pact = machine.as_ref().and_then(|machine| machine.phase().pact());
+        let machine = self.machine();
+        let pact = machine.phase().pact();
         pact.map_or(Revision::LATEST, |pact| pact.revision())
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Server> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Option<HashMap<String, oneshot::Sender<Heard>>>> {
@@ -334,14 +332,8 @@ impl Session {
     }
 
     fn step(&self, input: Input<'_>, source: Option<&ByteString>) -> SmallVec<[Deed; 1]> {
-        let mut slot = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(machine) = slot.take() else {
-            return SmallVec::new();
-        };
-        let step = machine.handle(input, now());
-        *slot = Some(step.next);
-        drop(slot);
-        step.effects
+        let effects = self.machine().advance(input, now());
+        effects
             .into_iter()
             .filter_map(|effect| self.own(effect, source))
             .collect()

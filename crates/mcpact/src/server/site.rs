@@ -19,7 +19,7 @@ use crate::error::Error;
 pub struct Door(Arc<dyn Answering>);
 
 trait Answering: Debug + Send + Sync {
-    fn answer(self: Arc<Self>, arrival: Arrival) -> BoxFuture<'static, Answer>;
+    fn answer(self: Arc<Self>, arrival: Box<Arrival>) -> BoxFuture<'static, Answer>;
 
     fn guests(&self) -> usize;
 
@@ -31,7 +31,7 @@ trait Answering: Debug + Send + Sync {
 }
 
 impl<B: Backend> Answering for HttpEndpoint<B> {
-    fn answer(self: Arc<Self>, arrival: Arrival) -> BoxFuture<'static, Answer> {
+    fn answer(self: Arc<Self>, arrival: Box<Arrival>) -> BoxFuture<'static, Answer> {
         async move { self.handle(arrival).await }.boxed()
     }
 
@@ -125,7 +125,7 @@ pub struct Site<R> {
 struct Entrance<R>(Arc<R>);
 
 impl<R: Reception> Endpoint for Entrance<R> {
-    async fn handle(&self, mut arrival: Arrival) -> Answer {
+    async fn handle(&self, mut arrival: Box<Arrival>) -> Answer {
         match self.0.direct(&mut arrival) {
             Directed::To(door) => door.0.answer(arrival).await,
             Directed::Answer(answer) => answer,

@@ -63,7 +63,7 @@ impl Default for Limits {
 /// Whoever answers requests that were let in.
 pub trait Endpoint: Send + Sync + 'static {
     /// Answers one request.
-    fn handle(&self, arrival: Arrival) -> impl Future<Output = Answer> + Send;
+    fn handle(&self, arrival: Box<Arrival>) -> impl Future<Output = Answer> + Send;
 
     /// Lets nothing go on that is still being answered. Every connection is looked at afterwards.
     fn cut_off(&self) {}

@@ -9,7 +9,7 @@ use http::header::{
     CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER, UPGRADE,
     WWW_AUTHENTICATE,
 };
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::sync::mpsc;
@@ -20,12 +20,21 @@ use super::cors;
 use super::guard::Guard;
 use super::listener::{Endpoint, Limits};
 use super::token::Token;
-use super::upgrade;
+use super::upgrade::{self, Switch};
 use super::watch::Busy;
 use crate::within::within;
 
 /// After how many seconds somebody may come back who was turned away for the moment.
 const SOON: &str = "2";
+
+/// A request that was let in and is not read yet.
+struct Admitted {
+    /// Without its body.
+    arrival: Box<Arrival>,
+    body: Incoming,
+    origin: Option<HeaderValue>,
+    switch: Option<Box<Switch>>,
+}
 
 /// What every request needs.
 pub(super) struct Shop<E> {
@@ -48,39 +57,22 @@ impl<E: Endpoint> Shop<E> {
         response.map(|body| body.ending(busy))
     }
 
-    async fn respond(
-        &self,
-        mut request: Request<Incoming>,
-        peer: SocketAddr,
-    ) -> Response<ReplyBody> {
-        let switch = hyper::upgrade::on(&mut request);
-        let (head, body) = request.into_parts();
-        if size(&head) > self.limits.header_bytes {
-            return respond(unread(Answer::text(431, "the headers are too large")));
-        }
-        let authority = head.uri.authority().map(http::uri::Authority::as_str);
-        if let Err(fault) = self.guard.check(authority, &head.headers) {
-            tracing::warn!(%peer, %fault, "request turned away");
-            return respond(unread(Answer::text(403, fault.to_string())));
-        }
-        let origin = head.headers.get(ORIGIN).cloned();
-        let mut response = if cors::is_preflight(&head.method, &head.headers) {
-            let mut response = respond(Answer::empty(204));
-            cors::permit(&head.headers, self.guard.headers(), response.headers_mut());
-            response
-        } else {
-            let asked = if head.headers.contains_key(UPGRADE) {
-                head.headers.clone()
-            } else {
-                HeaderMap::new()
-            };
-            match self.answer(head, body, peer).await {
-                Answer {
-                    body: AnswerBody::Socket(run),
-                    ..
-                } => respond(upgrade::answer(&asked, switch, run, self.sockets.clone())),
-                answer => respond(answer),
-            }
+    async fn respond(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<ReplyBody> {
+        let Admitted {
+            arrival,
+            body,
+            origin,
+            switch,
+        } = match self.admitted(request, peer) {
+            Ok(admitted) => admitted,
+            Err(response) => return *response,
+        };
+        let mut response = match self.answer(arrival, body, peer).await {
+            Answer {
+                body: AnswerBody::Socket(run),
+                ..
+            } => respond(upgrade::answer(switch, run, self.sockets.clone())),
+            answer => respond(answer),
         };
         if let Some(origin) = origin {
             cors::grant(origin, response.headers_mut());
@@ -88,26 +80,64 @@ impl<E: Endpoint> Shop<E> {
         response
     }
 
-    async fn answer(&self, head: http::request::Parts, body: Incoming, peer: SocketAddr) -> Answer {
-        if let Some(Err(refusal)) = self.token.as_ref().map(|token| token.check(&head.headers)) {
+    /// What is to be answered; otherwise the answer. Apart from what waits, which would keep room for everything
+    /// here for as long as the request is served.
+    fn admitted(
+        &self,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Result<Admitted, Box<Response<ReplyBody>>> {
+        let has_wish = request.headers().contains_key(UPGRADE);
+        let switch = has_wish.then(|| Box::new(Switch::of(&mut request)));
+        let (head, body) = request.into_parts();
+        if size(&head) > self.limits.header_bytes {
+            let answer = unread(Answer::text(431, "the headers are too large"));
+            return Err(Box::new(respond(answer)));
+        }
+        let authority = head.uri.authority().map(http::uri::Authority::as_str);
+        if let Err(fault) = self.guard.check(authority, &head.headers) {
+            tracing::warn!(%peer, %fault, "request turned away");
+            let answer = unread(Answer::text(403, fault.to_string()));
+            return Err(Box::new(respond(answer)));
+        }
+        let origin = head.headers.get(ORIGIN).cloned();
+        if cors::is_preflight(&head.method, &head.headers) {
+            let mut response = respond(Answer::empty(204));
+            cors::permit(&head.headers, self.guard.headers(), response.headers_mut());
+            if let Some(origin) = origin {
+                cors::grant(origin, response.headers_mut());
+            }
+            return Err(Box::new(response));
+        }
+        let arrival = Box::new(Arrival {
+            path: head.uri.path().to_owned(),
+            query: head.uri.query().map(str::to_owned),
+            verb: head.method,
+            headers: head.headers,
+            body: Bytes::new(),
+            peer: Some(peer),
+        });
+        Ok(Admitted {
+            arrival,
+            body,
+            origin,
+            switch,
+        })
+    }
+
+    async fn answer(&self, mut arrival: Box<Arrival>, body: Incoming, peer: SocketAddr) -> Answer {
+        let token = self.token.as_ref();
+        if let Some(Err(refusal)) = token.map(|token| token.check(&arrival.headers)) {
             tracing::warn!(%peer, ?refusal, "request without the token");
             return unread(Answer::text(401, "a bearer token is needed"))
                 .with(WWW_AUTHENTICATE, refusal.challenge());
         }
-        if is_foreign_content(&head) {
+        if is_foreign_content(&arrival) {
             return unread(Answer::text(415, "the body must be application/json"));
         }
-        let body = match self.read(body).await {
+        arrival.body = match self.read(body).await {
             Ok(body) => body,
             Err(fault) => return unread(Answer::text(fault.status(), fault.to_string())),
-        };
-        let arrival = Arrival {
-            verb: head.method,
-            path: head.uri.path().to_owned(),
-            query: head.uri.query().map(str::to_owned),
-            headers: head.headers,
-            body,
-            peer: Some(peer),
         };
         let answer = self.endpoint.handle(arrival).await;
         match answer.status {
@@ -205,11 +235,11 @@ async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
 }
 
 /// A body of another kind is refused unread: browsers may send `text/plain` anywhere without asking.
-fn is_foreign_content(head: &http::request::Parts) -> bool {
-    if head.method != http::Method::POST {
+fn is_foreign_content(arrival: &Arrival) -> bool {
+    if arrival.verb != http::Method::POST {
         return false;
     }
-    let kind = head.headers.get(CONTENT_TYPE);
+    let kind = arrival.headers.get(CONTENT_TYPE);
     if kind.is_some_and(|kind| kind == JSON) {
         return false;
     }

@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 
-use http::HeaderMap;
 use http::header::{
     CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
     SEC_WEBSOCKET_VERSION, UPGRADE,
 };
+use http::{HeaderMap, Request};
+use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::sync::mpsc;
@@ -22,15 +23,34 @@ use crate::websocket::{SUBPROTOCOL, config, link};
 /// The only version there is.
 const VERSION: &str = "13";
 
+/// The wish of a request that its connection speaks something else.
+pub(super) struct Switch {
+    asked: HeaderMap,
+    upgrade: OnUpgrade,
+}
+
+impl Switch {
+    pub(super) fn of(request: &mut Request<Incoming>) -> Self {
+        Self {
+            asked: request.headers().clone(),
+            upgrade: hyper::upgrade::on(request),
+        }
+    }
+}
+
 /// Opens the socket that was asked for, or says what is missing; `open` is held until the socket is closed.
 pub(super) fn answer(
-    asked: &HeaderMap,
-    switch: OnUpgrade,
+    switch: Option<Box<Switch>>,
     run: Box<dyn FnOnce(Link) + Send>,
     open: mpsc::Sender<Infallible>,
 ) -> Answer {
+    let Some(switch) = switch else {
+        return not_asked();
+    };
+    let Switch { asked, upgrade } = *switch;
+    let asked = &asked;
     if !names(asked, &UPGRADE, "websocket") || !names(asked, &CONNECTION, "upgrade") {
-        return Answer::text(426, "this is the address of a WebSocket").with(UPGRADE, "websocket");
+        return not_asked();
     }
     if !names(asked, &SEC_WEBSOCKET_VERSION, VERSION) {
         return Answer::text(426, "only version 13 of WebSocket is spoken")
@@ -43,7 +63,7 @@ pub(super) fn answer(
         return Answer::text(400, "the Sec-WebSocket-Key header is missing");
     };
     tokio::spawn(async move {
-        match switch.await {
+        match upgrade.await {
             Ok(stream) => {
                 let stream = TokioIo::new(stream);
                 let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config()));
@@ -61,6 +81,10 @@ pub(super) fn answer(
         .with(UPGRADE, "websocket")
         .with(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()))
         .with(SEC_WEBSOCKET_PROTOCOL, SUBPROTOCOL)
+}
+
+fn not_asked() -> Answer {
+    Answer::text(426, "this is the address of a WebSocket").with(UPGRADE, "websocket")
 }
 
 /// Whether a header with a list has this item.

@@ -19,19 +19,19 @@ fn endpoint() -> HttpEndpoint<Core> {
     HttpEndpoint::new(server.build().unwrap())
 }
 
-fn arrival(headers: &[(&'static str, &str)], body: &Value) -> Arrival {
+fn arrival(headers: &[(&'static str, &str)], body: &Value) -> Box<Arrival> {
     let headers = headers.iter().map(|(name, value)| {
         let name = HeaderName::from_static(name);
         (name, HeaderValue::from_str(value).unwrap())
     });
-    Arrival {
+    Box::new(Arrival {
         verb: Verb::POST,
         path: String::from("/mcp"),
         query: None,
         headers: HeaderMap::from_iter(headers),
         body: Bytes::from(body.to_string()),
         peer: None,
-    }
+    })
 }
 
 const BOTH: (&str, &str) = ("accept", "application/json, text/event-stream");
