@@ -16,4 +16,4 @@ pub mod tcp;
 #[cfg(unix)]
 pub mod unix;
 pub mod websocket;
-mod within;
+pub mod within;

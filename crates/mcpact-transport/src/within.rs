@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// What the work comes to, or nothing if it takes too long. Most work that waits for what the network has
 /// brought already is done at once, and then there is no timer.
-pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
     match first {

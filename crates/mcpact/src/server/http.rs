@@ -33,7 +33,7 @@ use super::held;
 use super::outbox::Outbox;
 use super::raw_params::text_of;
 use super::session::Session;
-use super::visitor::Visitor;
+use super::visitor::{KEY, Visitor};
 use crate::log::{self, Witness};
 use running::Running;
 use seen::{METHOD, NAME, SESSION_ID, VERSION, seen_all};
@@ -247,8 +247,8 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     async fn post(&self, arrival: Box<Arrival>) -> Answer {
-        let [named, version, method, name] =
-            seen_all(&arrival, [&SESSION_ID, &VERSION, &METHOD, &NAME]);
+        let [named, version, method, name, key] =
+            seen_all(&arrival, [&SESSION_ID, &VERSION, &METHOD, &NAME, &KEY]);
         let (fact, session) = self.session(named, &arrival);
         let body = match text_of(&arrival.body) {
             Ok(body) => body,
@@ -271,7 +271,7 @@ impl<B: Backend> HttpEndpoint<B> {
                 let fault = ShapeFault::Parts;
                 self.unreadable(EnvelopeError::Shape { fault, id: None }, &arrival)
             }
-            Route::Modern => self.modern(&arrival, &body, frame, facts).await,
+            Route::Modern => self.modern(&arrival, &body, frame, facts, key).await,
             Route::LegacyOpen => match session {
                 // In a session that lives it is a second one, which the machine refuses.
                 Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,

@@ -15,11 +15,12 @@ use mcpact_engine::classify::{CarrierFacts, SessionFact};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Feature, Method};
 use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
+use mcpact_transport::within::within;
 use mcpact_wire::batch::Frame;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::seen::{SESSION_ID, seen};
 use super::{HttpEndpoint, HttpSession, json, random_id};
@@ -265,9 +266,9 @@ impl<B: Backend> HttpEndpoint<B> {
                 let _ = outbox.put(Parcel::Answer(all, 200)).await;
             }
         });
-        match timeout(KEEP_ALIVE, parcels.take()).await {
-            Ok(first) => self.first_answer(session, first, parcels),
-            Err(_) => self.event_answer(session, None, parcels),
+        match within(KEEP_ALIVE, parcels.take()).await {
+            Some(first) => self.first_answer(session, first, parcels),
+            None => self.event_answer(session, None, parcels),
         }
     }
 

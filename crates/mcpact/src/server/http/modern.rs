@@ -12,11 +12,11 @@ use mcpact_engine::classify::{CarrierFacts, Seen, param_headers};
 use mcpact_engine::refusal::{Dialect, Refusal, WireError};
 use mcpact_spec::Method;
 use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
+use mcpact_transport::within::within;
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::Object;
-use tokio::time::timeout;
 
 use super::legacy::reach;
 use super::seen::seen;
@@ -27,7 +27,7 @@ use crate::server::held;
 use crate::server::job::{Job, Reach};
 use crate::server::outbox::{Outbox, Parcel, Parcels};
 use crate::server::session::{Deed, Session};
-use crate::server::visitor::{KEY, Mark, Visitor};
+use crate::server::visitor::{Mark, Visitor};
 
 /// How many messages of a running request may wait to be written.
 const BACKLOG: usize = 64;
@@ -84,8 +84,9 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &ByteString,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
+        key: Seen<'_>,
     ) -> Answer {
-        let visitor = match self.visitor(arrival, &frame) {
+        let visitor = match self.visitor(arrival, &frame, key) {
             Ok(visitor) => visitor,
             Err(answer) => return answer,
         };
@@ -104,8 +105,13 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     /// Who sends it, who has no session by which it could be known.
-    fn visitor(&self, arrival: &Arrival, frame: &Frame<'_>) -> Result<Visitor, Answer> {
-        let mark = Mark::named(seen(arrival, KEY)).map_err(|error| {
+    fn visitor(
+        &self,
+        arrival: &Arrival,
+        frame: &Frame<'_>,
+        key: Seen<'_>,
+    ) -> Result<Visitor, Answer> {
+        let mark = Mark::named(key).map_err(|error| {
             let text = codec::error(id_of(frame), &error.encode());
             Answer::json(error.http_status, text)
         })?;
@@ -204,13 +210,13 @@ impl<B: Backend> HttpEndpoint<B> {
             patience: self.patience.clone(),
         };
         while running.ready.is_none() {
-            match timeout(KEEP_ALIVE, running.step()).await {
-                Ok(Some(Said::Message(text))) => running.ready = Some(text),
-                Ok(Some(Said::Answer(text, status))) => return Answer::json(status, json(text)),
-                Ok(None) => return Answer::empty(202),
+            match within(KEEP_ALIVE, running.step()).await {
+                Some(Some(Said::Message(text))) => running.ready = Some(text),
+                Some(Some(Said::Answer(text, status))) => return Answer::json(status, json(text)),
+                Some(None) => return Answer::empty(202),
                 // Whoever stands between may take silence for the end.
-                Err(_) if reach(arrival) == Reach::Stream => break,
-                Err(_) => {}
+                None if reach(arrival) == Reach::Stream => break,
+                None => {}
             }
         }
         Answer::events(unfold(running, |mut running| async move {
