@@ -4,6 +4,7 @@
 //! by itself. What is judged here is what a config asks for in the open: a shell, other rights, programs
 //! that destroy or fetch, and programs that somebody else could have replaced.
 
+mod options;
 mod words;
 
 use mcpact_transport::stdio::child::Obstacle;
@@ -158,12 +159,7 @@ fn started(
         return Reached::Program;
     }
     let shown = program.written;
-    let hidden = own_options(program.value, args)
-        .iter()
-        .find(|word| words::hides_command(program.value, word.value));
-    let is_text = words::runs_text(program.value, args.iter().map(|word| word.value));
-    let hidden = hidden.or_else(|| args.first().filter(|_| is_text));
-    if let Some(option) = hidden {
+    if let Some(option) = hidden(program, args) {
         let message = format!("`{shown} {}` hides what is done", option.written);
         let problem = findings.error(option.span, message);
         problem.remedy("start the server itself");
@@ -176,6 +172,13 @@ fn started(
         let message = format!("`{shown} {}` destroys what it finds", option.written);
         findings.error(option.span, message);
         return Reached::Program;
+    }
+    for (at, word) in args.iter().enumerate() {
+        let is_reached = options::starts_for_each(program.value, word.value)
+            && started(&args[at + 1..], rules, findings, depth + 1) == Reached::Shell;
+        if is_reached {
+            return Reached::Shell;
+        }
     }
     match sort(program.value) {
         Sort::Raiser => {
@@ -211,16 +214,22 @@ fn started(
             unpinned(shown, args, pin, findings);
             return fetched(args, rules, findings, depth);
         }
-        // What `npm run` names is a script of the package.
-        Sort::Other
-            if words::starts_packages(program.value)
-                && args.first().is_some_and(|verb| verb.value != "run") =>
-        {
+        Sort::Other if words::runs_package(program.value, args.iter().map(|word| word.value)) => {
             return fetched(args, rules, findings, depth);
         }
         Sort::Other => {}
     }
     Reached::Program
+}
+
+/// The word by which the program is handed a text to run, if it is.
+fn hidden<'w, 't>(program: &Word<'_>, args: &'w [Word<'t>]) -> Option<&'w Word<'t>> {
+    let own = own_options(program.value, args);
+    let option = own
+        .iter()
+        .find(|word| options::hides_command(program.value, word.value));
+    let is_text = options::runs_text(program.value, own.iter().map(|word| word.value));
+    option.or_else(|| args.first().filter(|_| is_text))
 }
 
 /// What a runner of packages starts: a package, or any program with packages beside it.
@@ -241,18 +250,13 @@ fn fetched(
 
 /// The words that can be options of the program itself: behind a package stand those of the package.
 fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
-    if let Some(own) = words::own_words(program, args.iter().map(|word| word.value)) {
+    if let Some(own) = options::own_words(program, args.iter().map(|word| word.value)) {
         return &args[..own];
     }
     if !words::starts_packages(program) {
         return args;
     }
-    let is_package = |at: usize| {
-        let before = at.checked_sub(1).and_then(|at| args.get(at));
-        let is_value = before.is_some_and(|word| NAMED.contains(&word.value));
-        !args[at].value.starts_with('-') && !words::is_verb(args[at].value) && !is_value
-    };
-    let end = (0..args.len()).find(|at| is_package(*at));
+    let end = words::run_by(args.iter().map(|word| word.value));
     &args[..end.unwrap_or(args.len())]
 }
 

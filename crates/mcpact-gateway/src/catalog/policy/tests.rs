@@ -143,6 +143,53 @@ fn dangerous_commands_are_refused() {
         (&["env", "-iu", "X", "-S", "bash -c x"], ERROR, "hides"),
         (&["env", "--split", "bash -c x"], ERROR, "hides"),
         (&["flock", "-n", "F", "bash", "-c", "x"], ERROR, "shell"),
+        (&["flock", "-nc", "F", "touch x"], ERROR, "hides"),
+        (&["env", "-iS", "/bin/sh -c 'touch x'"], ERROR, "hides"),
+        (&["env", "-vS", "touch x"], ERROR, "hides"),
+        (&["env", "-iStouch x"], ERROR, "hides"),
+        (&["env", "-iuS", "server"], NONE, ""),
+        (&["env", "-uS", "server", "-S", "x"], NONE, ""),
+        (&["npx", "-yc", "touch x"], ERROR, "hides"),
+        (&["npm", "x", "-yc", "touch x"], ERROR, "hides"),
+        (&["npx", "--cache", "D", "-c", "touch x"], ERROR, "hides"),
+        (&["npx", "--odd", "D", "-c", "touch x"], ERROR, "hides"),
+        (&["npx", "-yq", "a@1.0.0", "-c", "x.json"], NONE, ""),
+        (&["script", "-qc", "touch x", "/dev/null"], ERROR, "hides"),
+        (&["watch", "touch x", "-x"], ERROR, "hides"),
+        (&["watch", "-x", "sh", "-c", "x"], ERROR, "shell"),
+        (&["mise", "x", "-c", "touch x"], ERROR, "hides"),
+        (&["mise", "x", "--", "server", "-c", "x"], NONE, ""),
+        (&["nix-shell", "-p", "a", "--run", "x"], ERROR, "hides"),
+        (&["expect", "-c", "spawn x"], ERROR, "hides"),
+        (&["gdb", "-ex", "shell x"], ERROR, "hides"),
+        (&["sops", "exec-env", "F", "touch x"], ERROR, "hides"),
+        (&["yarn", "exec", "sh", "-c", "x"], ERROR, "shell"),
+        (&["yarn", "format"], NONE, ""),
+        (
+            &["find", "D", "-type", "f", "-exec", "rm", "{}", "+"],
+            ERROR,
+            "destroys",
+        ),
+        (
+            &["find", "D", "-execdir", "rm", "{}", "+"],
+            ERROR,
+            "destroys",
+        ),
+        (&["find", "D", "-ok", "rm", "{}", "+"], ERROR, "destroys"),
+        (
+            &["find", "D", "-exec", "sh", "-c", "x", "{}", "+"],
+            ERROR,
+            "shell",
+        ),
+        (
+            &[
+                "find", "D", "-exec", "cat", "{}", "+", "-exec", "rm", "{}", "+",
+            ],
+            ERROR,
+            "destroys",
+        ),
+        (&["find", "D", "-name", "rm"], NONE, ""),
+        (&["fd", "x", "D", "-X", "rm"], ERROR, "destroys"),
         (&["env", "-u", "X", "A=1", "server", "-S", "x"], NONE, ""),
         (&["env", "-u", "X", "-S", "bash -c x"], ERROR, "hides"),
         (
@@ -275,6 +322,43 @@ fn dangerous_commands_are_refused() {
         let (found, told) = worst(words);
         assert_eq!(found, *expected, "{words:?}: {told}");
         assert!(told.contains(part), "{words:?}: {told}");
+    }
+}
+
+/// K4: a program that starts another hides nothing.
+#[test]
+fn what_is_started_by_way_of_another_program_is_judged() {
+    let sheet: &[&[&str]] = &[
+        &["dbus-run-session"],
+        &["dbus-run-session", "--config-file", "F", "--"],
+        &["ssh-agent"],
+        &["choom", "-n", "0", "--"],
+        &["systemd-inhibit", "--what=sleep"],
+        &["op", "run", "--"],
+        &["infisical", "run", "--"],
+        &["aws-vault", "exec", "P", "--"],
+        &["chamber", "exec", "P", "--"],
+        &["envchain", "P"],
+        &["dotenv", "-f", "F", "run", "--"],
+        &["gdb", "--args"],
+        &["valgrind", "-q"],
+        &["perf", "record", "--"],
+        &["proot", "-r", "D"],
+        &["cgexec", "-g", "cpu:x"],
+        &["catchsegv"],
+        &["nix", "develop", "-c"],
+        &["asdf", "exec"],
+        &["volta", "run"],
+        &["fnm", "exec", "--using=20"],
+        &["direnv", "exec", "."],
+        &["pipx", "run", "--spec", "a"],
+    ];
+    for lead in sheet {
+        let (found, told) = worst(&[*lead, &["sh", "-c", "touch x"]].concat());
+        assert_eq!(found, Some(Severity::Error), "{lead:?}: {told}");
+        assert!(told.contains("is a shell"), "{lead:?}: {told}");
+        let (found, told) = worst(&[*lead, &["server", "--flag"]].concat());
+        assert!(found < Some(Severity::Warning), "{lead:?}: {told}");
     }
 }
 

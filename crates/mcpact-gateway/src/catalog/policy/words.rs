@@ -25,7 +25,7 @@ const SORTS: &[(Sort, &[&str])] = &[
     (
         Sort::Raiser,
         &[
-            "sudo", "doas", "su", "pkexec", "runas", "run0", "runuser", "gosu", "su-exec",
+            "sudo", "doas", "su", "pkexec", "runas", "run0", "runuser", "gosu", "su-exec", "sg",
         ],
     ),
     (
@@ -67,66 +67,126 @@ const SORTS: &[(Sort, &[&str])] = &[
             "pwsh",
         ],
     ),
-    (
-        Sort::Wrapper,
-        &[
-            "env",
-            "nohup",
-            "nice",
-            "ionice",
-            "timeout",
-            "stdbuf",
-            "time",
-            "setsid",
-            "xargs",
-            "exec",
-            "busybox",
-            "toybox",
-            "mcpact",
-            "command",
-            "unshare",
-            "nsenter",
-            "taskset",
-            "setpriv",
-            "chrt",
-            "chroot",
-            "prlimit",
-            "strace",
-            "ltrace",
-            "tini",
-            "dumb-init",
-            "systemd-run",
-            "script",
-            "flock",
-            "firejail",
-            "setarch",
-            "fakeroot",
-            "faketime",
-            "eatmydata",
-            "rlwrap",
-            "numactl",
-            "direnv",
-            "mise",
-            "dotenvx",
-            "doppler",
-            "bwrap",
-            "proxychains",
-            "torsocks",
-            "unbuffer",
-            "uv",
-            "poetry",
-            "pipenv",
-            "conda",
-            "ld-linux",
-        ],
-    ),
+    (Sort::Wrapper, WRAPPERS),
     (Sort::Container, &["docker", "podman", "nerdctl"]),
     (Sort::Runner(&["@"]), &["npx", "bunx", "pnpx"]),
     (Sort::Runner(&["==", "@"]), &["uvx", "pipx"]),
 ];
 
+/// Programs that start the one that their arguments name: for the machine, for debugging, with secrets, or in the
+/// surroundings of a language.
+const WRAPPERS: &[&str] = &[
+    "env",
+    "nohup",
+    "nice",
+    "ionice",
+    "timeout",
+    "stdbuf",
+    "time",
+    "setsid",
+    "xargs",
+    "exec",
+    "busybox",
+    "toybox",
+    "mcpact",
+    "command",
+    "unshare",
+    "nsenter",
+    "taskset",
+    "setpriv",
+    "chrt",
+    "chroot",
+    "prlimit",
+    "strace",
+    "ltrace",
+    "tini",
+    "dumb-init",
+    "systemd-run",
+    "script",
+    "flock",
+    "firejail",
+    "setarch",
+    "fakeroot",
+    "faketime",
+    "eatmydata",
+    "rlwrap",
+    "numactl",
+    "direnv",
+    "mise",
+    "dotenvx",
+    "doppler",
+    "bwrap",
+    "proxychains",
+    "torsocks",
+    "unbuffer",
+    "uv",
+    "poetry",
+    "pipenv",
+    "conda",
+    "ld-linux",
+    "watch",
+    "dbus-run-session",
+    "dbus-launch",
+    "ssh-agent",
+    "choom",
+    "systemd-inhibit",
+    "op",
+    "infisical",
+    "aws-vault",
+    "chamber",
+    "envchain",
+    "envconsul",
+    "summon",
+    "vault",
+    "dotenv",
+    "cross-env",
+    "env-cmd",
+    "gdb",
+    "gdbserver",
+    "lldb",
+    "valgrind",
+    "heaptrack",
+    "rr",
+    "perf",
+    "catchsegv",
+    "proot",
+    "cgexec",
+    "catatonit",
+    "chpst",
+    "setuidgid",
+    "envdir",
+    "softlimit",
+    "linux32",
+    "linux64",
+    "xvfb-run",
+    "cpulimit",
+    "trickle",
+    "tsocks",
+    "proxychains4",
+    "caffeinate",
+    "arch",
+    "sandbox-exec",
+    "winpty",
+    "nix",
+    "asdf",
+    "pyenv",
+    "rbenv",
+    "nodenv",
+    "bundle",
+    "volta",
+    "fnm",
+    "pdm",
+    "hatch",
+    "rye",
+    "pixi",
+    "mamba",
+    "micromamba",
+    "entr",
+    "watchexec",
+];
+
 /// The name of a program: the last part of its path, without what only Windows wants to see.
-fn name(program: &str) -> String {
+pub(super) fn name(program: &str) -> String {
     let last = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let mut name = last.to_ascii_lowercase();
     let end = [".exe", ".cmd", ".bat"]
@@ -190,6 +250,18 @@ pub(super) fn starts_packages(program: &str) -> bool {
     matches!(sort(program), Sort::Runner(_)) || matches!(&*name(program), "npm" | "pnpm")
 }
 
+/// Whether a manager of packages starts one, or any program. What `npm run` names is a script of the package.
+pub(super) fn runs_package<'a>(program: &str, args: impl IntoIterator<Item = &'a str>) -> bool {
+    let mut args = args.into_iter().peekable();
+    match &*name(program) {
+        "npm" | "pnpm" => args.peek().is_some_and(|verb| *verb != "run"),
+        "yarn" | "bun" => args
+            .next()
+            .is_some_and(|verb| verb != "run" && is_verb(verb)),
+        _ => false,
+    }
+}
+
 /// Options of runners that never take a value.
 const FLAGS: &[&str] = &[
     "-y",
@@ -235,10 +307,10 @@ pub(super) fn run_by<'a>(args: impl IntoIterator<Item = &'a str>) -> Option<usiz
     let mut before = "--";
     for (at, arg) in args.into_iter().enumerate() {
         let is_option = arg.starts_with('-');
-        let may_be_value = before.starts_with('-') && !before.contains('=');
+        let may_be_value = before.starts_with('-') && !before.contains('=') && !is_flag(before);
         if !is_option {
             let is_value = VALUED.contains(&before);
-            let is_unsure = may_be_value && !FLAGS.contains(&before) && sort(arg) == Sort::Other;
+            let is_unsure = may_be_value && sort(arg) == Sort::Other;
             if !is_value && !is_unsure && !is_verb(arg) {
                 return Some(at);
             }
@@ -248,69 +320,16 @@ pub(super) fn run_by<'a>(args: impl IntoIterator<Item = &'a str>) -> Option<usiz
     None
 }
 
+/// Whether an option of a runner never takes a value, even if it is several letters in one.
+fn is_flag(option: &str) -> bool {
+    let letters = option.strip_prefix('-').unwrap_or_default();
+    let is_cluster = !letters.is_empty() && letters.chars().all(|letter| "ynqv".contains(letter));
+    is_cluster || FLAGS.contains(&option)
+}
+
 /// What a runner or a manager of packages calls running one.
 pub(super) fn is_verb(word: &str) -> bool {
     matches!(word, "dlx" | "exec" | "x" | "run" | "tool")
-}
-
-/// Whether what follows is handed to a shell as one text, without an option that says so.
-pub(super) fn runs_text(program: &str, mut options: impl Iterator<Item = impl AsRef<str>>) -> bool {
-    match &*name(program) {
-        "watch" => !options.any(|option| matches!(option.as_ref(), "-x" | "--exec")),
-        "parallel" => true,
-        _ => false,
-    }
-}
-
-/// Programs behind whose own words stands a command with options of its own: which of their options take a
-/// value, and how many words stand before the command beside those.
-const LED: &[(&str, &[&str], usize)] = &[
-    ("env", &["-u", "--unset", "-C", "--chdir"], 0),
-    (
-        "flock",
-        &["-w", "--wait", "--timeout", "-E", "--conflict-exit-code"],
-        1,
-    ),
-];
-
-/// How many of these words are the program's own, and not of a command that it starts; none if that cannot be
-/// told.
-pub(super) fn own_words<'a>(
-    program: &str,
-    args: impl IntoIterator<Item = &'a str>,
-) -> Option<usize> {
-    let name = &*name(program);
-    let (_, valued, places) = LED.iter().find(|(led, ..)| *led == name)?;
-    let (mut left, mut is_value, mut own) = (*places, false, 0);
-    for arg in args {
-        let is_option = is_value || arg.starts_with('-') || arg.contains('=');
-        if !is_option {
-            if left == 0 {
-                break;
-            }
-            left -= 1;
-        }
-        is_value = !is_value && valued.iter().any(|known| takes_next(arg, known));
-        own += 1;
-    }
-    Some(own)
-}
-
-/// Whether an option is this one that takes a value, and the value is the next word: by itself, at the end of
-/// several letters, or shortened.
-fn takes_next(option: &str, known: &str) -> bool {
-    match known.strip_prefix("--") {
-        Some(_) => is_short_for(option, known),
-        None => {
-            let letter = known.trim_start_matches('-');
-            !option.starts_with("--") && option.starts_with('-') && option.ends_with(letter)
-        }
-    }
-}
-
-/// Whether a long option is this one, or as much of it as tells it from others.
-fn is_short_for(option: &str, known: &str) -> bool {
-    option.len() > 2 && option.starts_with("--") && known.starts_with(option)
 }
 
 /// Options that open a container, with the value that does, and what comes of it.
@@ -411,36 +430,9 @@ fn opened_place(value: &str) -> Option<&str> {
     }
 }
 
-/// Programs that are no shells, and the options by which they hand a text to one.
-const SCRIPTED: &[(&[&str], &[&str])] = &[
-    (
-        &["npx", "npm", "pnpm", "pnpx"],
-        &["-c", "--call", "--shell-mode"],
-    ),
-    (&["script", "flock"], &["-c", "--command"]),
-    (&["env"], &["-S", "--split-string"]),
-];
-
 /// Whether an option of this program makes it destroy what it finds.
 pub(super) fn destroys(program: &str, option: &str) -> bool {
     &*name(program) == "find" && option == "-delete"
-}
-
-/// Whether an option of this program makes it run a text.
-pub(super) fn hides_command(program: &str, option: &str) -> bool {
-    let name = &*name(program);
-    let row = SCRIPTED.iter().find(|(names, _)| names.contains(&name));
-    row.is_some_and(|(_, options)| {
-        options.iter().any(|known| {
-            let name = option.split_once('=').map_or(option, |(name, _)| name);
-            if is_short_for(name, known) {
-                return true;
-            }
-            let rest = option.strip_prefix(known);
-            let is_short = known.len() == 2;
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('=') || is_short)
-        })
-    })
 }
 
 /// Whether an option makes `rm` take everything without a question.
