@@ -5,7 +5,7 @@
 pub(super) mod meanings;
 mod server;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use self::server::LeftOut;
 use super::expand::Spelling;
@@ -22,6 +22,8 @@ pub(super) struct Adopted {
     pub(super) spelling: Spelling,
     /// The servers that are left out because they are wrong.
     pub(super) wrong: Vec<(ServerName, Problem)>,
+    /// What the servers are called there whose names do not fit here.
+    pub(super) renamed: BTreeMap<String, String>,
 }
 
 /// Where servers stand in a config.
@@ -72,8 +74,10 @@ pub(super) fn adopt(
         folder,
         text: &source.text,
     };
-    let servers = adopted(table, &nodes, around, &mut wrong, findings);
+    let mut renamed = BTreeMap::new();
+    let servers = adopted(table, &nodes, around, &mut wrong, &mut renamed, findings);
     Some(Adopted {
+        renamed,
         spelling: spelling(first, &source.name),
         root: Node::new(root.span, Value::Table(servers)),
         wrong,
@@ -110,6 +114,7 @@ const fn native(root: Node) -> Adopted {
         root,
         spelling: Spelling::Dollar,
         wrong: Vec::new(),
+        renamed: BTreeMap::new(),
     }
 }
 
@@ -151,6 +156,7 @@ fn adopted(
     servers: &[&Node],
     around: Around<'_>,
     wrong: &mut Vec<(ServerName, Problem)>,
+    renamed: &mut BTreeMap<String, String>,
     findings: &mut Findings,
 ) -> Table {
     let everywhere = meanings::runtime(root);
@@ -179,6 +185,9 @@ fn adopted(
             }
         }
         let key = names.free(&entry, findings);
+        if key != entry.key {
+            renamed.insert(key.clone(), entry.key.clone());
+        }
         let node = Node::new(entry.node.span, Value::Table(server));
         own.push(Member { key, node, ..entry });
     }
@@ -262,18 +271,29 @@ impl Names {
         let free = std::iter::once(near.clone()).chain(more).find(is_free);
         let name = free.as_ref().unwrap_or(&near);
         if name.as_str() != entry.key {
-            let message = format!("server `{}` is called `{name}` here", entry.key);
             if *name == near {
+                let message = format!("server `{}` is called `{name}` here", entry.key);
                 findings.note(entry.key_span, message);
             } else {
-                let message = format!("{message}: `{near}` is another server");
-                let problem = findings.warning(entry.key_span, message);
-                problem.remedy("give it a name that differs in letters or digits");
+                tell_numbered(&entry.key, &near, name, entry.key_span, findings);
             }
         }
         self.taken.insert(name.to_string());
         name.to_string()
     }
+}
+
+/// Tells that a server is called otherwise because another one has its name.
+pub(super) fn tell_numbered(
+    there: &str,
+    near: &ServerName,
+    name: &ServerName,
+    at: Span,
+    findings: &mut Findings,
+) {
+    let message = format!("server `{there}` is called `{name}` here: `{near}` is another server");
+    let problem = findings.warning(at, message);
+    problem.remedy("give it a name that differs in letters or digits");
 }
 
 #[cfg(test)]

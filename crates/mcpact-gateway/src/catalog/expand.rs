@@ -106,14 +106,14 @@ impl Expansion<'_> {
         let (mut filled, mut sources) = (String::new(), Vec::new());
         for piece in pieces {
             match piece {
-                Piece::Plain("${") if matches!(self.filling, Filling::Names(_)) => {
-                    filled.push_str("$${")
-                }
-                Piece::Plain(plain) => filled.push_str(plain),
+                Piece::Plain(plain) => match self.filling {
+                    Filling::Names(_) => append(&mut filled, native_plain(plain)),
+                    Filling::Values(_) => filled.push_str(plain),
+                },
                 Piece::Variable { inner, whole } => match self.filling {
                     Filling::Names(shelf) => {
                         let at = self.place(whole, span);
-                        filled.push_str(&self.native(inner, shelf, at, findings));
+                        append(&mut filled, &self.native(inner, shelf, at, findings));
                     }
                     Filling::Values(_) => match self.value(inner) {
                         Ok(value) => {
@@ -323,6 +323,29 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// A dollar sign that belongs to nothing that follows it.
+const DOLLAR: &str = "${$}";
+
+/// The native way to write a plain piece.
+fn native_plain(plain: &str) -> &str {
+    match plain {
+        "${" => "$${",
+        "$" => DOLLAR,
+        other => other,
+    }
+}
+
+/// Appends a piece that is written the native way. Together with it, dollar signs before it would be read as `$${`.
+fn append(filled: &mut String, piece: &str) {
+    if piece.starts_with("${") || piece.starts_with('{') {
+        let kept = filled.trim_end_matches('$').len();
+        let dollars = DOLLAR.repeat(filled.len() - kept);
+        filled.truncate(kept);
+        filled.push_str(&dollars);
+    }
+    filled.push_str(piece);
+}
+
 /// Cuts a text at its variables.
 fn pieces(text: &str, spelling: Spelling) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
@@ -340,12 +363,14 @@ fn pieces(text: &str, spelling: Spelling) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The next variable, where it starts and how long it is. `$${` is a plain `${`.
+/// The next variable, where it starts and how long it is. `$${` is a plain `${`, and `${$}` a plain `$`.
 fn next(text: &str, spelling: Spelling) -> Option<(usize, usize, Piece<'_>)> {
     text.char_indices().find_map(|(start, _)| {
         let rest = &text[start..];
         let (length, piece) = if rest.starts_with("$${") {
             (3, Piece::Plain(&rest[1..3]))
+        } else if rest.starts_with(DOLLAR) {
+            (DOLLAR.len(), Piece::Plain(&rest[..1]))
         } else if rest.starts_with("${") {
             braced(rest, 2)
         } else if spelling == Spelling::Braces

@@ -2,13 +2,14 @@
 
 mod places;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::adopt::{Adopted, adopt};
+use super::adopt::{Adopted, adopt, tell_numbered};
 use super::expand::{Expansion, Filling, Shelf};
 use super::keys;
+use super::name::ServerName;
 use super::problem::{Findings, Problem};
 use super::source::Source;
 use super::surroundings::Surroundings;
@@ -143,7 +144,8 @@ pub struct Import {
     pub servers: Vec<String>,
     /// What should be known about each source.
     pub reports: Vec<(Source, Vec<Problem>)>,
-    names: BTreeSet<String>,
+    /// The servers by their names, and what they are called where they come from.
+    names: BTreeMap<String, String>,
     folder: Option<String>,
 }
 
@@ -170,7 +172,10 @@ impl Import {
                 };
                 // A client may have nothing configured, which is no fault.
                 if let Some(Adopted {
-                    mut root, spelling, ..
+                    mut root,
+                    spelling,
+                    renamed,
+                    ..
                 }) = adopt(root, syntax, &source, &folder, &mut findings)
                 {
                     let expansion = Expansion {
@@ -183,7 +188,7 @@ impl Import {
                     if shelf == Shelf::Other {
                         places::settle(&mut root, surroundings, &mut findings);
                     }
-                    self.servers(&root, &source, &mut findings);
+                    self.servers(&root, &renamed, &source, &mut findings);
                 }
                 findings.finish()
             }
@@ -191,7 +196,14 @@ impl Import {
         self.reports.push((source, problems));
     }
 
-    fn servers(&mut self, root: &Node, source: &Source, findings: &mut Findings) {
+    fn servers(
+        &mut self,
+        root: &Node,
+        renamed: &BTreeMap<String, String>,
+        source: &Source,
+        findings: &mut Findings,
+    ) {
+        let of_others: BTreeSet<String> = self.names.values().cloned().collect();
         let servers = root.table().and_then(|table| table.member("servers"));
         let servers = servers.and_then(|servers| servers.node.table());
         for Member {
@@ -203,13 +215,28 @@ impl Import {
             let Some(table) = node.table() else {
                 continue;
             };
-            if !self.names.insert(key.clone()) {
-                let message = format!("server `{key}` was taken from another file already");
+            let there = renamed.get(key).unwrap_or(key);
+            if of_others.contains(there) {
+                let message = format!("server `{there}` was taken from another file already");
                 findings.note(*key_span, message);
                 continue;
             }
-            self.server(key, table, source);
+            let near = ServerName::near(key);
+            let name = self.free(&near);
+            if name != near {
+                tell_numbered(there, &near, &name, *key_span, findings);
+            }
+            self.names.insert(name.to_string(), there.clone());
+            self.server(name.as_str(), table, source);
         }
+    }
+
+    /// This name, or one like it that no other server has.
+    fn free(&self, near: &ServerName) -> ServerName {
+        let more = (2..).map(|number| near.numbered(number));
+        let mut names = std::iter::once(near.clone()).chain(more);
+        let free = names.find(|name| !self.names.contains_key(name.as_str()));
+        free.unwrap_or_else(|| near.clone())
     }
 
     fn server(&mut self, name: &str, table: &Table, source: &Source) {
@@ -258,6 +285,7 @@ fn toml_value(node: &Node) -> Option<toml::Value> {
 mod tests {
     use super::*;
     use crate::catalog::read::tests::{Machine, taken_from};
+    use crate::catalog::{Catalog, Launch};
 
     fn imported(files: &[(&str, &str)]) -> Import {
         imported_into("/work/shop", files)
@@ -299,6 +327,59 @@ mod tests {
         );
         let text = import.text.replace("${API_KEY}", "x");
         assert_eq!(taken_from("mcpact.toml", &text).servers.len(), 3);
+    }
+
+    /// K8: a server of another client is another one, even if both names become the same.
+    #[test]
+    fn names_of_several_clients_stay_apart() {
+        let import = imported(&[
+            ("a.json", r#"{"mcpServers": {"Dup X": {"command": "a"}}}"#),
+            (
+                "b.json",
+                r#"{"mcpServers": {"Dup-X": {"command": "b"}, "Dup X": {"command": "c"}}}"#,
+            ),
+            ("c.json", r#"{"mcpServers": {"Dup-X": {"command": "d"}}}"#),
+        ]);
+        assert_eq!(import.servers, ["Dup-X", "Dup-X-2"]);
+        let told = |at: usize| format!("{:?}", import.reports[at].1);
+        assert!(
+            told(1).contains("`Dup-X` is called `Dup-X-2` here: `Dup-X` is another server"),
+            "{}",
+            told(1)
+        );
+        assert!(told(1).contains("`Dup X` was taken from another file already"));
+        assert!(told(2).contains("`Dup-X` was taken from another file already"));
+    }
+
+    /// K8: a dollar sign before a variable of the Gemini CLI stays one.
+    #[test]
+    fn a_dollar_before_a_variable_stays() {
+        let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["a$$HOME", "$$$TOKEN", "$$", "$${x}"], "env": {"K": "pa$$TOKEN"}}}}"#;
+        let name = "/home/ada/.gemini/settings.json";
+        let import = imported(&[(name, text)]);
+        let direct = taken_from(name, text);
+        let again = taken_from("mcpact.toml", &import.text);
+        assert_eq!(direct.servers.len(), 1);
+        let started = |catalog: &Catalog| match &catalog.servers["a"].launch {
+            Launch::Command(command) => {
+                let args = command.args.iter().map(|arg| arg.value().to_owned());
+                (args.collect::<Vec<_>>(), command.env.clone())
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(started(&direct), started(&again));
+        assert!(
+            import
+                .text
+                .contains("\"a${$}${HOME}\", \"${$}${$}${TOKEN}\", \"$$\", \"$${x}\""),
+            "{}",
+            import.text
+        );
+        let twice = imported(&[("mcpact.toml", &import.text)]);
+        assert_eq!(
+            import.text.split_once('\n').unwrap().1,
+            twice.text.split_once('\n').unwrap().1
+        );
     }
 
     /// K8: Claude Code keeps servers of a project beside those of the user, and the project wins.

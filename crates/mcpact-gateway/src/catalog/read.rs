@@ -41,6 +41,7 @@ pub fn read(source: &Source, surroundings: &dyn Surroundings) -> Reading {
                 root,
                 spelling,
                 wrong,
+                ..
             }) => {
                 let desk = Desk {
                     source,

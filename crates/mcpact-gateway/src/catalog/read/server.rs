@@ -275,7 +275,7 @@ fn url_fault(text: &str) -> Option<&'static str> {
             }
             Some(authority) if authority.host().is_empty() => Some("names no host"),
             Some(authority) if !has_possible_port(authority) => {
-                Some("has a port that is no number from 0 to 65535")
+                Some("has a port that is no number from 1 to 65535")
             }
             Some(_) => None,
             None => Some("names no host"),
@@ -286,7 +286,7 @@ fn url_fault(text: &str) -> Option<&'static str> {
 
 fn has_possible_port(authority: &Authority) -> bool {
     let after_host = authority.as_str().strip_prefix(authority.host());
-    matches!(after_host, Some("" | ":")) || authority.port_u16().is_some()
+    matches!(after_host, Some("" | ":")) || authority.port_u16().is_some_and(|port| port > 0)
 }
 
 /// What goes out in one text, and where it comes from.

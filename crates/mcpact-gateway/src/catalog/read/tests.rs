@@ -255,7 +255,11 @@ fn contradictions_are_found() {
         ),
         (
             "url = \"http://a:65536/\"",
-            "has a port that is no number from 0 to 65535",
+            "has a port that is no number from 1 to 65535",
+        ),
+        (
+            "url = \"http://a:0/mcp\"",
+            "has a port that is no number from 1 to 65535",
         ),
         (
             "command = \"a\"\nargs = [\"b\", \"c\\u0000\"]",
