@@ -85,7 +85,7 @@ enum Choice {
 impl Choice {
     fn wanted(&self) -> Wanted<'_> {
         match self {
-            Self::Server(name) => Wanted::Server(name),
+            Self::Server(name) => Wanted::Server(name.into()),
             Self::Tags(tags) => Wanted::Tagged(tags.clone()),
         }
     }
@@ -129,12 +129,12 @@ impl Gateway {
         let mut state = self.state();
         match wanted {
             Wanted::All => Directed::To(self.door.clone()),
-            Wanted::Server(name) => match state.servers.get(name) {
+            Wanted::Server(name) => match state.servers.get(&*name) {
                 Some(served) => {
                     self.settings.path.clone_into(&mut arrival.path);
                     Directed::To(served.door.clone())
                 }
-                None => Directed::Answer(refused(&no_server(&state, name), arrival)),
+                None => Directed::Answer(refused(&no_server(&state, &name), arrival)),
             },
             Wanted::Tagged(tags) => match self.selection(&mut state, tags.clone()) {
                 Some(door) => {
