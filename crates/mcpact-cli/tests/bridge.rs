@@ -37,7 +37,7 @@ macro_rules! snapshots {
             fn $name() {
                 let folder = tempfile::tempdir().unwrap();
                 let mut command = mcpact(&["bridge", $($arg),*], folder.path());
-                command.env("UNFILLED", "${UNFILLED}");
+                command.env("UNFILLED", "${UNFILLED}").env("EMPTY", "");
                 let output = command.stdin(Stdio::null()).output().unwrap();
                 insta::assert_snapshot!(seen(&output));
             }
@@ -59,6 +59,8 @@ snapshots! {
     /// K5: a token that stands where its place should be is not shown.
     bearer_that_is_no_place: "--bearer" "canary-4711" "http://127.0.0.1:9/mcp";
     bearer_that_nobody_filled_in: "--bearer" "env:UNFILLED" "http://127.0.0.1:9/mcp";
+    bearer_that_is_empty: "--bearer" "env:EMPTY" "http://127.0.0.1:9/mcp";
+    bearer_beside_its_header: "--bearer" "env:UNFILLED" "--header" "authorization: canary-4711" "http://127.0.0.1:9/mcp";
     header_for_a_program: "--header" "Authorization: x" "--" "server";
 }
 

@@ -127,8 +127,15 @@ fn with_headers(args: &BridgeArgs) -> Result<HttpSettings, CliError> {
             why: String::from("it has no colon between name and value"),
             remedy: String::from("such as `--header 'Authorization: Bearer ${TOKEN}'`"),
         })?;
+        let name = name.trim();
+        if args.bearer.is_some() && name.eq_ignore_ascii_case("authorization") {
+            return Err(CliError::Header {
+                why: String::from("`--bearer` is given, too, which sends another `Authorization`"),
+                remedy: String::from("leave one of the two out"),
+            });
+        }
         let value = filled(value.trim(), &machine)?;
-        add(name.trim(), &value, &mut settings)?;
+        add(name, &value, &mut settings)?;
     }
     if let Some(place) = &args.bearer {
         let token = bearer(place, &machine)?;
@@ -152,6 +159,12 @@ fn bearer(place: &str, machine: &Machine) -> Result<String, CliError> {
         return Err(CliError::Header {
             why: format!("`{place}` holds the name of a variable, which nobody has filled in"),
             remedy: String::from("put the token itself there; not every client fills in variables"),
+        });
+    }
+    if token.trim().is_empty() {
+        return Err(CliError::Header {
+            why: format!("`{place}` is empty"),
+            remedy: String::from("put the token there, or leave `--bearer` out"),
         });
     }
     Ok(token)
