@@ -11,7 +11,7 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::ObjectWriter;
+use mcpact_wire::raw::{Object, ObjectWriter};
 use sha2::{Digest, Sha256};
 
 use super::Bridge;
@@ -107,6 +107,17 @@ impl Listing {
     /// How many items it has.
     pub(crate) const fn count(&self) -> usize {
         self.count
+    }
+
+    /// The names of what it has.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let part = self.part(0, self.revision);
+        let items = part.items.iter();
+        let named = items.filter_map(|item| {
+            let item = Object::parse(item).ok()?;
+            item.get_str("name").map(|name| name.to_string())
+        });
+        named.collect()
     }
 
     /// What of it is left out, in words; none if nothing is.

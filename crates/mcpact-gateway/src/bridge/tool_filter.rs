@@ -10,7 +10,7 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, elements};
 
-use super::{Bridge, wire_error};
+use super::{Bridge, Listing, wire_error};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::edit;
 use crate::catalog::ToolFilter;
@@ -44,6 +44,14 @@ impl Bridge {
             self.regulars.tell(Method::ToolsListChanged);
         }
         agreed
+    }
+
+    /// That the config lets nothing of a list be served because it names none of it, in words.
+    pub(crate) fn unnamed(&self, kind: ListKind, listing: &Listing) -> Option<String> {
+        let count = listing.count();
+        let is_slip =
+            kind == ListKind::Tools && count > 0 && self.tools().misses_all(&listing.names());
+        is_slip.then(|| format!("`tools` in the config names none of its {count} tools"))
     }
 
     fn tools(&self) -> Arc<ToolFilter> {

@@ -307,6 +307,13 @@ impl ToolFilter {
         lacking.iter().collect()
     }
 
+    /// Whether only some tools are to be served, and none of these is one of them.
+    #[must_use]
+    pub fn misses_all(&self, tools: &[String]) -> bool {
+        let is_named = |tool: &String| self.only.iter().any(|pattern| matches(pattern, tool));
+        !self.only.is_empty() && !tools.iter().any(is_named)
+    }
+
     /// Whether a tool is served.
     #[must_use]
     pub fn admits(&self, tool: &str) -> bool {

@@ -187,7 +187,7 @@ impl Hub {
         };
         if let Some(listing) = &listing {
             member.judge(None);
-            member.lack(*kind, listing.left_out());
+            member.look_over(*kind, listing);
         }
         match slot.end(listing, basis) {
             News::Nothing => {}

@@ -212,6 +212,12 @@ impl Member {
         judged.max(stands)
     }
 
+    /// Remembers what a list lacks that has come.
+    pub(super) fn look_over(&self, kind: ListKind, listing: &Listing) {
+        let unnamed = || self.bridge.unnamed(kind, listing);
+        self.lack(kind, listing.left_out().or_else(unnamed));
+    }
+
     /// Remembers what one of its lists lacks; none if it is whole.
     pub(super) fn lack(&self, kind: ListKind, what: Option<String>) {
         let mut lacking = lock(&self.lacking);
@@ -357,7 +363,7 @@ impl Member {
         let is_it = |list: &KeptList| list.kind == key.kind && list.reader == reader;
         let kept = recalled.iter().position(is_it)?;
         let listing = Listing::recalled(&recalled.swap_remove(kept));
-        self.lack(key.kind, listing.left_out());
+        self.look_over(key.kind, &listing);
         Some(ListSlot::recalled(Arc::new(listing), 0))
     }
 

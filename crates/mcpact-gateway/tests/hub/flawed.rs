@@ -1,6 +1,7 @@
 //! Servers whose lists are not as they should be.
 
 use mcpact_gateway::Member;
+use mcpact_gateway::catalog::ToolFilter;
 use serde_json::{Value, json};
 
 use crate::house::hub;
@@ -132,6 +133,35 @@ async fn a_list_that_becomes_whole_is_not_complained_about() {
         "asked again"
     );
     assert_eq!(member.lacking(), Vec::<String>::new());
+}
+
+/// A config that names none of the tools that there are is told of: to whoever watches, and in the instructions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_choice_of_tools_that_fits_none_is_told() {
+    for (only, told) in [
+        ("ecko", "`tools` in the config names none of its 2 tools"),
+        ("ec*", ""),
+    ] {
+        let answer = json!({"tools": [tool("echo"), tool("add")]});
+        let script = script(Speaks::Handshake, &answer);
+        let member = script.member("s");
+        member.bridge().serve_tools(ToolFilter {
+            only: vec![only.to_owned()],
+            ..ToolFilter::default()
+        });
+        let hub = hub(vec![std::sync::Arc::clone(&member)]);
+        let mut wire = Wire::legacy(&hub, &json!({})).await;
+        let listed = wire.ask("tools/list", json!({})).await;
+        let listed = listed["result"]["tools"].as_array().unwrap().len();
+        assert_eq!(listed, usize::from(told.is_empty()));
+        told_of(&member, told);
+        let mut later = Wire::unmet(&hub);
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "l", "version": "1"}});
+        let hello = later.ask("initialize", hello).await;
+        let instructions = hello["result"]["instructions"].as_str().unwrap();
+        let is_told = instructions.contains("names none of its 2 tools");
+        assert_eq!(is_told, !told.is_empty(), "{instructions}");
+    }
 }
 
 /// What a server gives back that is no result is an error that names the server, and goes to nobody as it is.
