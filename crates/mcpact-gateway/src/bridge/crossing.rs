@@ -260,7 +260,10 @@ impl Crossing {
         loop {
             match call.next().await {
                 Event::Note(note) => self.waiter.tell(&note, &mut self.progress).await,
-                Event::Done(reply) => return Ok(reply),
+                Event::Done(reply) => {
+                    self.note_answer();
+                    return Ok(reply);
+                }
                 Event::Lost(loss) => return Err(self.lost(&loss)),
                 Event::Ask(ask) => {
                     // A modern server asks nothing; whoever calls here expects nothing else.
@@ -296,8 +299,16 @@ impl Crossing {
         }
     }
 
+    /// The server lives: it has answered.
+    fn note_answer(&self) {
+        if let Some(in_use) = &self.in_use {
+            in_use.answered();
+        }
+    }
+
     /// The answer in the client's words.
     pub(super) fn finished(&self, reply: &Reply) -> Result<ByteString, WireError> {
+        self.note_answer();
         match reply {
             Reply::Result(raw) => {
                 if self.waiter.job.method == Some(Method::ToolsList) {

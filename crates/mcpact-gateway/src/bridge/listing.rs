@@ -255,11 +255,12 @@ impl Bridge {
         let (caller, _) = current.map_err(Unlisted::Lost)?;
         let boarded = caller.board().await;
         let boarded = boarded.map_err(|error| Unlisted::Lost(error.on_wire()))?;
-        let Boarded {
-            lane,
-            in_use: _in_use,
-        } = boarded;
-        self.in_time(lane.list(&caller, kind)).await
+        let Boarded { lane, in_use } = boarded;
+        let listed = self.in_time(lane.list(&caller, kind)).await;
+        if listed.is_ok() {
+            in_use.answered();
+        }
+        listed
     }
 
     /// The same, if the server is awake; it may fall asleep as if nobody had asked.

@@ -90,6 +90,15 @@ pub(crate) enum Refusal {
     Closed,
 }
 
+/// How a call has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parting {
+    /// The server has answered it.
+    Answered,
+    /// Nobody waits for the answer any more.
+    GivenUp,
+}
+
 /// Whether a call may begin on an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
@@ -312,12 +321,20 @@ impl Fleet {
     }
 
     /// A call has ended.
-    pub(crate) fn leave(&mut self, id: InstanceId, now: Moment) -> Option<Effect> {
+    pub(crate) fn leave(
+        &mut self,
+        id: InstanceId,
+        parting: Parting,
+        now: Moment,
+    ) -> Option<Effect> {
         if let Some(berth) = self.seats.get_mut(&id) {
             berth.seat.used = now;
-            if berth.seat.silent.take().is_some() {
+            if berth.seat.silent.is_some() {
                 // What kept it busy may be what kept it from answering.
                 berth.checkup.hurry(now);
+            }
+            if parting == Parting::Answered {
+                berth.seat.silent = None;
             }
         }
         self.handle(id, Event::Leaves, now)

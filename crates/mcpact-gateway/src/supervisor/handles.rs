@@ -1,11 +1,12 @@
 //! What others hold of an instance: its start, its life, its use.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use mcpact_spec::Revision;
 use mcpact_transport::stdio::child::{Process, Scribe};
 
-use super::fleet::{Entry, Refusal};
+use super::fleet::{Entry, Parting, Refusal};
 use super::instance::{InstanceId, StopCause};
 use super::run::{Connection, Supervisor, Turn};
 use crate::error::Trouble;
@@ -42,6 +43,8 @@ pub(crate) struct Running {
 pub(crate) struct InUse {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
+    /// Whether the server has answered it.
+    is_answered: AtomicBool,
 }
 
 /// Hears whether calls reach an instance, and does not keep it.
@@ -216,7 +219,16 @@ impl Running {
 
 impl InUse {
     pub(super) const fn new(supervisor: Arc<Supervisor>, id: InstanceId) -> Self {
-        Self { supervisor, id }
+        Self {
+            supervisor,
+            id,
+            is_answered: AtomicBool::new(false),
+        }
+    }
+
+    /// The server has answered. Calls that end without that show nothing of its health.
+    pub(crate) fn answered(&self) {
+        self.is_answered.store(true, Ordering::Relaxed);
     }
 }
 
@@ -228,10 +240,12 @@ impl Drop for Running {
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let effect = self
-            .supervisor
-            .fleet()
-            .leave(self.id, self.supervisor.now());
+        let parting = match *self.is_answered.get_mut() {
+            true => Parting::Answered,
+            false => Parting::GivenUp,
+        };
+        let now = self.supervisor.now();
+        let effect = self.supervisor.fleet().leave(self.id, parting, now);
         if effect.is_some() {
             self.supervisor.close_one(self.id);
         }

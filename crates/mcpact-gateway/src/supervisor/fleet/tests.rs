@@ -72,7 +72,7 @@ fn the_life_of_an_instance() {
     assert_eq!(seen(&fleet, 2), "ready ready");
     assert_eq!(fleet.enter(id, Line::Arriving, at(3)), Entry::Entered);
     assert_eq!(seen(&fleet, 3), "busy busy");
-    assert_eq!(fleet.leave(id, at(4)), None);
+    assert_eq!(fleet.leave(id, Parting::Answered, at(4)), None);
     let _ = fleet.answered(id, Answer::Good, 0, at(30));
     let round = fleet.round(at(33));
     assert_eq!((round.close, round.next), (vec![], Some(at(34))));
@@ -106,7 +106,7 @@ fn calls_wait_and_are_refused() {
     assert_eq!(fleet.status(at(1)).crowded(), "busy");
     // Who waits already does not stand in its own way.
     assert_eq!(fleet.enter(id, Line::Waiting, at(1)), Entry::Wait);
-    let _ = fleet.leave(id, at(2));
+    let _ = fleet.leave(id, Parting::Answered, at(2));
     assert_eq!(fleet.enter(id, Line::Waiting, at(2)), Entry::Entered);
 }
 
@@ -174,9 +174,56 @@ fn the_busy_may_be_silent() {
         assert_eq!(fleet.enter(other, Line::Arriving, at(31)), Entry::Entered);
     }
     assert_eq!(fleet.choose(&both, Line::Arriving), Choice::Use(id));
-    assert_eq!(fleet.leave(id, at(32)), None);
+    assert_eq!(fleet.leave(id, Parting::Answered, at(32)), None);
     assert_eq!(fleet.status(at(32)).instances[0].silent, None);
     assert_eq!(fleet.round(at(32)).ask, [id], "it is asked at once");
+}
+
+/// G11: no call takes longer than it may, so that an instance which is silent for longer is not merely busy.
+#[test]
+fn nobody_is_silent_for_ever() {
+    let mut fleet = Fleet::new(RunSettings {
+        call_timeout: Duration::from_secs(20),
+        ..settings()
+    });
+    let id = started(&mut fleet, at(0));
+    let mut diagnoses = Vec::new();
+    for now in [7, 14, 21, 28, 35, 42, 49] {
+        assert_eq!(fleet.enter(id, Line::Arriving, at(now)), Entry::Entered);
+        fleet.asked(id, at(now));
+        let (diagnosis, effect) = fleet.answered(id, Answer::Bad, 0, at(now));
+        assert_eq!(effect, None, "it has a call");
+        diagnoses.push(diagnosis);
+        let left = fleet.leave(id, Parting::GivenUp, at(now + 1));
+        if diagnosis == Diagnosis::Failed {
+            assert!(left.is_some(), "it is closed after the last call");
+            break;
+        }
+        assert!(fleet.status(at(now + 1)).instances[0].silent.is_some());
+    }
+    use Diagnosis::{Failed, Shaky, Silent};
+    assert_eq!(diagnoses, [Silent, Silent, Silent, Shaky, Failed]);
+}
+
+/// G11: what an instance did not answer while it had a call counts for nothing; what it does not answer
+/// afterwards does.
+#[test]
+fn the_silent_are_asked_when_they_are_idle() {
+    let mut fleet = Fleet::new(settings());
+    let id = started(&mut fleet, at(0));
+    assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Entered);
+    fleet.asked(id, at(7));
+    let answered = fleet.answered(id, Answer::Bad, 0, at(7));
+    assert_eq!(answered, (Diagnosis::Silent, None));
+    assert_eq!(fleet.leave(id, Parting::GivenUp, at(8)), None);
+    assert_eq!(fleet.choose(&[id], Line::Arriving), Choice::Start);
+    for (now, expected) in [(8, Diagnosis::Shaky), (15, Diagnosis::Failed)] {
+        assert_eq!(fleet.round(at(now)).ask, [id]);
+        fleet.asked(id, at(now));
+        let (diagnosis, effect) = fleet.answered(id, Answer::Bad, 0, at(now));
+        assert_eq!(diagnosis, expected);
+        assert_eq!(effect.is_some(), diagnosis == Diagnosis::Failed);
+    }
 }
 
 /// G13: who dies again and again is suspended; who waits is told for how long.
@@ -382,7 +429,7 @@ proptest! {
                 Act::Leave(which) => {
                     if let Some(at) = of(which, &model) && model[at].1 > 0 {
                         model[at].1 -= 1;
-                        let _ = fleet.leave(model[at].0, now);
+                        let _ = fleet.leave(model[at].0, Parting::Answered, now);
                     }
                 }
                 Act::Gone(which) => {
@@ -440,7 +487,7 @@ fn limits_change_while_instances_run() {
     assert_eq!(fleet.enter(id, Line::Arriving, at(2)), Entry::Entered);
     assert_eq!(fleet.status(at(2)).starts, 1);
     for _ in 0..3 {
-        assert_eq!(fleet.leave(id, at(3)), None);
+        assert_eq!(fleet.leave(id, Parting::Answered, at(3)), None);
     }
     let _ = fleet.answered(id, Answer::Good, 0, at(4));
     assert_eq!(fleet.round(at(7)).close, []);

@@ -28,8 +28,10 @@ impl Fleet {
             Answer::Good => None,
             Answer::Bad => berth.seat.silent.or(asked_busy),
         };
-        if berth.seat.silent.is_some() {
-            // Many a server does one thing at a time, and answers when that is done: its calls have their own limit.
+        let limit = self.settings.call_timeout;
+        let silent = berth.seat.silent.filter(|since| now.since(*since) < limit);
+        if asked_busy.and(silent).is_some() {
+            // Many a server does one thing at a time, and answers when that is done; but no call takes longer.
             berth.checkup.put_off(now);
             return (Diagnosis::Silent, None);
         }
