@@ -22,6 +22,7 @@ mod regulars;
 mod renewal;
 mod rounds;
 mod scope;
+mod subscribing;
 mod tasks;
 mod tool_filter;
 mod watch;

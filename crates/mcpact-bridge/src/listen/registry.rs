@@ -284,6 +284,12 @@ impl Registry {
         !self.subscriptions.is_empty()
     }
 
+    /// Whether somebody listens to this resource, or its subscription is under way.
+    #[must_use]
+    pub fn wants(&self, uri: &str) -> bool {
+        self.subscriptions.contains_key(uri)
+    }
+
     /// Whether anybody listens: if not, the session need not be kept for it.
     #[must_use]
     pub fn is_idle(&self) -> bool {

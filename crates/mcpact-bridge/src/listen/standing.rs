@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::server::listen::covers;
 use mcpact_spec::{Capability, Method};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -71,10 +72,17 @@ impl Standing {
         !self.uris.is_empty()
     }
 
-    /// Whether the client has subscribed to the resource that parameters name.
+    /// Whether the client has subscribed to this resource.
     #[must_use]
-    pub fn wants(&self, params: &str) -> bool {
-        uri_in(Some(params)).is_some_and(|uri| self.uris.contains(uri.as_ref()))
+    pub fn wants(&self, uri: &str) -> bool {
+        self.uris.contains(uri)
+    }
+
+    /// Whether the client has subscribed to the resource that parameters name, or to what it is a part of.
+    #[must_use]
+    pub fn hears(&self, params: &str) -> bool {
+        let wanted = |uri: &str| self.uris.iter().any(|wanted| covers(wanted, uri));
+        uri_in(Some(params)).is_some_and(|uri| wanted(&uri))
     }
 
     /// The requests that bring a new session to where the lost one was.
@@ -141,8 +149,11 @@ mod tests {
         ];
         assert_eq!(standing.again(), expected);
         assert!(standing.is_waiting());
-        let wanted = ["a:1", "a:2"].map(|uri| ObjectWriter::new().text("uri", uri).finish());
-        assert_eq!(wanted.map(|params| standing.wants(&params)), [false, true]);
+        assert_eq!(["a:1", "a:2"].map(|uri| standing.wants(uri)), [false, true]);
+        let heard = ["a:1", "a:2", "a:2/part", "a:22"]
+            .map(|uri| ObjectWriter::new().text("uri", uri).finish())
+            .map(|params| standing.hears(&params));
+        assert_eq!(heard, [false, true, true, false]);
     }
 
     #[test]

@@ -96,12 +96,14 @@ impl Audience {
         lock(&self.early).take().unwrap_or_default()
     }
 
-    /// Tells the legacy clients; of resources, only those that asked for them where there are several.
+    /// Tells the legacy clients; of resources, only those that asked for them where others may have.
     pub(super) fn tell(&self, method: Method, params: &str) {
+        let is_of_others =
+            method == Method::ResourcesUpdated && self.listens.are_any_for_resources();
         let owners = lock(&self.owners);
-        let is_shared = owners.len() > 1;
+        let is_shared = owners.len() > 1 || is_of_others;
         let hears = |owner: &&Owner| {
-            method != Method::ResourcesUpdated || !is_shared || owner.standing.wants(params)
+            method != Method::ResourcesUpdated || !is_shared || owner.standing.hears(params)
         };
         let ears: Vec<Ear> = owners
             .iter()
@@ -122,12 +124,20 @@ impl Audience {
         }
     }
 
-    /// Whether another client still wants what this one does not want any more.
-    pub(super) fn is_wanted_by_others(&self, ear: &Ear, params: &str) -> bool {
+    /// Whether a legacy client has set this at the server, and is there.
+    pub(super) fn has_subscribed(&self, ear: &Ear, uri: &str) -> bool {
         let owners = lock(&self.owners);
-        owners.iter().any(|owner| {
-            !ear.is(&owner.ear) && owner.ear.near().is_some() && owner.standing.wants(params)
-        })
+        let mut own = owners.iter().filter(|owner| ear.is(&owner.ear));
+        own.any(|owner| owner.standing.wants(uri))
+    }
+
+    /// Whether anybody of either era wants to hear of a resource: as long as somebody does, the server is not
+    /// told otherwise on behalf of somebody else.
+    pub(super) fn wants(&self, uri: &str) -> bool {
+        let is_subscribed = lock(&self.owners)
+            .iter()
+            .any(|owner| owner.ear.near().is_some() && owner.standing.wants(uri));
+        is_subscribed || self.listens.want(uri)
     }
 
     /// The connection of the moment, if there is one.

@@ -91,6 +91,11 @@ impl Listens {
         self.registry().has_subscriptions()
     }
 
+    /// Whether anybody listens to this resource.
+    pub(super) fn want(&self, uri: &str) -> bool {
+        self.registry().wants(uri)
+    }
+
     /// The session is lost; everybody stays.
     pub(super) fn lost(&self) {
         self.registry().lost();
@@ -248,6 +253,8 @@ impl Lane {
                         Err(_) => Vec::new(),
                     });
                 }
+                // Legacy clients may want it, or somebody who has come meanwhile.
+                Act::Unsubscribe { uri } if self.audience.wants(&uri) => {}
                 Act::Unsubscribe { uri } => {
                     let _ = self.ask_for(Method::ResourcesUnsubscribe, &uri).await;
                 }

@@ -25,6 +25,7 @@ use super::ear::Ear;
 use super::journey::Journey;
 use super::latecomer::Latecomer;
 use super::renewal::{Renewal, STALE, is_changed};
+use super::subscribing::is_subscription;
 use super::wishes::Wishing;
 use crate::error::Trouble;
 use crate::turnstile::closed;
@@ -228,6 +229,9 @@ impl Bridge {
         match (crossing.downstream().era(), crossing.upstream().era()) {
             (Era::Legacy, Era::Modern) if may_ask => Box::pin(self.in_rounds(crossing)),
             (Era::Modern, Era::Legacy) if may_ask => Box::pin(self.with_parking(crossing)),
+            (Era::Legacy, Era::Legacy) if is_subscription(job.method) => {
+                Box::pin(self.subscribing_along(crossing))
+            }
             (Era::Legacy, Era::Legacy) => Box::pin(self.asking_along(crossing)),
             (Era::Modern, Era::Legacy) => Box::pin(self.asking_nobody(crossing)),
             (Era::Legacy | Era::Modern, Era::Modern) => Box::pin(self.plainly(crossing)),

@@ -199,13 +199,6 @@ impl Bridge {
         };
         let ear = crossing.waiter.ear.clone();
         let method = crossing.waiter.job.method;
-        let audience = crossing.caller.audience();
-        if method == Some(Method::ResourcesUnsubscribe)
-            && audience.is_wanted_by_others(&ear, &params)
-        {
-            audience.granted(&ear, Method::ResourcesUnsubscribe, &params);
-            return Ok(ByteString::from_static("{}"));
-        }
         if method.is_some_and(Method::may_ask_for_input) {
             take_turn(&mut crossing).await;
         }

@@ -4,6 +4,7 @@
 mod along;
 mod asleep;
 mod calls;
+mod eras;
 mod flawed;
 mod house;
 mod late;
