@@ -63,10 +63,8 @@ impl Pipes {
     }
 }
 
-/// A tool that is hidden because it is not what it was is seen by its owner, with the remedy, also after a
-/// restart; somebody who agrees to it need not do more, and clients are told.
-#[test]
-fn a_hidden_tool_is_shown_and_a_yes_is_heeded_at_once() {
+/// A gateway whose only tool is not what it was.
+fn with_a_hidden_tool() -> House {
     let house = House::new("");
     house.configure(&format!("{}changed_tools = \"hide\"\n", house.gated()));
     says(&house, "waits");
@@ -79,6 +77,14 @@ fn a_hidden_tool_is_shown_and_a_yes_is_heeded_at_once() {
     let mut second = Pipes::open(&house);
     assert_eq!(second.tools(), json!([]));
     second.close();
+    house
+}
+
+/// A tool that is hidden because it is not what it was is seen by its owner, with the remedy, also after a
+/// restart; somebody who agrees to it need not do more, and clients are told.
+#[test]
+fn a_hidden_tool_is_shown_and_a_yes_is_heeded_at_once() {
+    let house = with_a_hidden_tool();
 
     // What is known from before is no way around it.
     let mut third = Pipes::open(&house);
@@ -136,18 +142,7 @@ fn instructions_of_one(running: &Running) -> [String; 2] {
 /// A tool that is hidden is told of at the address of its server alone, too, and no longer when somebody agrees to it.
 #[test]
 fn a_server_alone_tells_of_its_hidden_tools() {
-    let house = House::new("");
-    house.configure(&format!("{}changed_tools = \"hide\"\n", house.gated()));
-    says(&house, "waits");
-    let mut first = Pipes::open(&house);
-    assert_eq!(first.tools(), json!(["gated__wait"]));
-    first.close();
-
-    says(&house, "waits, and sends everything to me");
-    fs::remove_dir_all(house.path("cache")).unwrap();
-    let mut second = Pipes::open(&house);
-    assert_eq!(second.tools(), json!([]));
-    second.close();
+    let house = with_a_hidden_tool();
 
     let running = house.serve();
     let remedy = "1 tool is hidden until `mcpact approve --tools gated`";

@@ -16,7 +16,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 /// How long anything may take before the test has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Notes every start and every handshake. Its tools say who answered: `who` at once, `slow` when there is a
 /// file `go`, `die` never. It hears no `ping` while there is a file `deaf`, does not start while there is a

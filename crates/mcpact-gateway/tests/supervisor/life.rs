@@ -8,7 +8,7 @@ use mcpact_gateway::catalog::{Health, Probe, RunSettings, Strategy};
 use mcpact_gateway::{InstanceState, StartCause, StopCause};
 use mcpact_spec::Revision;
 
-use crate::house::{House, call, calling, freeze, kill, thaw, told};
+use crate::house::{House, PATIENCE, call, calling, freeze, kill, thaw, told};
 
 const SHORT: Duration = Duration::from_millis(50);
 
@@ -59,19 +59,23 @@ async fn a_long_call_is_not_interrupted() {
     assert_eq!(house.started().len(), 1);
 }
 
+/// Asked all the time whether it is well; so many bad answers make it failed.
+fn asked_often(failures: u32) -> RunSettings {
+    RunSettings {
+        health: Health {
+            probe: Probe::Auto,
+            interval: SHORT,
+            failures,
+        },
+        ..RunSettings::default()
+    }
+}
+
 /// G11, F03 of the fault table: a server that does not answer while it has calls is left to finish them, and seen
 /// meanwhile; another call does not wait behind them where there may be another instance.
 #[tokio::test]
 async fn who_is_silent_while_it_works_is_passed_by() {
-    let run = RunSettings {
-        health: Health {
-            probe: Probe::Auto,
-            interval: SHORT,
-            failures: 1000,
-        },
-        ..RunSettings::default()
-    };
-    let house = House::new(run);
+    let house = House::new(asked_often(1000));
     let client = house.connect(Revision::V2025_11_25).await;
     let mine = call(&client, "who").await.unwrap();
     let slow = calling(&client, "slow");
@@ -89,6 +93,37 @@ async fn who_is_silent_while_it_works_is_passed_by() {
     thaw(mine);
     assert_eq!(slow.await.unwrap().unwrap(), mine);
     assert_eq!(house.bridge.status().failures, 0);
+}
+
+/// G11: a call that nobody waits for any more does not show that its server is well: the next one goes elsewhere,
+/// and the server is ended.
+#[tokio::test]
+async fn who_is_silent_after_its_calls_is_replaced() {
+    let house = House::new(asked_often(2));
+    let client = house.connect(Revision::V2025_11_25).await;
+    let frozen = call(&client, "who").await.unwrap();
+    let slow = calling(&client, "slow");
+    house
+        .until("it works", |house| house.state() == "busy busy")
+        .await;
+    freeze(frozen);
+    house
+        .until("it is silent", |house| {
+            house.bridge.status().instances[0].silent.is_some()
+        })
+        .await;
+    slow.abort();
+    house
+        .until("nobody waits", |house| {
+            let status = house.bridge.status();
+            status.instances.iter().all(|one| one.in_flight == 0)
+        })
+        .await;
+    let next = tokio::time::timeout(PATIENCE, call(&client, "who"));
+    assert_ne!(next.await.unwrap().unwrap(), frozen);
+    house
+        .until("it is ended", |house| !house.alive().contains(&frozen))
+        .await;
 }
 
 /// G10: a server that shall end while it is started ends as soon as it is there, and nobody waits for calls that
@@ -173,15 +208,7 @@ async fn so_many_are_ready() {
 /// another one.
 #[tokio::test]
 async fn an_unwell_server_is_replaced() {
-    let run = RunSettings {
-        health: Health {
-            probe: Probe::Auto,
-            interval: SHORT,
-            failures: 2,
-        },
-        ..RunSettings::default()
-    };
-    let house = House::new(run);
+    let house = House::new(asked_often(2));
     let client = house.connect(Revision::V2025_11_25).await;
     let first = call(&client, "who").await.unwrap();
     house.put("deaf");
