@@ -277,6 +277,11 @@ fn clients_are_imported_from_where_they_keep_their_configs() {
         &at(".config/Claude/claude_desktop_config.json"),
         r#"{"mcpServers": {"i": {"command": "sleep"}}}"#,
     );
+    write(
+        &at(".continue/config.yaml"),
+        "mcpServers:\n  - name: l\n    url: https://l.example/\n    apiKey: ${{ secrets.L_KEY }}\n    \
+         requestOptions:\n      headers:\n        X-Team: ${{ secrets.L_TEAM }}\n",
+    );
     let claude_code = format!(
         r#"{{"mcpServers": {{"j": {{"command": "sleep"}}}}, "projects": {{"{}": {{"mcpServers": {{"k": {{"command": "sleep"}}}}}}}}}}"#,
         project.display()
@@ -293,7 +298,7 @@ fn clients_are_imported_from_where_they_keep_their_configs() {
     let output = in_project(&["import"]);
     assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
     let written = std::fs::read_to_string(project.join("mcpact.toml")).unwrap();
-    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"] {
+    for name in ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"] {
         assert!(
             written.contains(&format!("[servers.{name}]\n")),
             "{name}: {written}"
@@ -304,6 +309,7 @@ fn clients_are_imported_from_where_they_keep_their_configs() {
         "Bearer ${C_TOKEN}",
         "K = \"${env:E_KEY}\"",
         "K = \"${F_KEY}\"",
+        "headers = { Authorization = \"Bearer ${L_KEY}\", X-Team = \"${L_TEAM}\" }",
     ] {
         assert!(written.contains(part), "{part}: {written}");
     }

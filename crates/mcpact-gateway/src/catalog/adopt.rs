@@ -67,7 +67,8 @@ pub(super) fn adopt(
         return Some(native(root));
     }
     let rooms = rooms(table);
-    let (first, _) = rooms.first()?;
+    let (first, servers) = rooms.first()?;
+    let spelling = spelling(first, servers, &source.name);
     let nodes: Vec<&Node> = rooms.iter().map(|(_, node)| *node).collect();
     let mut wrong = Vec::new();
     let around = Around {
@@ -78,7 +79,7 @@ pub(super) fn adopt(
     let servers = adopted(table, &nodes, around, &mut wrong, &mut renamed, findings);
     Some(Adopted {
         renamed,
-        spelling: spelling(first, &source.name),
+        spelling,
         root: Node::new(root.span, Value::Table(servers)),
         wrong,
     })
@@ -123,10 +124,12 @@ fn is_own_file(name: &str) -> bool {
     file.starts_with("mcpact.")
 }
 
-/// The Gemini CLI is known by its folder only: its files look like those of many others.
-fn spelling(room: &Room, name: &str) -> Spelling {
+/// The Gemini CLI is known by its folder only: its files look like those of many others. Continue has servers in a list.
+fn spelling(room: &Room, servers: &Node, name: &str) -> Spelling {
     if name.contains(".gemini/") || name.contains(".gemini\\") {
         Spelling::Bare
+    } else if room.path == ["mcpServers"] && matches!(servers.value, Value::List(_)) {
+        Spelling::Secrets
     } else {
         room.spelling
     }

@@ -18,6 +18,8 @@ pub(super) enum Spelling {
     Braces,
     /// Also `$NAME`, as the Gemini CLI writes them.
     Bare,
+    /// Also `${{ secrets.NAME }}`, as Continue writes them.
+    Secrets,
 }
 
 /// What becomes of variables.
@@ -371,6 +373,10 @@ fn next(text: &str, spelling: Spelling) -> Option<(usize, usize, Piece<'_>)> {
             (3, Piece::Plain(&rest[1..3]))
         } else if rest.starts_with(DOLLAR) {
             (DOLLAR.len(), Piece::Plain(&rest[..1]))
+        } else if spelling == Spelling::Secrets
+            && let Some(found) = secret(rest)
+        {
+            found
         } else if rest.starts_with("${") {
             braced(rest, 2)
         } else if spelling == Spelling::Braces
@@ -395,6 +401,14 @@ fn braced(text: &str, opening: usize) -> (usize, Piece<'_>) {
             (whole.len(), Piece::Variable { inner, whole })
         }
     }
+}
+
+/// `${{ secrets.NAME }}`
+fn secret(text: &str) -> Option<(usize, Piece<'_>)> {
+    let (inner, _) = text.strip_prefix("${{")?.split_once("}}")?;
+    let whole = &text[..inner.len() + "${{}}".len()];
+    let inner = inner.trim().strip_prefix("secrets.")?;
+    Some((whole.len(), Piece::Variable { inner, whole }))
 }
 
 fn bare(text: &str) -> Option<(usize, Piece<'_>)> {

@@ -382,6 +382,16 @@ mod tests {
         );
     }
 
+    /// K8: secrets of Continue are imported by their names, also those that its headers and keys take.
+    #[test]
+    fn secrets_of_continue_stay_names() {
+        let text = "mcpServers:\n- name: a\n  url: https://a.example/\n  apiKey: ${{ secrets.KEY }}\n  requestOptions: {headers: {X: '${{secrets.X}}!'}}\n";
+        let import = imported(&[("config.yaml", text)]);
+        let headers = "headers = { Authorization = \"Bearer ${KEY}\", X = \"${X}!\" }\n";
+        assert!(import.text.ends_with(headers), "{}", import.text);
+        assert!(import.reports[0].1.is_empty(), "{:?}", import.reports);
+    }
+
     /// K8: Claude Code keeps servers of a project beside those of the user, and the project wins.
     #[test]
     fn servers_of_the_project_come_first() {

@@ -16,6 +16,8 @@ pub(super) enum Meaning {
     HeadersFromVariables,
     /// The name of a variable that holds a bearer token.
     BearerFromVariable,
+    /// A bearer token, which takes the place of any other `Authorization`.
+    Bearer,
     /// A table whose members belong to the server itself.
     Inner,
     /// How the server is reached, which its other keys say as well.
@@ -31,7 +33,7 @@ pub(super) enum Meaning {
 }
 
 use Meaning::{
-    Activation, As, BearerFromVariable, Headers, HeadersFromVariables, Inner, Not, Silent,
+    Activation, As, Bearer, BearerFromVariable, Headers, HeadersFromVariables, Inner, Not, Silent,
     Strategy, Transport, Unused,
 };
 
@@ -79,7 +81,9 @@ const SERVER: &[(&str, Meaning)] = &[
     ("http_headers", Headers),
     ("env_http_headers", HeadersFromVariables),
     ("bearer_token_env_var", BearerFromVariable),
+    ("apiKey", Bearer),
     ("http", Inner),
+    ("requestOptions", Inner),
     ("type", Transport),
     ("transport", Transport),
     ("transportType", Transport),
@@ -116,7 +120,7 @@ pub(super) fn meaning(key: &str) -> Option<Meaning> {
 pub(in crate::catalog) fn native(key: &str) -> Option<&'static str> {
     match meaning(key)? {
         As(native) | Not(native) => Some(native),
-        Headers | HeadersFromVariables | BearerFromVariable => Some("headers"),
+        Headers | HeadersFromVariables | BearerFromVariable | Bearer => Some("headers"),
         Strategy(_) => Some("strategy"),
         Inner | Transport | Activation | Silent | Unused => None,
     }

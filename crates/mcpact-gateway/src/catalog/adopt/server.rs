@@ -11,12 +11,16 @@ use crate::catalog::source::Span;
 use crate::catalog::tree::{Member, Node, Table, Value};
 use crate::nearest::nearest;
 
+const AUTHORIZATION: &str = "Authorization";
+
 /// A server on its way into the native shape.
 struct Draft<'t> {
     /// The whole config as it is written.
     text: &'t str,
     members: Vec<Member>,
     headers: Vec<Member>,
+    /// The header with the token that stands above all headers.
+    bearer: Option<Member>,
     carrier: Option<Carrier>,
     /// Keys that are not used.
     unused: Vec<String>,
@@ -43,11 +47,13 @@ pub(super) fn adopt(
         text,
         members: Vec::new(),
         headers: Vec::new(),
+        bearer: None,
         carrier: None,
         unused: Vec::new(),
         first_unused: None,
     };
     draft.take_all(theirs);
+    draft.show_bearer();
     let before = findings.count();
     let is_off = draft.is_off();
     let what = format!("server `{name}`");
@@ -118,9 +124,10 @@ impl Draft<'_> {
                     .extend(inner(member).iter().map(|m| from_variable(m, "")));
             }
             Some(Meaning::BearerFromVariable) => {
-                let header = renamed(member, "Authorization");
+                let header = renamed(member, AUTHORIZATION);
                 self.headers.push(from_variable(&header, "Bearer "));
             }
+            Some(Meaning::Bearer) => self.bearer = Some(member.clone()),
             Some(Meaning::Inner) => self.take_all(&Table(inner(member))),
             Some(Meaning::Transport) => self.transport(member),
             Some(Meaning::Strategy(word)) => {
@@ -143,6 +150,25 @@ impl Draft<'_> {
             Some(Meaning::Unused) => self.unused(member),
             None if keys::find(keys::SERVER, &member.key).is_some() => self.put(member.clone()),
             None => self.unused(member),
+        }
+    }
+
+    /// A token is for an address, and wins over what the headers say.
+    fn show_bearer(&mut self) {
+        let Some(mut token) = self.bearer.take() else {
+            return;
+        };
+        if !self.members.iter().any(|member| member.key == "url") {
+            self.unused(&token);
+            return;
+        }
+        self.as_text(&mut token.node);
+        if let Some(text) = token.node.text().filter(|text| !text.value().is_empty()) {
+            let bearer = format!("Bearer {}", text.value());
+            let is_other = |header: &Member| !header.key.eq_ignore_ascii_case(AUTHORIZATION);
+            self.headers.retain(is_other);
+            let header = with_text(&renamed(&token, AUTHORIZATION), &bearer);
+            self.headers.push(header);
         }
     }
 

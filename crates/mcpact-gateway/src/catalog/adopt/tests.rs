@@ -235,6 +235,39 @@ fn other_shapes_are_understood() {
     assert_eq!(env(&catalog.servers["a"], "K"), "$TOKEN");
 }
 
+/// K8: Continue shows servers the headers of a request and a key, which wins over them, and takes secrets by their names.
+#[test]
+fn continue_shows_servers_its_headers_and_keys() {
+    let text = "\
+mcpServers:
+  - name: a
+    type: streamable-http
+    url: https://a.example/mcp
+    apiKey: ${{ secrets.TOKEN }}
+    requestOptions:
+      verifySsl: false
+      headers: {authorization: Basic x, X-Team: '${{secrets.TOKEN}}s'}
+  - name: b
+    url: https://b.example/mcp
+    requestOptions: {headers: {Authorization: 'Bearer ${TOKEN}'}}
+    apiKey: ''
+  - name: c
+    command: c
+    apiKey: k
+    env: {K: '${{ inputs.K }}'}
+";
+    let found = found_in("config.yaml", text);
+    let told = |words: &str| found.iter().any(|line| line.contains(words));
+    assert!(told("not used for server `a`: `verifySsl`"), "{found:?}");
+    assert!(told("not used for server `c`: `apiKey`"), "{found:?}");
+    assert!(told("error: `{ inputs.K ` is no variable"), "{found:?}");
+    let catalog = taken_from("config.yaml", text.split("  - name: c").next().unwrap());
+    let headers = |name: &str| address(&catalog.servers[name]).1;
+    let of_a = [("Authorization", "Bearer hunter2"), ("X-Team", "hunter2s")];
+    assert_eq!(headers("a"), of_a);
+    assert_eq!(headers("b"), [("Authorization", "Bearer hunter2")]);
+}
+
 /// K3: a catalog of mcpv, with everything that it says about servers and their instances.
 #[test]
 fn catalogs_of_mcpv_are_understood() {
