@@ -39,7 +39,8 @@ impl<'t, 'f> Fields<'t, 'f> {
             if keys::find(keys, &member.key).is_none() {
                 unknown(member, keys, what, findings);
             } else if member.node.value == Value::Null {
-                nothing(member, what, findings);
+                let subject = format!("`{}`", member.key);
+                nothing(&subject, member.key_span, what, findings);
             }
         }
         Self {
@@ -352,14 +353,52 @@ fn unknown(member: &Member, keys: &'static [Key], what: &str, findings: &mut Fin
     });
 }
 
-/// A key without a value: whoever wrote it wanted something.
-pub(super) fn nothing(member: &Member, what: &str, findings: &mut Findings) {
-    let message = format!(
-        "`{}` has no value in {what}, and counts as left out",
-        member.key
-    );
-    let problem = findings.warning(member.key_span, message);
+/// Something without a value: whoever wrote it wanted something.
+fn nothing(subject: &str, at: Span, what: &str, findings: &mut Findings) {
+    let message = format!("{subject} has no value in {what}, and counts as left out");
+    let problem = findings.warning(at, message);
     problem.remedy("give it a value, or leave it out");
+}
+
+/// Tells of all keys of a table that have no value, and of what has none inside of those that are used.
+pub(super) fn nothings(
+    table: &Table,
+    is_used: impl Fn(&str) -> bool,
+    what: &str,
+    findings: &mut Findings,
+) {
+    for Member {
+        key,
+        key_span,
+        node,
+    } in &table.0
+    {
+        if node.value == Value::Null {
+            nothing(&format!("`{key}`"), *key_span, what, findings);
+        } else if is_used(key) {
+            nothings_inside(key, node, what, findings);
+        }
+    }
+}
+
+fn nothings_inside(key: &str, node: &Node, what: &str, findings: &mut Findings) {
+    match &node.value {
+        Value::List(items) => {
+            for item in items.iter().filter(|item| item.value == Value::Null) {
+                nothing(&format!("an item of `{key}`"), item.span, what, findings);
+            }
+        }
+        Value::Table(table) => {
+            for inner in &table.0 {
+                let key = format!("{key}.{}", inner.key);
+                if inner.node.value == Value::Null {
+                    nothing(&format!("`{key}`"), inner.key_span, what, findings);
+                }
+                nothings_inside(&key, &inner.node, what, findings);
+            }
+        }
+        Value::Null | Value::Flag(_) | Value::Whole(_) | Value::Fraction(_) | Value::Text(_) => {}
+    }
 }
 
 /// What somebody may have meant, or else everything that there is.

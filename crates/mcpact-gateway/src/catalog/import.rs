@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::adopt::{Adopted, adopt, tell_numbered};
 use super::expand::{Expansion, Filling, Shelf};
+use super::fields::nothings;
 use super::keys;
 use super::name::ServerName;
 use super::problem::{Findings, Problem};
@@ -226,6 +227,7 @@ impl Import {
             if name != near {
                 tell_numbered(there, &near, &name, *key_span, findings);
             }
+            nothings(table, |_| true, &format!("server `{there}`"), findings);
             self.names.insert(name.to_string(), there.clone());
             self.server(name.as_str(), table, source);
         }
@@ -327,6 +329,42 @@ mod tests {
         );
         let text = import.text.replace("${API_KEY}", "x");
         assert_eq!(taken_from("mcpact.toml", &text).servers.len(), 3);
+    }
+
+    /// K8: what has no value cannot be written down, and is told wherever it stands.
+    #[test]
+    fn what_has_no_value_is_told() {
+        let json = r#"{"mcpServers": {
+  "a": {"command": "a", "args": ["-p", null], "env": {"K": null}, "dev": {"x": null}, "cwd": null},
+  "b": {"url": "https://b.example/", "http_headers": {"X": null, "Y": "1"}}}}"#;
+        let yaml = "servers:\n  c:\n    command: c\n    args: [1, ~]\n    env:\n      K:\n";
+        let import = imported(&[("a.json", json), ("mcpact.yaml", yaml)]);
+        let told = import.reports.iter().flat_map(|(source, problems)| {
+            let warnings = problems.iter().filter(|problem| problem.remedy.is_some());
+            warnings.map(|problem| problem.in_one_line(source))
+        });
+        let end = "and counts as left out; give it a value, or leave it out";
+        let expected = [
+            (
+                "a.json:2:40",
+                "an item of `args` has no value in server `a`",
+            ),
+            ("a.json:2:55", "`env.K` has no value in server `a`"),
+            ("a.json:2:87", "`cwd` has no value in server `a`"),
+            ("a.json:3:55", "`http_headers.X` has no value in server `b`"),
+            (
+                "mcpact.yaml:4:15",
+                "an item of `args` has no value in server `c`",
+            ),
+            ("mcpact.yaml:6:7", "`env.K` has no value in server `c`"),
+        ];
+        let expected = expected.map(|(at, what)| format!("{at}: warning: {what}, {end}"));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert!(
+            import.text.contains("args = [\"-p\"]\nenv = {}\n"),
+            "{}",
+            import.text
+        );
     }
 
     /// K8: a server of another client is another one, even if both names become the same.

@@ -1,5 +1,6 @@
 //! What the keys of others mean.
 
+use crate::catalog::keys;
 use crate::catalog::source::Span;
 use crate::catalog::tree::{Member, Table, Value};
 
@@ -114,6 +115,15 @@ const SERVER: &[(&str, Meaning)] = &[
 pub(super) fn meaning(key: &str) -> Option<Meaning> {
     let row = SERVER.iter().find(|(name, _)| *name == key);
     row.map(|(_, meaning)| *meaning)
+}
+
+/// Whether what a key of a server says is used.
+pub(super) fn is_used(key: &str) -> bool {
+    match meaning(key) {
+        Some(Silent | Unused) => false,
+        Some(_) => true,
+        None => keys::find(keys::SERVER, key).is_some(),
+    }
 }
 
 /// The native key for what a key of another client means, if there is one that means the same.

@@ -2,8 +2,8 @@
 
 use mcpact_transport::http::client::is_reserved;
 
-use super::meanings::{Carrier, Meaning, carrier, meaning, renamed, table};
-use crate::catalog::fields::nothing;
+use super::meanings::{Carrier, Meaning, carrier, is_used, meaning, renamed, table};
+use crate::catalog::fields::nothings;
 use crate::catalog::keys::{self, Kind};
 use crate::catalog::problem::{Findings, Problem};
 use crate::catalog::secret::Filled;
@@ -57,13 +57,7 @@ pub(super) fn adopt(
     let before = findings.count();
     let is_off = draft.is_off();
     let what = format!("server `{name}`");
-    for member in theirs
-        .0
-        .iter()
-        .filter(|member| member.node.value == Value::Null)
-    {
-        nothing(member, &what, findings);
-    }
+    nothings(theirs, is_used, &what, findings);
     if let Some(first) = draft.first_unused {
         let keys: Vec<String> = draft.unused.iter().map(|key| format!("`{key}`")).collect();
         let message = format!("not used for server `{name}`: {}", keys.join(", "));
@@ -288,6 +282,7 @@ impl Draft<'_> {
                 members.for_each(|inner| self.as_text(&mut inner.node));
             }
             (Some(Kind::Texts), Value::List(items)) => {
+                items.retain(|item| item.value != Value::Null);
                 items.iter_mut().for_each(|item| self.as_text(item));
                 if member.key == "inherit" {
                     items.iter_mut().for_each(by_name);
