@@ -497,6 +497,34 @@ mod tests {
         assert_eq!(unknown.text, other);
     }
 
+    /// K8: a script is a place even if it is yet to be built; packages, addresses and names of repositories are none.
+    #[test]
+    fn scripts_need_not_be_there_to_be_places() {
+        for (words, is_settled) in [
+            (&["node", "dist/none.js"][..], true),
+            (
+                &["/usr/bin/node", "--enable-source-maps", "dist/server"],
+                true,
+            ),
+            (&["python3.12", "-u", "server.py"], true),
+            (&["npx", "-y", "tsx", "src/main"], true),
+            (&["uv", "run", "server.py"], true),
+            (&["java", "-jar", "build/app.jar"], true),
+            (&["node", "--import", "tsx", "src/index.ts"], true),
+            (&["node", "/srv/server.js", "owner/repository"], false),
+            (&["node", "${userHome}/server.js"], false),
+            (&["python", "-m", "server"], false),
+            (&["bun", "x", "@a/b.js"], false),
+            (&["server", "https://a.example/x.js", "a/b"], false),
+        ] {
+            let (command, args) = (words[0], &words[1..]);
+            let text = serde_json::json!({"mcpServers": {"a": {"command": command, "args": args}}});
+            let import = imported_into("/elsewhere", &[("mcp.json", &text.to_string())]);
+            let settled = import.text.contains("cwd = \"/work/shop\"");
+            assert_eq!(settled, is_settled, "{words:?}: {}", import.text);
+        }
+    }
+
     #[test]
     fn paths_start_at_home_at_its_configs_or_at_the_project() {
         let folders = Folders {

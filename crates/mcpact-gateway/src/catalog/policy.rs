@@ -14,6 +14,7 @@ use super::fields::Text;
 use super::problem::Findings;
 use super::source::Span;
 use super::surroundings::ProgramFacts;
+pub(super) use words::name as program_name;
 use words::{Sort, sort};
 
 /// Options that name a package.

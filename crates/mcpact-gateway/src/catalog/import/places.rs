@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::catalog::policy::program_name;
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::Filled;
 use crate::catalog::source::Span;
@@ -10,6 +11,18 @@ use crate::catalog::tree::{Member, Node, Table, Value};
 
 /// The keys whose relative paths start at the folder of the config.
 const PATHS: [&str; 2] = ["env_file", "cwd"];
+
+/// Programs that run the script which is the first thing that they are told.
+const INTERPRETERS: &[&str] = &[
+    "node", "deno", "bun", "tsx", "ts-node", "python", "pypy", "uv", "ruby", "perl", "php", "lua",
+    "bash", "sh", "zsh",
+];
+
+/// How names of scripts end.
+const SCRIPTS: &[&str] = &[
+    "js", "mjs", "cjs", "ts", "mts", "cts", "tsx", "py", "pyz", "rb", "pl", "php", "lua", "sh",
+    "jar", "dll", "wasm",
+];
 
 /// Makes every place in the servers of a native tree one that is the same beside any config.
 pub(super) fn settle(root: &mut Node, surroundings: &dyn Surroundings, findings: &mut Findings) {
@@ -67,7 +80,53 @@ fn names_places(server: &Table, surroundings: &dyn Surroundings) -> bool {
         let program = program.value();
         program.contains('/') && is_relative(program)
     }) || told("args").is_some_and(|args| any(args, &|arg| is_place(arg, surroundings)))
+        || names_script(&words(server))
         || told("env").is_some_and(|env| any(env, &|value| is_dotted(value)))
+}
+
+/// The program and its arguments.
+fn words(server: &Table) -> Vec<&str> {
+    let args = server.member("args").map(|args| &args.node.value);
+    let args = match args {
+        Some(Value::List(items)) => items.as_slice(),
+        Some(_) | None => &[],
+    };
+    let program = server.member("command").map(|program| &program.node);
+    let words = program.into_iter().chain(args);
+    words
+        .filter_map(|word| Some(word.text()?.value()))
+        .collect()
+}
+
+/// Whether one of the words is a script at a relative place. It need not be there: many are built first.
+fn names_script(words: &[&str]) -> bool {
+    let is_path =
+        |word: &str| is_relative(word) && !word.starts_with(['-', '@']) && !word.contains("://");
+    let has_ending = |word: &str| {
+        let ending = Path::new(word)
+            .extension()
+            .and_then(|ending| ending.to_str());
+        ending.is_some_and(|ending| SCRIPTS.contains(&ending))
+    };
+    let run = words
+        .iter()
+        .enumerate()
+        .filter(|(_, word)| is_interpreter(word));
+    let mut run = run.filter_map(|(at, _)| {
+        let mut behind = words[at + 1..].iter();
+        behind.find(|word| !word.starts_with('-') && **word != "run")
+    });
+    words
+        .iter()
+        .skip(1)
+        .any(|word| is_path(word) && has_ending(word))
+        || run.any(|word| is_path(word) && word.contains('/'))
+}
+
+fn is_interpreter(word: &str) -> bool {
+    let name = program_name(word);
+    let name = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.contains(&name)
 }
 
 fn any(node: &Node, is: &dyn Fn(&str) -> bool) -> bool {

@@ -186,7 +186,7 @@ const WRAPPERS: &[&str] = &[
 ];
 
 /// The name of a program: the last part of its path, without what only Windows wants to see.
-pub(super) fn name(program: &str) -> String {
+pub(in crate::catalog) fn name(program: &str) -> String {
     let last = program.rsplit(['/', '\\']).next().unwrap_or(program);
     let mut name = last.to_ascii_lowercase();
     let end = [".exe", ".cmd", ".bat"]
