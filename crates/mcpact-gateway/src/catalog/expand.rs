@@ -365,13 +365,15 @@ fn pieces(text: &str, spelling: Spelling) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The next variable, where it starts and how long it is. `$${` is a plain `${`, and `${$}` a plain `$`.
+/// The next variable, where it starts and how long it is. `$${` is a plain `${`, and `${$}` a plain `$`, but not for the
+/// Gemini CLI: there a dollar sign before a variable is one.
 fn next(text: &str, spelling: Spelling) -> Option<(usize, usize, Piece<'_>)> {
     text.char_indices().find_map(|(start, _)| {
         let rest = &text[start..];
-        let (length, piece) = if rest.starts_with("$${") {
+        let is_bare = spelling == Spelling::Bare;
+        let (length, piece) = if rest.starts_with("$${") && !is_bare {
             (3, Piece::Plain(&rest[1..3]))
-        } else if rest.starts_with(DOLLAR) {
+        } else if rest.starts_with(DOLLAR) && !is_bare {
             (DOLLAR.len(), Piece::Plain(&rest[..1]))
         } else if spelling == Spelling::Secrets
             && let Some(found) = secret(rest)
@@ -383,7 +385,7 @@ fn next(text: &str, spelling: Spelling) -> Option<(usize, usize, Piece<'_>)> {
             && (rest.starts_with("{env:") || rest.starts_with("{file:"))
         {
             braced(rest, 1)
-        } else if spelling == Spelling::Bare && rest.starts_with('$') {
+        } else if is_bare && rest.starts_with('$') {
             bare(rest)?
         } else {
             return None;

@@ -392,7 +392,7 @@ mod tests {
     /// K8: a dollar sign before a variable of the Gemini CLI stays one.
     #[test]
     fn a_dollar_before_a_variable_stays() {
-        let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["a$$HOME", "$$$TOKEN", "$$", "$${x}"], "env": {"K": "pa$$TOKEN"}}}}"#;
+        let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["a$$HOME", "$$$TOKEN", "$$", "$${TOKEN}"], "env": {"K": "pa$$TOKEN"}}}}"#;
         let name = "/home/ada/.gemini/settings.json";
         let import = imported(&[(name, text)]);
         let direct = taken_from(name, text);
@@ -409,7 +409,7 @@ mod tests {
         assert!(
             import
                 .text
-                .contains("\"a${$}${HOME}\", \"${$}${$}${TOKEN}\", \"$$\", \"$${x}\""),
+                .contains("\"a${$}${HOME}\", \"${$}${$}${TOKEN}\", \"$$\", \"${$}${TOKEN}\""),
             "{}",
             import.text
         );

@@ -107,8 +107,8 @@ fn clients_with_a_spelling_of_their_own_are_understood() {
     assert_eq!(filled.value(), "hunter2 hunter2 {x}");
     let (filled, ..) = expanded("$TOKEN/${TOKEN} $5 $", Spelling::Bare, OnMissing::Refuse);
     assert_eq!(filled.value(), "hunter2/hunter2 $5 $");
-    let (filled, ..) = expanded("pa$$TOKEN", Spelling::Bare, OnMissing::Refuse);
-    assert_eq!(filled.value(), "pa$hunter2");
+    let (filled, ..) = expanded("pa$$TOKEN $${TOKEN} $$", Spelling::Bare, OnMissing::Refuse);
+    assert_eq!(filled.value(), "pa$hunter2 $hunter2 $$");
 }
 
 /// K7: what is missing or wrong is an error with its place, and nothing that a variable holds is shown.
