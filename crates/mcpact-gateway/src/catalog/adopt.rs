@@ -275,14 +275,25 @@ impl Names {
         let name = free.as_ref().unwrap_or(&near);
         if name.as_str() != entry.key {
             if *name == near {
-                let message = format!("server `{}` is called `{name}` here", entry.key);
-                findings.note(entry.key_span, message);
+                tell_renamed(entry, name, findings);
             } else {
                 tell_numbered(&entry.key, &near, name, entry.key_span, findings);
             }
         }
         self.taken.insert(name.to_string());
         name.to_string()
+    }
+}
+
+/// Tells that a server is called otherwise; if not all of its letters can stand in a name, nobody may know it by that.
+fn tell_renamed(entry: &Member, name: &ServerName, findings: &mut Findings) {
+    let message = format!("server `{}` is called `{name}` here", entry.key);
+    if name.is_like(&entry.key) {
+        findings.note(entry.key_span, message);
+    } else {
+        let message = format!("{message}: not all of its letters fit into a name");
+        let problem = findings.warning(entry.key_span, message);
+        problem.remedy("give it a name of ASCII letters, digits, `-` and `_`, at most 40 of them");
     }
 }
 

@@ -1,6 +1,10 @@
 //! What a server is called.
 
+mod letters;
+
 use std::fmt;
+
+use letters::in_ascii;
 
 /// The longest name of a server: the names of its tools start with it and may have 64 characters.
 const LONGEST: usize = 40;
@@ -41,6 +45,7 @@ impl ServerName {
     /// The nearest name to what another client calls a server.
     #[must_use]
     pub fn near(text: &str) -> Self {
+        let text = in_ascii(text);
         let usual = text.chars().map(|c| if is_usual(c) { c } else { '-' });
         let mut name = String::new();
         for c in usual.take(LONGEST) {
@@ -57,6 +62,13 @@ impl ServerName {
             }
             .to_owned(),
         )
+    }
+
+    /// Whether every letter and digit of what another client calls the server is in its name.
+    pub(super) fn is_like(&self, text: &str) -> bool {
+        let kept = self.0.chars().filter(char::is_ascii_alphanumeric);
+        let text = in_ascii(text);
+        kept.eq(text.chars().filter(|c| c.is_alphanumeric()))
     }
 
     /// The same with a number behind it, for another server.
@@ -113,12 +125,18 @@ mod tests {
             ("My Server", "My-Server"),
             ("@upstash/context7", "upstash-context7"),
             ("github.com/a/b", "github-com-a-b"),
+            ("Été à Łódź", "Ete-a-Lodz"),
             ("--", "server"),
             ("", "server"),
         ] {
-            assert_eq!(ServerName::near(theirs).as_str(), ours, "{theirs}");
+            let near = ServerName::near(theirs);
+            assert_eq!(near.as_str(), ours, "{theirs}");
+            assert_eq!(near.is_like(theirs), ours != "server", "{theirs}");
         }
-        let long = ServerName::near(&"é".repeat(100));
-        assert!(ServerName::parse(long.as_str()).is_ok());
+        for lossy in ["é".repeat(100), String::from("文件 2"), String::from("я")] {
+            let near = ServerName::near(&lossy);
+            assert!(ServerName::parse(near.as_str()).is_ok());
+            assert!(!near.is_like(&lossy), "{near}");
+        }
     }
 }

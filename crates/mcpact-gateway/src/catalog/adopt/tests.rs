@@ -417,6 +417,24 @@ fn numbers_are_texts_as_they_were_written() {
     }
 }
 
+/// K8: letters with marks become those without, and a name that loses letters is announced.
+#[test]
+fn names_that_lose_letters_are_announced() {
+    let text = r#"{"mcpServers": {"été": {"command": "a"}, "文件 2": {"command": "b"}}}"#;
+    assert_eq!(names(&taken_from("mcp.json", text)), ["2", "ete"]);
+    let found = found_in("mcp.json", text);
+    assert_eq!(
+        found[0],
+        "mcp.json:1:17: note: server `été` is called `ete` here"
+    );
+    assert!(
+        found[1].contains(
+            "warning: server `文件 2` is called `2` here: not all of its letters fit into a name"
+        ),
+        "{found:?}"
+    );
+}
+
 /// K8: names that become the same are told apart, whatever stands first: whoever has the name keeps it, the other one is
 /// announced.
 #[test]
