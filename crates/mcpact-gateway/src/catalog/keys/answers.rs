@@ -8,7 +8,7 @@ pub const ANSWERS: &[Key] = &[
         "elicitation",
         &["nobody", "decline", "cancel"],
         "nobody",
-        "What a server gets that asks the user of such a client something: `decline`, `cancel`, or nobody answers.",
+        "What a server gets that asks the user of such a client something: `decline`, `cancel`, or `nobody` answers.",
     ),
     text(
         "sampling",

@@ -19,7 +19,7 @@ pub const FILTER: &[Key] = &[
     choices(
         "on",
         &["request", "response"],
-        "What it is shown; empty means both.",
+        "What it is shown, out of `request` and `response`; empty means both.",
     ),
     texts(
         "methods",

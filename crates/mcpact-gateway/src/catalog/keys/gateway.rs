@@ -79,13 +79,13 @@ pub const GATEWAY: &[Key] = &[
     choices(
         "revisions",
         REVISIONS,
-        "The revisions that clients may speak; empty means all.",
+        "The revisions that clients may speak, out of `2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25` and `2026-07-28`; empty means all.",
     ),
     choice(
         "profile",
         &["spec", "mcpv-strict", "erlmcp"],
         "spec",
-        "The named set of choices where the specification leaves room.",
+        "The named set of choices where the specification leaves room: `spec` reads it as kindly as it can be read, `mcpv-strict` speaks 2025-11-25 only and forgives nothing, `erlmcp` speaks 2025-03-26 and 2025-06-18 only and serves some methods only to clients that declare a capability of the same name.",
     ),
     flag(
         "strict",
@@ -101,7 +101,7 @@ pub const GATEWAY: &[Key] = &[
         "undeclared",
         &["drop", "warn", "error", "disconnect"],
         "drop",
-        "What happens to a notification that was not negotiated.",
+        "What happens to a notification that was not negotiated: it is dropped (`drop`), also told in the log (`warn`, `error`), or the connection ends, too (`disconnect`).",
     ),
     flag(
         "announce_extras",
@@ -116,7 +116,7 @@ pub const GATEWAY: &[Key] = &[
         "missing_variables",
         &["refuse", "keep"],
         "refuse",
-        "What happens to a variable in the config of a server that is not set: the config is refused, or the text stays as it is written.",
+        "What happens to a variable in the config of a server that is not set: the config is refused (`refuse`), or the text stays as it is written (`keep`).",
     ),
     table(
         "answers",
@@ -136,6 +136,6 @@ pub const COMMANDS: &[Key] = &[
         "shells",
         &["refuse", "warn"],
         "refuse",
-        "What happens to a server that is started by way of a shell, such as `sh -c …`.",
+        "What happens to a server that is started by way of a shell, such as `sh -c …`: the config is refused (`refuse`), or the server is started with a warning (`warn`).",
     ),
 ];

@@ -82,13 +82,13 @@ pub const SERVER: &[Key] = &[
         "changed_tools",
         &["warn", "hide", "serve"],
         "warn",
-        "What happens to a tool about which the server says something else than when it was first seen: it is served with a warning in the log, it is hidden until `mcpact approve --tools`, or it is served.",
+        "What happens to a tool about which the server says something else than when it was first seen: it is served with a warning in the log (`warn`), it is hidden until `mcpact approve --tools` (`hide`), or it is served (`serve`).",
     ),
     choice(
         "era",
         ERAS,
         "auto",
-        "How it is spoken to: `auto` asks the server, `legacy` shakes hands, `modern` does not, a revision insists on it.",
+        "How it is spoken to: `auto` asks the server, `legacy` shakes hands, `modern` does not, and `2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25` or `2026-07-28` insists on that revision.",
     ),
     texts(
         "require",
