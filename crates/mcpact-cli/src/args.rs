@@ -131,11 +131,11 @@ Examples:
 
 All servers are at /mcp, one alone at /servers/NAME/mcp, those with a tag at /tags/TAG/mcp.
 
-The config is read anew when its file changes, or at the signal HUP. At TERM or INT the gateway takes no
-more requests, lets those that run finish, and ends; a second signal ends it at once.
+The config is read anew when its file changes, or at the signal HUP. At TERM or INT the gateway
+takes no more requests, lets those that run finish, and ends; a second signal ends it at once.
 `mcpact status`, `mcpact logs` and `mcpact reload` talk to it while it runs.
 
-Exit codes: 0 ok, 1 unexpected, 2 usage or config";
+Exit codes: 0 ok, 1 unexpected, 2 usage or config, 4 the socket of `control` cannot be used";
 
 /// The arguments of `mcpact serve`.
 #[derive(Debug, Args)]
@@ -324,7 +324,7 @@ Examples:
   mcpact explain --server - --json < discover-result.json
       one side from standard input, the result for machines
 
-Exit codes: 0 agreed, 2 usage or input, 6 negotiation refused";
+Exit codes: 0 agreed, 1 unexpected, 2 usage or input, 6 negotiation refused";
 
 /// The arguments of `mcpact explain`.
 #[derive(Debug, Args)]
@@ -365,5 +365,20 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    /// Whatever people type tells its exit codes, those that every command has among them, in lines that are not broken.
+    #[test]
+    fn every_command_tells_its_exit_codes() {
+        let cli = super::Cli::command();
+        let typed = cli.get_subcommands().filter(|one| !one.is_hide_set());
+        for command in typed {
+            let help = command.get_after_help().map(ToString::to_string);
+            let help = help.unwrap_or_default();
+            let codes = help.split("Exit codes: 0 ").nth(1).unwrap_or_default();
+            assert!(codes.contains(", 1 unexpected, 2 usage"), "{help}");
+            let longest = help.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(100), "{help}");
+        }
     }
 }

@@ -13,7 +13,7 @@ Examples:
   mcpact check --strict --json prod.toml
       warnings count as well; for machines
 
-Exit codes: 0 ok, 2 usage or input, 7 problems found";
+Exit codes: 0 ok, 1 unexpected, 2 usage or input, 7 problems found";
 
 /// The arguments of `mcpact check`.
 #[derive(Debug, Args)]
@@ -39,12 +39,13 @@ Examples:
   mcpact approve --config prod.toml files --mark 0f3c…
       for scripts: approves what this server does if it is still the same
 
-An approval is for one exact command: the program with what is in its file, its arguments, the names of
-its variables, the values of those that decide which code runs (PATH, NODE_OPTIONS and the like) and its
-folder; or for one address and the variables and files whose values go there. Whatever of this changes
-needs another one; other values of variables may change.
+An approval is for one exact command: the program with what is in its file, its arguments, the
+names of its variables, the values of those that decide which code runs (PATH, NODE_OPTIONS and the
+like) and its folder; or for one address and the variables and files whose values go there. Whatever
+of this changes needs another one; other values of variables may change.
 
-Exit codes: 0 everything is approved, 2 usage or input, 7 something is not";
+Exit codes: 0 everything is approved, 1 unexpected, 2 usage or input,
+4 a gateway that runs does not answer, 7 something is not approved";
 
 /// The arguments of `mcpact approve`.
 #[derive(Debug, Args)]
@@ -70,7 +71,9 @@ pub(crate) struct Approve {
 pub(super) const SCHEMA_EXAMPLES: &str = "\
 Examples:
   mcpact schema > mcpact.schema.json
-      then name it in the config: `\"$schema\" = \"./mcpact.schema.json\"`";
+      then name it in the config: `\"$schema\" = \"./mcpact.schema.json\"`
+
+Exit codes: 0 ok, 1 unexpected, 2 usage";
 
 pub(super) const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -84,7 +87,7 @@ Examples:
 Names of variables stay names. Values that stand in a config are taken over as they are, so the file
 that is written can be read by you alone.
 
-Exit codes: 0 ok, 2 usage or input";
+Exit codes: 0 ok, 1 unexpected, 2 usage or input";
 
 /// The arguments of `mcpact import`.
 #[derive(Debug, Args)]

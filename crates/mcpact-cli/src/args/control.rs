@@ -13,7 +13,7 @@ Examples:
   mcpact status --json
       for machines
 
-Exit codes: 0 ok, 2 usage, 4 no gateway runs";
+Exit codes: 0 ok, 1 unexpected, 2 usage, 4 no gateway runs";
 
 pub(super) const LOGS_EXAMPLES: &str = "\
 Examples:
@@ -24,7 +24,7 @@ Examples:
   mcpact logs --lines 1000 --json
       for machines, one object in each line
 
-Exit codes: 0 ok, 2 usage, 4 no gateway runs";
+Exit codes: 0 ok, 1 unexpected, 2 usage, 4 no gateway runs";
 
 pub(super) const RELOAD_EXAMPLES: &str = "\
 Examples:
@@ -34,7 +34,7 @@ Examples:
 A gateway that watches its config does so by itself; so does the signal HUP. A config that is wrong
 changes nothing.
 
-Exit codes: 0 ok, 2 usage or config, 4 no gateway runs";
+Exit codes: 0 ok, 1 unexpected, 2 usage or config, 4 no gateway runs";
 
 /// Which gateway is meant.
 #[derive(Debug, Args)]
