@@ -44,7 +44,9 @@ pub(crate) fn merged(parts: &[Part<'_>], separator: &str) -> Option<String> {
 fn naming(parts: &[Part<'_>], separator: &str) -> String {
     let mut prefixed = parts.iter().filter(|part| !part.prefix.is_empty());
     let mut out = String::new();
-    if let Some(part) = prefixed.clone().find(|part| part.prefix == part.server) {
+    let own = prefixed.clone().filter(|part| part.prefix == part.server);
+    // Nobody can try the name of one that is missing.
+    if let Some(part) = own.min_by_key(|part| part.failure.is_some()) {
         let server = part.server;
         let _ = write!(
             out,
@@ -86,6 +88,7 @@ mod tests {
             lacking: &[],
         };
         let parts = [
+            part("0", None, Some("it could not be started")),
             part("a", Some(" Use it. "), None),
             part("b", None, None),
             part("c", Some(""), Some("it could not be started")),

@@ -9,7 +9,7 @@ use letters::in_ascii;
 /// The longest name of a server: the names of its tools start with it and may have 64 characters.
 const LONGEST: usize = 40;
 
-/// The name of a server: letters, digits, `-` and `_`, because it stands in paths and in names of tools.
+/// The name of a server: ASCII letters, digits, `-` and `_`, because it stands in paths and in names of tools.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerName(String);
 

@@ -235,7 +235,9 @@ fn name(member: &Member, findings: &mut Findings) -> ServerName {
     ServerName::parse(&member.key).unwrap_or_else(|fault| {
         let near = ServerName::near(&member.key);
         let problem = findings.error(member.key_span, fault.to_string());
-        problem.remedy(format!("call it `{near}`: letters, digits, `-` and `_`"));
+        problem.remedy(format!(
+            "call it `{near}`: ASCII letters, digits, `-` and `_`"
+        ));
         near
     })
 }

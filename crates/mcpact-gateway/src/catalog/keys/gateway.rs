@@ -61,7 +61,7 @@ pub const GATEWAY: &[Key] = &[
     text_or(
         "separator",
         "__",
-        "What stands between the name of the server and the name of the tool: one to four of the letters, digits, `-`, `_` and `.`.",
+        "What stands between the name of the server and the name of the tool: one to four of the ASCII letters, digits, `-`, `_` and `.`.",
     ),
     flag("watch", true, "Read the config anew when its file changes."),
     seconds(

@@ -186,7 +186,7 @@ fn separator(fields: &mut Fields<'_, '_>) -> String {
     if !fits && let Some(text) = fields.text("separator") {
         let message = format!("`{}` cannot stand in the name of a tool", text.filled);
         let problem = fields.findings.error(text.span, message);
-        problem.remedy("one to four of the letters, digits, `-`, `_` and `.`");
+        problem.remedy("one to four of the ASCII letters, digits, `-`, `_` and `.`");
     }
     separator
 }

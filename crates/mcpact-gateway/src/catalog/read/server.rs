@@ -348,7 +348,7 @@ fn prefix(fields: &mut Fields<'_, '_>) -> Option<String> {
     let text = fields.text("prefix")?;
     if let Err(fault) = ServerName::parse(text.filled.value()) {
         let problem = fields.findings.error(text.span, fault.to_string());
-        problem.remedy("a prefix has letters, digits, `-` and `_`");
+        problem.remedy("a prefix has ASCII letters, digits, `-` and `_`");
     }
     Some(text.filled.value().to_owned())
 }
@@ -363,7 +363,7 @@ fn tags(fields: &mut Fields<'_, '_>) -> BTreeSet<String> {
         if is_empty || !tag.chars().all(is_usual) {
             let message = format!("nobody can choose servers by the tag `{filled}`");
             let problem = fields.findings.error(span, message);
-            problem.remedy("a tag has letters from a to z, digits, `-`, `_`, `.` and `:`");
+            problem.remedy("a tag has ASCII letters, digits, `-`, `_`, `.` and `:`");
         }
         tags.insert(tag.to_owned());
     }

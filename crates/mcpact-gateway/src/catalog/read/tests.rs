@@ -230,7 +230,7 @@ fn contradictions_are_found() {
         ),
         (
             "command = \"a\"\ntags = [\"ü\"]",
-            "nobody can choose servers by the tag `ü`",
+            "nobody can choose servers by the tag `ü`; a tag has ASCII letters, digits, `-`, `_`, `.` and `:`",
         ),
         (
             "command = \"a\"\ntags = [\"a,b\"]",
@@ -295,6 +295,8 @@ fn contradictions_are_found() {
         );
         assert!(found[0].starts_with("mcpact.toml:"), "{found:?}");
     }
+    let tagged = taken("[servers.x]\ncommand = \"a\"\ntags = [\"Team-A_1.b:c\"]\n");
+    assert!(tagged.servers["x"].tags.contains("Team-A_1.b:c"));
 }
 
 /// K1: whoever writes a key as another client has it is told how it is called here.
