@@ -374,3 +374,33 @@ fn listening_beyond_loopback_is_told_wherever_it_is_said() {
         assert_eq!(told, is_told, "{listen} {hosts}: {before:?}");
     }
 }
+
+/// G1: what to paste also tells clients on other machines how to come, by the names that the config allows.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_on_other_machines_are_shown_how_to_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "[gateway]\ntoken = \"abcdefgh-0123456789\"\nallow_hosts = [\"mcp.example\", \"fd00::1\"]\n";
+    std::fs::write(folder.path().join("own.toml"), config).unwrap();
+    for (listen, is_told) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
+        let args = ["--listen", listen, "--config", "own.toml"];
+        let mut running = start(folder.path(), &args);
+        let port = running.url.rsplit([':', '/']).nth(1).unwrap().to_owned();
+        let stderr = BufReader::new(running.child.stderr.take().unwrap());
+        let mut lines = stderr.lines().map(Result::unwrap);
+        let is_last = |line: &String| line.contains("variables needs the token itself");
+        let mut said: Vec<String> = lines.by_ref().take_while(|line| !is_last(line)).collect();
+        if is_told {
+            said.extend(lines.take(2));
+        }
+        let said = said.join("\n");
+        for words in [
+            format!("  elsewhere    http://mcp.example:{port}/mcp"),
+            format!("  elsewhere    http://[fd00::1]:{port}/mcp"),
+            format!(
+                "on other machines with `http://mcp.example:{port}` in the place of `http://127.0.0.1:{port}`"
+            ),
+        ] {
+            assert_eq!(said.contains(&words), is_told, "{listen}: {said}");
+        }
+    }
+}

@@ -101,6 +101,7 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
     let entry = Entry {
         program: own_name(&machine),
         token: shown_token(&catalog.gateway, &machine),
+        hosts: shown_hosts(&catalog.gateway),
     };
     let gateway = Gateway::new(catalog, surroundings)?;
     let mut origin = Origin::Builtin;
@@ -142,6 +143,14 @@ fn shown_token(gateway: &GatewayConfig, machine: &Machine) -> Option<Token> {
     gateway.token.as_ref()?;
     let written = gateway.token_written.as_deref();
     Some(Token::of(written, Path::new(&machine.folder())))
+}
+
+/// By which names other machines can call the gateway; on loopback whatever stands before it has an address of its own.
+fn shown_hosts(gateway: &GatewayConfig) -> Vec<String> {
+    match gateway.listen.ip().is_loopback() {
+        true => Vec::new(),
+        false => gateway.allow_hosts.clone(),
+    }
 }
 
 async fn on_http(

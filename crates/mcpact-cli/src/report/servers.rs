@@ -21,6 +21,8 @@ pub(crate) struct Entry {
     pub(crate) program: String,
     /// What they have to show.
     pub(crate) token: Option<Token>,
+    /// By which names those on other machines come.
+    pub(crate) hosts: Vec<String>,
 }
 
 /// How the token of a gateway is written where it must not be told.
@@ -121,13 +123,45 @@ pub(crate) fn text(url: &str, origin: &Origin, entry: &Entry, shown: &Shown) -> 
             "\n  filter `{name}` is missing, and {effect}: {failure}\n"
         );
     }
-    let base = url.strip_suffix("/mcp").unwrap_or(url);
+    addresses(&mut out, url, &entry.hosts);
+    paste(&mut out, url, entry);
+    if let Some(host) = entry.hosts.first() {
+        let here = base(url);
+        let there = at_host(here, host);
+        let _ = writeln!(
+            out,
+            "on other machines with `{there}` in the place of `{here}`\n"
+        );
+    }
+    out
+}
+
+/// Where clients come to.
+fn addresses(out: &mut String, url: &str, hosts: &[String]) {
+    let base = base(url);
     let _ = writeln!(
         out,
-        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp\n"
+        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp"
     );
-    paste(&mut out, url, entry);
-    out
+    for host in hosts {
+        let _ = writeln!(out, "  elsewhere    {}/mcp", at_host(base, host));
+    }
+    out.push('\n');
+}
+
+/// The address without what stands at the end of all of them.
+fn base(url: &str) -> &str {
+    url.strip_suffix("/mcp").unwrap_or(url)
+}
+
+/// The same address under another name of the host.
+fn at_host(base: &str, host: &str) -> String {
+    let (scheme, place) = base.split_once("://").unwrap_or(("http", base));
+    let port = place.rsplit_once(':').map_or("", |(_, port)| port);
+    match host.contains(':') {
+        true => format!("{scheme}://[{host}]:{port}"),
+        false => format!("{scheme}://{host}:{port}"),
+    }
 }
 
 /// What to put into the config of a client.
