@@ -101,6 +101,9 @@ async fn pages_are_told_what_they_may() {
         "mcp-param-region",
         "mcp-protocol-version",
         "mcp-session-id",
+        "traceparent",
+        "tracestate",
+        "baggage",
     ] {
         assert!(allowed.iter().any(|allowed| allowed == name), "{name}");
     }

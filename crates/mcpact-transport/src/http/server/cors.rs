@@ -12,10 +12,12 @@ use http::{HeaderMap, HeaderValue, Method};
 
 const VERBS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
-/// Headers that a page may send; the mirrored parameters come on top.
-const SENT: [&str; 9] = [
+/// Headers that a page may send; the mirrored parameters come on top. Those of W3C Trace Context and W3C Baggage are added by
+/// whatever traces the page, without asking it.
+const SENT: [&str; 12] = [
     "accept",
     "authorization",
+    "baggage",
     "content-type",
     "last-event-id",
     "mcp-method",
@@ -23,6 +25,8 @@ const SENT: [&str; 9] = [
     "mcp-protocol-version",
     "mcp-session-id",
     "mcpact-key",
+    "traceparent",
+    "tracestate",
 ];
 
 const PARAMETER: &str = "mcp-param-";
