@@ -118,6 +118,34 @@ fn it_listens_on_loopback_only() {
     assert!(first_line(&mut running).starts_with("http://127.0.0.1:"));
 }
 
+/// T8, K10: whoever listens beyond loopback is told what others need; the bridge tells the same.
+#[test]
+fn it_tells_who_is_turned_away() {
+    let told = "warning: other machines can reach `0.0.0.0:0`, but get 403 without `--allow-host`\n\nhint: say by which names and \
+                addresses clients call it, such as `--allow-host mcp.example`\n";
+    for command in [&["everything"][..], &["bridge", "--no-cache"]] {
+        for (more, expected) in [
+            (&["0.0.0.0:0", "--allow-remote"][..], told),
+            (&["0.0.0.0:0", "--allow-remote", "--allow-host", "a"], ""),
+            (&["127.0.0.1:0"], ""),
+        ] {
+            let mut started = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+            started.args(command).arg("--listen").args(more);
+            if command[0] == "bridge" {
+                started.arg("http://127.0.0.1:9/mcp");
+            }
+            started.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut running = Running(started.spawn().unwrap());
+            assert!(first_line(&mut running).starts_with("http://"));
+            running.0.kill().unwrap();
+            let mut said = String::new();
+            let mut stderr = running.0.stderr.take().unwrap();
+            stderr.read_to_string(&mut said).unwrap();
+            assert_eq!(said, expected, "{command:?} {more:?}");
+        }
+    }
+}
+
 fn first_line(running: &mut Running) -> String {
     let mut line = String::new();
     BufReader::new(running.0.stdout.take().unwrap())

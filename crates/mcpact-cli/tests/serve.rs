@@ -370,7 +370,7 @@ fn listening_beyond_loopback_is_told_wherever_it_is_said() {
             .collect();
         let told = before
             .iter()
-            .any(|line| line.contains("there are no `allow_hosts`"));
+            .any(|line| line.contains("get 403 without `allow_hosts`"));
         assert_eq!(told, is_told, "{listen} {hosts}: {before:?}");
     }
 }

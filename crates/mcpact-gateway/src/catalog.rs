@@ -11,6 +11,7 @@ mod config;
 mod expand;
 mod fields;
 mod filter;
+mod hosts;
 pub mod import;
 pub mod keys;
 mod launch;
@@ -38,6 +39,7 @@ pub use config::{
 };
 pub use expand::{OnMissing, fill};
 pub use filter::{FilterConfig, Stage};
+pub use hosts::{HostsGiven, namelessness};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
 pub(crate) use loaders::loads_code;
 pub use machine::Machine;

@@ -50,7 +50,7 @@ async fn serve(
     let told = stops.clone();
     let serving = async {
         let served = match args.listen {
-            Some(address) => on_http(&bridge, address, limit, told).await,
+            Some(address) => on_http(args, &bridge, address, limit, told).await,
             None => {
                 let drained = told.drained(bridge.drain(limit));
                 let serve = |link, stopping| {
@@ -66,6 +66,7 @@ async fn serve(
 }
 
 async fn on_http(
+    args: &BridgeArgs,
     bridge: &Arc<Bridge>,
     address: SocketAddr,
     limit: Duration,
@@ -73,6 +74,7 @@ async fn on_http(
 ) -> Result<(), CliError> {
     let listening = Arc::clone(bridge).listen(address).await;
     let listening = listening.map_err(|source| CliError::Listen { address, source })?;
+    front::tell_nameless(address, &args.front);
     report::print(&format!("{}\n", listening.url()))?;
     let door = listening.door();
     let drained = stops.drained(async {

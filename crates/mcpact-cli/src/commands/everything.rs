@@ -35,6 +35,7 @@ async fn serve(args: &Everything, revisions: &[Revision]) -> Result<(), CliError
         .listen(address)
         .await
         .map_err(|source| CliError::Listen { address, source })?;
+    front::tell_nameless(address, &args.front);
     report::print(&format!("{}\n", listening.url()))?;
     listening
         .run(front::stopped())

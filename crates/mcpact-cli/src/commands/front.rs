@@ -1,16 +1,19 @@
 //! What every command that serves has in common.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::time::Duration;
 
 use mcpact::server::{Settings, TlsIdentity, Token};
+use mcpact_gateway::catalog::{HostsGiven, namelessness};
 use mcpact_transport::link::Link;
 use tokio::sync::watch;
 
 use crate::args::Front;
 use crate::error::CliError;
+use crate::report;
 
 /// Runs a future to its end.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
@@ -41,6 +44,14 @@ pub(super) fn apply(front: &Front, settings: &mut Settings) -> Result<(), CliErr
         settings.guard = std::mem::take(&mut settings.guard).allow_origin(origin);
     }
     Ok(())
+}
+
+/// Tells of an address that other machines reach in vain.
+pub(super) fn tell_nameless(address: SocketAddr, front: &Front) {
+    let told = namelessness(address, &front.allow_host, HostsGiven::AsArguments);
+    if let Some((message, remedy)) = told {
+        report::warn(&message, &remedy);
+    }
 }
 
 /// The token of the file or else of the variable. It is no argument: those can be seen by everybody.

@@ -51,7 +51,7 @@ pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
     if let Some(address) = args.listen {
         config.catalog.gateway.listen = address;
         if let Some((message, remedy)) = config.catalog.gateway.namelessness() {
-            report::warn(&message, remedy);
+            report::warn(&message, &remedy);
         }
     }
     let approvals = approvals(args, &config)?;

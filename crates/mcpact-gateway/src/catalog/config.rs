@@ -13,6 +13,7 @@ use mcpact_spec::{Capability, Revision};
 use mcpact_transport::stdio::child::Confinement;
 
 use super::expand::OnMissing;
+use super::hosts::{self, HostsGiven};
 use super::read;
 use super::secret::{Filled, Secret};
 
@@ -346,16 +347,8 @@ pub(super) fn matches(pattern: &str, name: &str) -> bool {
 impl GatewayConfig {
     /// Other machines reach the gateway, but by no name that it answers to: what that means, and what to do.
     #[must_use]
-    pub fn namelessness(&self) -> Option<(String, &'static str)> {
-        let is_nameless = !self.listen.ip().is_loopback() && self.allow_hosts.is_empty();
-        is_nameless.then(|| {
-            let message = format!(
-                "other machines can reach `{}`, but get 403: there are no `allow_hosts`",
-                self.listen
-            );
-            let remedy = "say by which names and addresses clients call it, such as `allow_hosts = [\"mcp.example\"]`";
-            (message, remedy)
-        })
+    pub fn namelessness(&self) -> Option<(String, String)> {
+        hosts::namelessness(self.listen, &self.allow_hosts, HostsGiven::InConfig)
     }
 }
 

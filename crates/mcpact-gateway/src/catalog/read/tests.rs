@@ -341,7 +341,7 @@ fn reaching_beyond_loopback_is_said() {
         taken(&text);
         let warned = found(&text);
         assert!(
-            warned[0].contains("there are no `allow_hosts`"),
+            warned[0].contains("get 403 without `allow_hosts`"),
             "{warned:?}"
         );
         let named = found(&format!("{text}allow_hosts = [\"mcp.example\"]"));
