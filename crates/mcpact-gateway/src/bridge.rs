@@ -54,6 +54,7 @@ pub(crate) use self::caller::Caller;
 pub(crate) use self::crossing::wire_error;
 pub(crate) use self::ear::{Ear, FarEar, View};
 use self::guests::Guests;
+pub(crate) use self::guests::parted;
 pub(crate) use self::latecomer::{Kept, again};
 pub(crate) use self::listens::farewell;
 pub(crate) use self::listing::{Listing, Unlisted};

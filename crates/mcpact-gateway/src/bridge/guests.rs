@@ -106,12 +106,21 @@ impl Guests {
 
     /// Somebody has gone who had a connection for itself; what was kept for it.
     pub(super) fn without(&mut self, visitor: &Visitor) -> Vec<Arc<Kind>> {
-        let Mark::Connection(_) = visitor.mark else {
-            return Vec::new();
-        };
-        let is_of = |kind: &Arc<Kind>| kind.mark == visitor.mark;
-        let (gone, kept) = self.kinds.drain(..).partition(is_of);
-        self.kinds = kept;
-        Vec::from(gone)
+        parted(&mut self.kinds, visitor, |kind| &kind.mark)
     }
+}
+
+/// Takes out what was kept for somebody who has gone. Only a connection of its own tells it from others for sure.
+pub(crate) fn parted<T>(
+    kinds: &mut VecDeque<Arc<T>>,
+    visitor: &Visitor,
+    mark: impl Fn(&T) -> &Mark,
+) -> Vec<Arc<T>> {
+    let Mark::Connection(_) = visitor.mark else {
+        return Vec::new();
+    };
+    let is_of = |kind: &Arc<T>| *mark(kind) == visitor.mark;
+    let (gone, kept) = kinds.drain(..).partition(is_of);
+    *kinds = kept;
+    Vec::from(gone)
 }

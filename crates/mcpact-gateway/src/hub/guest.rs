@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use mcpact::server::backend::{Job, Mark, Visitor};
+use mcpact::server::backend::{Job, Visitor};
 use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
@@ -19,7 +19,7 @@ use super::member::Member;
 use super::view::PartView;
 use super::watched::Watched;
 use super::{Hub, lock};
-use crate::bridge::{Caller, FarEar, Kept, again};
+use crate::bridge::{Caller, FarEar, Kept, again, parted};
 
 /// How many kinds of modern clients are known at a time; the oldest make room.
 const KINDS: usize = 64;
@@ -73,13 +73,7 @@ impl Visitors {
 
     /// Somebody has gone who had a connection for itself; what was kept for it.
     pub(super) fn without(&mut self, visitor: &Visitor) -> Vec<Arc<Guest>> {
-        let Mark::Connection(_) = visitor.mark else {
-            return Vec::new();
-        };
-        let is_of = |guest: &Arc<Guest>| guest.visitor.mark == visitor.mark;
-        let (gone, kept) = self.kinds.drain(..).partition(is_of);
-        self.kinds = kept;
-        Vec::from(gone)
+        parted(&mut self.kinds, visitor, |guest| &guest.visitor.mark)
     }
 }
 
