@@ -112,6 +112,11 @@ impl Draft<'_> {
         match meaning(&member.key) {
             Some(Meaning::As(key)) => self.put(renamed(member, key)),
             Some(Meaning::Not(key)) => self.put(negated(member, key)),
+            Some(Meaning::Headers | Meaning::HeadersFromVariables | Meaning::Inner)
+                if member.node.table().is_none() =>
+            {
+                self.unused(member);
+            }
             Some(Meaning::Headers) => self.headers.extend(inner(member)),
             Some(Meaning::HeadersFromVariables) => {
                 self.headers

@@ -337,7 +337,8 @@ fn what_is_not_used_is_noted() {
     let text = r#"{"mcpServers": {
   "a": {"type": "carrier-pigeon", "command": "a", "frobnicate": 1},
   "b": {"type": "ws", "url": "wss://b.example/"},
-  "a b": {"command": "c"}, "a-b": {"command": "d"}, "e": 5
+  "a b": {"command": "c"}, "a-b": {"command": "d"}, "e": 5,
+  "f": {"url": "https://f.example/", "headers": ["A: b"]}
 }}"#;
     let found = found_in("x.json", text);
     let expected = [
@@ -345,12 +346,14 @@ fn what_is_not_used_is_noted() {
         "x.json:3:3: warning: server `b` has no program and no address that mcpact could use",
         "x.json:4:3: warning: server `a b` is called `a-b-2` here: `a-b` is another server",
         "x.json:4:53: warning: `e` is no server",
+        "x.json:5:38: note: not used for server `f`: `headers`",
     ];
     assert_eq!(found.len(), expected.len(), "{found:#?}");
     for (found, expected) in found.iter().zip(expected) {
         assert!(found.starts_with(expected), "{found}");
     }
-    assert_eq!(names(&taken_from("x.json", text)), ["a", "a-b", "a-b-2"]);
+    let taken = taken_from("x.json", text);
+    assert_eq!(names(&taken), ["a", "a-b", "a-b-2", "f"]);
 }
 
 #[test]
