@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use mcpact_gateway::catalog::{HOST, is_host};
 
 pub(crate) use self::catalog::{Approve, Check, Import};
 #[cfg(unix)]
@@ -272,7 +273,7 @@ pub(crate) struct Front {
     pub(crate) allow_remote: bool,
 
     /// Answer to this host name as well
-    #[arg(long, value_name = "NAME", requires = "listen")]
+    #[arg(long, value_name = "NAME", requires = "listen", value_parser = host)]
     pub(crate) allow_host: Vec<String>,
 
     /// Let pages of this origin call as well, such as https://app.example
@@ -291,6 +292,13 @@ pub(crate) struct Front {
 fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse()
         .map_err(|_| "an IP address and a port are needed, such as 127.0.0.1:0")
+}
+
+fn host(text: &str) -> Result<String, &'static str> {
+    match is_host(text) {
+        true => Ok(text.to_owned()),
+        false => Err(HOST),
+    }
 }
 
 /// What a browser sends in `Origin`, and nothing that would never be equal to it.

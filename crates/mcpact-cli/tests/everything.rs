@@ -114,6 +114,8 @@ fn it_listens_on_loopback_only() {
     }
     let told = complaint(&["--listen", ":0"]);
     assert!(told.contains("an IP address and a port"), "{told}");
+    let told = complaint(&["--listen", "127.0.0.1:0", "--allow-host", "mcp.example:443"]);
+    assert!(told.contains("a name or an IP address alone"), "{told}");
     let mut running = start(&["--listen", "0.0.0.0:0", "--allow-remote"]);
     assert!(first_line(&mut running).starts_with("http://127.0.0.1:"));
 }

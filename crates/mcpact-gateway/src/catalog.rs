@@ -39,7 +39,7 @@ pub use config::{
 };
 pub use expand::{OnMissing, fill};
 pub use filter::{FilterConfig, Stage};
-pub use hosts::{HostsGiven, namelessness};
+pub use hosts::{HOST, HostsGiven, is_host, namelessness};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
 pub(crate) use loaders::loads_code;
 pub use machine::Machine;

@@ -1,6 +1,9 @@
 //! The names by which other machines call whoever listens.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
+
+/// What a host looks like that somebody can be asked for by, for whoever wrote another one.
+pub const HOST: &str = "a name or an IP address alone is needed, such as `mcp.example`";
 
 /// Where the names are given that are answered to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,14 +14,15 @@ pub enum HostsGiven {
     AsArguments,
 }
 
-/// Other machines reach an address, but by no name that is answered to there: what that means, and what to do.
+/// Other machines reach an address, but by no name that is answered to there: what that means, and what to do. One address
+/// alone is a name by itself.
 #[must_use]
 pub fn namelessness(
     address: SocketAddr,
     hosts: &[String],
     given: HostsGiven,
 ) -> Option<(String, String)> {
-    if address.ip().is_loopback() || !hosts.is_empty() {
+    if !address.ip().to_canonical().is_unspecified() || !hosts.is_empty() {
         return None;
     }
     let (setting, example) = match given {
@@ -28,4 +32,55 @@ pub fn namelessness(
     let message = format!("other machines can reach `{address}`, but get 403 without `{setting}`");
     let remedy = format!("say by which names and addresses clients call it, such as `{example}`");
     Some((message, remedy))
+}
+
+/// Whether a text is a name or an address of a host alone: one with a port, a scheme or a path would never be equal to
+/// what clients call the host.
+#[must_use]
+pub fn is_host(text: &str) -> bool {
+    let is_usual = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_name = !text.is_empty() && !text.ends_with('.') && text.chars().all(is_usual);
+    is_name || text.parse::<Ipv6Addr>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostsGiven, is_host, namelessness};
+
+    /// K10: whoever listens on one address is called by it, and nobody is turned away.
+    #[test]
+    fn one_address_is_a_name_by_itself() {
+        let told = |address: &str, hosts: &[String]| {
+            namelessness(address.parse().unwrap(), hosts, HostsGiven::InConfig).is_some()
+        };
+        for (address, is_told) in [
+            ("0.0.0.0:1", true),
+            ("[::]:1", true),
+            ("[::ffff:0.0.0.0]:1", true),
+            ("192.0.2.7:1", false),
+            ("127.0.0.1:1", false),
+        ] {
+            assert_eq!(told(address, &[]), is_told, "{address}");
+            assert!(!told(address, &[String::from("mcp.example")]), "{address}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_names_and_addresses_alone() {
+        for good in ["mcp.example", "a_b-1", "10.0.0.1", "fd00::1", "::1"] {
+            assert!(is_host(good), "{good}");
+        }
+        for bad in [
+            "",
+            "mcp.example:80",
+            "http://mcp.example",
+            "*.example",
+            "[::1]",
+            "a b",
+            "a.",
+            "a/b",
+        ] {
+            assert!(!is_host(bad), "{bad}");
+        }
+    }
 }

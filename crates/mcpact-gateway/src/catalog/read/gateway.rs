@@ -10,6 +10,7 @@ use super::answers;
 use crate::catalog::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
 use crate::catalog::expand::OnMissing;
 use crate::catalog::fields::Fields;
+use crate::catalog::hosts::{HOST, is_host};
 use crate::catalog::keys;
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::Secret;
@@ -37,7 +38,7 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
         token,
         token_written: token_written.flatten(),
         allow_remote,
-        allow_hosts: fields.words("allow_hosts"),
+        allow_hosts: hosts(&mut fields),
         allow_origins: origins(&mut fields),
         tls: tls(&mut fields),
         sse: fields.flag("sse"),
@@ -135,6 +136,16 @@ fn tells_nothing(written: &str) -> bool {
         .strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'));
     inner.is_some_and(|inner| !inner.contains(":-") && !inner.contains(['$', '{', '}']))
+}
+
+fn hosts(fields: &mut Fields<'_, '_>) -> Vec<String> {
+    let texts = fields.texts("allow_hosts");
+    for text in texts.iter().filter(|text| !is_host(text.filled.value())) {
+        let message = format!("`{}` is no host", text.filled);
+        fields.findings.error(text.span, message).remedy(HOST);
+    }
+    let texts = texts.into_iter();
+    texts.map(|text| text.filled.value().to_owned()).collect()
 }
 
 fn origins(fields: &mut Fields<'_, '_>) -> Vec<String> {

@@ -346,6 +346,11 @@ fn reaching_beyond_loopback_is_said() {
         );
         let named = found(&format!("{text}allow_hosts = [\"mcp.example\"]"));
         assert!(named.is_empty(), "{named:?}");
+        let wrong = found(&format!("{text}allow_hosts = [\"mcp.example:443\"]"));
+        assert!(
+            wrong[0].ends_with("`mcp.example:443` is no host; a name or an IP address alone is needed, such as `mcp.example`"),
+            "{wrong:?}"
+        );
     }
 }
 
