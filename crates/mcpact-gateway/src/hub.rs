@@ -176,9 +176,9 @@ impl Hub {
             style,
             version,
         });
-        let before = std::mem::replace(&mut *lock(&self.roster), roster);
+        *lock(&self.roster) = roster;
         self.forget();
-        self.follow(&before);
+        self.follow();
         if version > 1 {
             self.announce_all();
         }

@@ -4,9 +4,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
+use mcpact::client::{Change, Changes, Client, Watch};
+use mcpact_engine::client::EraMode;
+use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::house::{House, builtin, call, request, until};
+use crate::house::{House, PATIENCE, builtin, call, request, until};
 
 fn names(status: &Value) -> Vec<&str> {
     let servers = status["servers"].as_array().unwrap().iter();
@@ -269,4 +272,43 @@ fn every_way_to_change_a_file_is_noticed() {
         told.contains("(signal)") && told.contains("1 unchanged"),
         "{told}"
     );
+}
+
+const WATCHED: &str = "test://watched-resource";
+
+/// Until a client is told that the resource may have changed.
+async fn is_updated(changes: &mut Changes, what: &str) {
+    let uri = WATCHED.to_owned();
+    let expected = Some(Change::Updated { uri });
+    let told = async { while changes.next().await != expected {} };
+    let told = tokio::time::timeout(PATIENCE, told).await;
+    assert!(told.is_ok(), "{what}");
+}
+
+/// G19: what clients of both eras have subscribed to waits while the config does not have its server, and is heard of
+/// again as soon as it has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_wait_for_a_server_that_comes_back() {
+    for speaks in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let what = format!("{revision} at {speaks}");
+            let one = format!("[servers.one]\nbuiltin = \"everything\"\nera = \"{speaks}\"\n");
+            let house = House::new(&one);
+            let gateway = house.serve();
+            let client = Client::builder("person", "1").mode(EraMode::Pin(revision));
+            let client = client.connect(format!("{}/mcp", gateway.origin)).await;
+            let client = client.unwrap();
+            let watch = Watch::new().resource(WATCHED);
+            let mut changes = client.watch(watch).await.unwrap();
+            for config in [builtin("other"), format!("{one}{}", builtin("other"))] {
+                house.configure(&config);
+                assert_eq!(house.run(&["reload"]).0, 0, "{what}");
+            }
+            is_updated(&mut changes, &what).await;
+            let trigger = "one__test_trigger_resource_update";
+            client.call_tool(trigger, json!({})).await.unwrap();
+            is_updated(&mut changes, &what).await;
+            client.close().await;
+        }
+    }
 }

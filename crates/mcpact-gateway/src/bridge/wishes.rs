@@ -23,8 +23,8 @@ use super::Clock;
 use super::caller::Caller;
 use super::crossing::{Crossing, Told, stamped, wire_error};
 use super::ear::{Ear, FarEar};
-use super::lane::Lane;
-use crate::upstream::{Event, Ordered};
+use super::lane::{Hold, Lane};
+use crate::upstream::{Call, Event, Ordered};
 
 const LIMITS: WishLimits = WishLimits {
     uris: 4096,
@@ -131,15 +131,15 @@ impl Wishing {
         filter: ListenFilter,
         after: Duration,
     ) {
-        let wishing = Arc::downgrade(self);
-        let keeper = Arc::clone(caller);
+        // The client keeps the stream, and not the other way round: it ends when the client goes.
+        let (wishing, caller) = (Arc::downgrade(self), Arc::downgrade(caller));
         let listening = tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            listen(&wishing, &keeper, stream, &filter).await;
-            if let Some(wishing) = wishing.upgrade() {
+            listen(&wishing, &caller, stream, &filter).await;
+            if let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) {
                 lock(&wishing.streams).remove(&stream);
                 let acts = lock(&wishing.wishes).ended(stream, wishing.clock.now());
-                wishing.perform(&keeper, acts);
+                wishing.perform(&caller, acts);
             }
         });
         lock(&self.streams).insert(stream, listening.abort_handle());
@@ -173,41 +173,63 @@ impl Wishing {
     }
 }
 
+/// A stream on which the server tells, and what keeps it.
+struct Stream {
+    call: Call,
+    _lane: Arc<Lane>,
+    _awake: Option<Hold>,
+}
+
+impl Stream {
+    /// Asks the server to tell of this; none if there is no way to it.
+    async fn open(caller: &Weak<Caller>, filter: &ListenFilter) -> Option<Self> {
+        let caller = caller.upgrade()?;
+        let is_wanted = caller.wants_awake(filter);
+        let lane = match is_wanted {
+            true => caller.lane().await.ok(),
+            // A server that sleeps is not woken to tell of its lists.
+            false => caller.open_lane(),
+        };
+        let lane = lane?;
+        let awake = is_wanted.then(|| lane.hold());
+        let params = ObjectWriter::new()
+            .raw("notifications", &filter.encode())
+            .finish();
+        let told = Told::AsDeclared;
+        let stamped = stamped(&caller, Reach::Stream, told, lane.revision(), &params);
+        let params = stamped.ok()??;
+        let order = Ordered {
+            method: Some(Method::SubscriptionsListen),
+            name: Method::SubscriptionsListen.as_str(),
+            params: &params,
+            trace: None,
+        };
+        let number = lane.upstream.next_id();
+        Some(Self {
+            call: lane.upstream.call(number, order, &lane.book).await,
+            _lane: lane,
+            _awake: awake,
+        })
+    }
+}
+
 /// Listens until the stream ends.
-async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filter: &ListenFilter) {
-    let is_wanted = caller.wants_awake(filter);
-    let lane = match is_wanted {
-        true => caller.lane().await.ok(),
-        // A server that sleeps is not woken to tell of its lists.
-        false => caller.open_lane(),
-    };
-    let Some(lane) = lane else {
+async fn listen(
+    wishing: &Weak<Wishing>,
+    caller: &Weak<Caller>,
+    stream: u64,
+    filter: &ListenFilter,
+) {
+    let Some(mut open) = Stream::open(caller, filter).await else {
         return;
     };
-    let _listening = is_wanted.then(|| lane.hold());
-    let params = ObjectWriter::new()
-        .raw("notifications", &filter.encode())
-        .finish();
-    let told = Told::AsDeclared;
-    let stamped = stamped(caller, Reach::Stream, told, lane.revision(), &params);
-    let Ok(Some(params)) = stamped else {
-        return;
-    };
-    let order = Ordered {
-        method: Some(Method::SubscriptionsListen),
-        name: Method::SubscriptionsListen.as_str(),
-        params: &params,
-        trace: None,
-    };
-    let number = lane.upstream.next_id();
-    let mut call = lane.upstream.call(number, order, &lane.book).await;
     loop {
-        let note = match call.next().await {
+        let note = match open.call.next().await {
             Event::Note(note) => note,
             Event::Ask(_) => continue,
             Event::Done(_) | Event::Lost(_) => return,
         };
-        let Some(wishing) = wishing.upgrade() else {
+        let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) else {
             return;
         };
         let params = Some(&*note.params);
@@ -216,6 +238,6 @@ async fn listen(wishing: &Weak<Wishing>, caller: &Arc<Caller>, stream: u64, filt
         } else {
             lock(&wishing.wishes).heard(stream, note.method, params)
         };
-        wishing.perform(caller, acts);
+        wishing.perform(&caller, acts);
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Guest {
     level: Mutex<Option<Job>>,
     /// What a legacy client has subscribed to.
     pub(super) watched: Arc<Watched>,
-    /// How it subscribes, for servers that take the place of others.
+    /// How it subscribes, for servers that come later.
     subscribing: Mutex<Option<Job>>,
 }
 
@@ -218,19 +218,26 @@ impl Guest {
         lock(&self.subscribing).get_or_insert_with(|| again(request));
     }
 
-    /// A request that subscribes to this, if it has ever made one.
-    pub(super) fn subscription(&self, uri: &str) -> Option<Job> {
+    /// A request that begins or ends a subscription to this, if it has ever made one.
+    pub(super) fn subscription(&self, method: Method, uri: &str) -> Option<Job> {
         let request = lock(&self.subscribing).as_ref().map(again)?;
         let params = ObjectWriter::new().text("uri", uri).finish();
         Some(Job {
+            method: Some(method),
+            name: method.as_str().to_owned(),
             params: params.into(),
             ..request
         })
     }
 
-    /// A server is gone.
-    pub(super) fn leave(&self, server: u64) {
-        lock(&self.parts).remove(&server);
+    /// Nobody stands for it any more at servers that are not there; their calls that run go on.
+    pub(super) fn stay_at(&self, is_there: impl Fn(u64) -> bool) {
+        lock(&self.parts).retain(|server, _| is_there(*server));
+    }
+
+    /// How a legacy client is told what belongs to no request.
+    pub(super) fn far_ear(&self) -> Option<&FarEar> {
+        self.ear.get()
     }
 
     /// Which log messages it wants, for servers that it meets later.

@@ -15,11 +15,12 @@ use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::Hub;
 use super::guest::Guest;
 use super::member::Member;
-use super::succession::updated;
+use super::succession::{PAUSES, updated};
 use super::view::PartView;
 use super::watched::Shared;
 use crate::aggregate::rewrite::{UriMap, edit};
@@ -51,7 +52,7 @@ impl View for StreamView {
                 let agreed = wanted.iter().filter(|shared| to.contains(&shared.inner));
                 agreed.map(|shared| shared.outer.clone()).collect()
             };
-            // A stream that has been acknowledged without this one goes on without it.
+            // Whoever listened may have gone.
             let _ = self.agreed.send(Agreed {
                 uris: agreed(&self.wanted.uris, &filter.uris),
                 tasks: agreed(&self.wanted.tasks, &filter.tasks),
@@ -76,6 +77,35 @@ impl StreamView {
     fn updated(&self, uri: &str) -> Option<String> {
         let mut wanted = self.wanted.uris.iter();
         wanted.find_map(|shared| shared.told(uri))
+    }
+}
+
+/// What is made of the agreement of one server, each time that it is listened to.
+struct Agreement<'a> {
+    /// Where the first one is waited for.
+    first: Option<mpsc::UnboundedSender<Agreed>>,
+    ear: &'a Ear,
+    job: &'a Job,
+}
+
+impl Agreement<'_> {
+    fn is_reached(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// The first is part of what the client is told at the beginning; later on, what may have changed while nobody
+    /// listened is told as soon as somebody does.
+    fn reach(&mut self, agreed: Agreed) {
+        if let Some(first) = self.first.take() {
+            // A stream that has been acknowledged without this one goes on without it.
+            let _ = first.send(agreed);
+            return;
+        }
+        for uri in &agreed.uris {
+            let scope = Scope::Request(self.job.id.clone());
+            let method = Method::ResourcesUpdated;
+            self.ear.hint(scope, method, &updated(uri));
+        }
     }
 }
 
@@ -148,42 +178,57 @@ impl Hub {
         Ok(farewell(job.id.raw()).into())
     }
 
-    /// Listens to one server, and to whoever takes its place.
+    /// Listens to one server for as long as the client does: it may end its part, go, come back and be replaced.
     async fn stream(
         self: &Arc<Self>,
         job: &Job,
         guest: &Arc<Guest>,
         ear: &Ear,
         mut share: Share,
-        mut agreed: mpsc::UnboundedSender<Agreed>,
+        first: mpsc::UnboundedSender<Agreed>,
     ) {
-        let mut again: Option<mpsc::UnboundedReceiver<Agreed>> = None;
+        let mut agreement = Agreement {
+            first: Some(first),
+            ear,
+            job,
+        };
+        let mut failures = 0_u32;
         loop {
-            let member = Arc::clone(&share.member);
+            let (member, since) = (Arc::clone(&share.member), Instant::now());
+            let (agreed, mut agreements) = mpsc::unbounded_channel();
             let streaming = self.stream_of(job, guest, ear, &share, agreed);
-            // What changed while nobody listened is told as soon as somebody does.
-            let catching_up = async {
-                if let Some(again) = &mut again
-                    && let Some(agreed) = again.recv().await
-                {
-                    for uri in &agreed.uris {
-                        let scope = Scope::Request(job.id.clone());
-                        ear.hint(scope, Method::ResourcesUpdated, &updated(uri));
-                    }
+            let hearing = async {
+                while let Some(agreed) = agreements.recv().await {
+                    agreement.reach(agreed);
                 }
                 std::future::pending::<()>().await;
             };
             tokio::select! {
                 _ = streaming => {}
-                () = catching_up => {}
-                () = self.succeeded(&member) => {}
+                () = hearing => {}
+                () = self.departed(&member) => {}
             }
-            let Some(next) = self.successor(&member) else {
+            // What it said last may not have been heard.
+            if let Ok(agreed) = agreements.try_recv() {
+                agreement.reach(agreed);
+            }
+            let is_there = self.numbered(member.number).is_some();
+            // Nobody was promised anything of a server that has not agreed.
+            if !agreement.is_reached() && (is_there || self.named(&member.name).is_none()) {
                 return;
-            };
-            share.member = next;
-            let (sender, receiver) = mpsc::unbounded_channel();
-            (agreed, again) = (sender, Some(receiver));
+            }
+            if !is_there || since.elapsed() > PAUSES.longest {
+                failures = 0;
+            }
+            if is_there {
+                let pause = tokio::time::sleep(PAUSES.pause(failures));
+                failures = failures.saturating_add(1);
+                tokio::select! {
+                    () = pause => {}
+                    () = self.departed(&member) => {}
+                }
+            }
+            share.member = self.arrived(&member.name).await;
         }
     }
 

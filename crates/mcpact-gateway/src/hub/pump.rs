@@ -152,6 +152,10 @@ impl Hub {
             Method::LoggingSetLevel => self.set_level(&job, guest, &ear).await,
             Method::SubscriptionsListen => self.listen(job, guest, ear).await,
             Method::TasksList => self.list_tasks(&job, guest, &ear).await,
+            // What no server knows of ends here.
+            Method::ResourcesUnsubscribe if self.forgets(guest, &job.params) => {
+                Ok(ByteString::from_static("{}"))
+            }
             // Everything else is about something that one server has.
             _ => self.forward(job, method, guest, ear).await,
         }
@@ -202,6 +206,10 @@ impl Hub {
                 }
                 let carried = member.bridge.carry(job, caller, ear).await;
                 watching.end(carried.is_ok());
+                // The server may have gone before it was known that somebody would miss it.
+                if self.numbered(member.number).is_none() {
+                    self.follow_for(guest);
+                }
                 carried
             }
             _ => member.bridge.carry(job, caller, ear).await,
@@ -225,6 +233,15 @@ impl Hub {
                 }
             }
         }
+    }
+
+    /// Whether a client ends a subscription that waits for its server, which is over with it.
+    fn forgets(&self, guest: &Guest, params: &str) -> bool {
+        let Subject::Uri(uri) = subject(Method::ResourcesUnsubscribe, params) else {
+            return false;
+        };
+        let is_there = |number| self.numbered(number).is_some();
+        guest.watched.forget(&uri, is_there)
     }
 
     /// A legacy client says which log messages it wants; those servers are told that it has met, and

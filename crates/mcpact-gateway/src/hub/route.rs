@@ -195,10 +195,7 @@ impl Hub {
     /// The server of which a client has subscribed to an address, as long as it is there.
     fn meant(&self, guest: &Guest, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
         let meant = guest.watched.meant(uri)?;
-        let roster = self.roster();
-        let mut members = roster.members.iter();
-        let member = members.find(|member| member.number == meant.server)?;
-        Some((Arc::clone(member), meant.inner))
+        Some((self.numbered(meant.server()?)?, meant.inner))
     }
 
     fn unknown_resource(&self, uri: &str, all: &[String], client: Revision) -> WireError {

@@ -1,91 +1,177 @@
-//! Servers that take the place of others: whoever wanted to hear of resources goes on hearing of them.
+//! Servers that go, come back, or take the place of others: whoever wanted to hear of resources goes on hearing of
+//! them as soon as there is a server of the same name.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytestring::ByteString;
+use mcpact::server::backend::Job;
+use mcpact_bridge::input::Backoff;
+use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
-use mcpact_spec::Method;
+use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::raw::ObjectWriter;
 
+use super::Hub;
 use super::guest::Guest;
 use super::member::Member;
 use super::view::PartView;
-use super::{Hub, Roster};
-use crate::bridge::Ear;
+use super::watched::Shared;
+use crate::bridge::{Ear, FarEar};
+
+/// The pauses before a server is asked once more to tell of its resources.
+pub(super) const PAUSES: Backoff = Backoff {
+    first: Duration::from_millis(100),
+    longest: Duration::from_secs(60),
+};
+
+/// What became of a subscription at a server that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tried {
+    Over,
+    /// The server was in trouble, and may not be later.
+    Again,
+}
 
 impl Hub {
-    /// The server that has taken the place of another; none if that one is there, or nobody has.
-    pub(super) fn successor(&self, of: &Member) -> Option<Arc<Member>> {
+    /// The server with this number, if it is there; one that runs on under other settings is.
+    pub(super) fn numbered(&self, number: u64) -> Option<Arc<Member>> {
         let roster = self.roster();
         let mut members = roster.members.iter();
-        let named = members.find(|member| member.name == of.name)?;
-        // What runs on under other settings tells what it told before.
-        (!Arc::ptr_eq(&named.bridge, &of.bridge)).then(|| Arc::clone(named))
+        members.find(|member| member.number == number).cloned()
     }
 
-    /// Until another server has taken the place of this one.
-    pub(super) async fn succeeded(&self, member: &Member) {
+    /// The server of this name, if it is there.
+    pub(super) fn named(&self, name: &str) -> Option<Arc<Member>> {
+        let roster = self.roster();
+        let mut members = roster.members.iter();
+        members.find(|member| *member.name == *name).cloned()
+    }
+
+    /// Until a server is not there any more, or another one has taken its place.
+    pub(super) async fn departed(&self, member: &Member) {
         let mut turns = self.changes.turns();
-        while self.successor(member).is_none() {
-            if turns.changed().await.is_err() {
-                return;
+        // Who tells of turns lives as long as the hub.
+        let _ = turns
+            .wait_for(|()| self.numbered(member.number).is_none())
+            .await;
+    }
+
+    /// The server of this name, as soon as it is there.
+    pub(super) async fn arrived(&self, name: &str) -> Arc<Member> {
+        let mut turns = self.changes.turns();
+        loop {
+            if let Some(member) = self.named(name) {
+                return member;
+            }
+            let _ = turns.changed().await;
+        }
+    }
+
+    /// The servers are others: whoever listens looks for its own, and legacy clients are subscribed where they were.
+    pub(super) fn follow(self: &Arc<Self>) {
+        self.changes.turn();
+        for ear in self.changes.staying() {
+            if let Some(guest) = ear.state::<Guest>() {
+                self.follow_for(&guest);
             }
         }
     }
 
-    /// Subscribes legacy clients to what they had subscribed to at servers that others have replaced.
-    pub(super) fn follow(self: &Arc<Self>, before: &Roster) {
-        self.changes.turn();
-        let members = before.members.iter();
-        let replaced: Vec<(u64, Arc<Member>)> = members
-            .filter_map(|member| Some((member.number, self.successor(member)?)))
+    /// Subscribes a legacy client to what it had subscribed to at servers that have come.
+    pub(super) fn follow_for(self: &Arc<Self>, guest: &Guest) {
+        let roster = self.roster();
+        let members = roster.members.iter();
+        let numbers: HashMap<&str, u64> = members
+            .map(|member| (&*member.name, member.number))
             .collect();
-        if replaced.is_empty() {
+        guest.stay_at(|number| numbers.values().any(|known| *known == number));
+        let come = guest.watched.follow(|name| numbers.get(name).copied());
+        let Some(ear) = guest.far_ear() else {
             return;
-        }
-        for ear in self.changes.staying() {
-            let Some(guest) = ear.state::<Guest>() else {
-                continue;
-            };
-            let (hub, replaced) = (Arc::clone(self), replaced.clone());
-            tokio::spawn(async move {
-                for (gone, member) in replaced {
-                    guest.leave(gone);
-                    hub.subscribe_again(&guest, gone, &member, &ear).await;
-                }
-            });
+        };
+        for (server, subscriptions) in come {
+            let (hub, ear) = (Arc::clone(self), ear.clone());
+            tokio::spawn(hub.subscribe_again(ear, server, subscriptions));
         }
     }
 
-    async fn subscribe_again(
+    /// Asks a server that has come until it has taken everything or refused it, or the client has gone.
+    async fn subscribe_again(self: Arc<Self>, ear: FarEar, server: u64, mut left: Vec<Shared>) {
+        let mut tries = 0_u32;
+        loop {
+            let mut again = Vec::new();
+            for shared in left {
+                // Nobody is kept here by what is tried for it.
+                let Some(ear) = ear.near() else {
+                    return;
+                };
+                match self.subscribe_once(&ear, server, &shared).await {
+                    Tried::Over => {}
+                    Tried::Again => again.push(shared),
+                }
+            }
+            if again.is_empty() {
+                return;
+            }
+            left = again;
+            tokio::time::sleep(PAUSES.pause(tries)).await;
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    async fn subscribe_once(self: &Arc<Self>, ear: &Ear, server: u64, shared: &Shared) -> Tried {
+        let Shared { outer, inner } = shared;
+        let (Some(guest), Some(member)) = (ear.state::<Guest>(), self.numbered(server)) else {
+            return Tried::Over;
+        };
+        // It may have been ended meanwhile, or be somebody else's who has come since.
+        let request = guest.subscription(Method::ResourcesSubscribe, inner);
+        let Some(request) = request.filter(|_| guest.watched.is_at(outer, server)) else {
+            return Tried::Over;
+        };
+        match self.carry_for(&guest, &member, ear, request).await {
+            Ok(_) if guest.watched.settle(outer, server) => hint_updated(ear, outer),
+            // The client has ended it while the server was asked.
+            Ok(_) => {
+                let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
+                if let Some(request) = request {
+                    let _ = self.carry_for(&guest, &member, ear, request).await;
+                }
+            }
+            Err(error) if error.code == ErrorCode::InternalError.code() => {
+                let (server, error) = (&member.name, error.message);
+                tracing::debug!(%server, error, "a subscription waits");
+                return Tried::Again;
+            }
+            Err(error) => {
+                guest.watched.remove(outer);
+                let (server, error) = (&member.name, error.message);
+                tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
+                // Whoever looks at it then is told why.
+                hint_updated(ear, outer);
+            }
+        }
+        Tried::Over
+    }
+
+    async fn carry_for(
         self: &Arc<Self>,
         guest: &Arc<Guest>,
-        gone: u64,
         member: &Arc<Member>,
         ear: &Ear,
-    ) {
-        for shared in guest.watched.pass(gone, member.number) {
-            let Some(job) = guest.subscription(&shared.inner) else {
-                return;
-            };
-            let subscribed = async {
-                let caller = guest.part(self, member).await?;
-                let view = PartView::new(self, member, &guest.watched);
-                let ear = ear.clone().seeing(Arc::new(view));
-                member.bridge.carry(job, caller, ear).await
-            };
-            match subscribed.await {
-                Ok(_) => {
-                    let scope = Scope::Connection;
-                    ear.hint(scope, Method::ResourcesUpdated, &updated(&shared.outer));
-                }
-                Err(error) => {
-                    guest.watched.remove(&shared.outer);
-                    let (server, error) = (&member.name, error.message);
-                    tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
-                }
-            }
-        }
+        request: Job,
+    ) -> Result<ByteString, WireError> {
+        let caller = guest.part(self, member).await?;
+        let view = PartView::new(self, member, &guest.watched);
+        let ear = ear.clone().seeing(Arc::new(view));
+        member.bridge.carry(request, caller, ear).await
     }
+}
+
+fn hint_updated(ear: &Ear, uri: &str) {
+    ear.hint(Scope::Connection, Method::ResourcesUpdated, &updated(uri));
 }
 
 /// Tells that a resource may have changed.

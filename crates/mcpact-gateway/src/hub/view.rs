@@ -94,6 +94,12 @@ impl PartView {
         Some(known.uris.is_plain(at(own)?, uri, first.and_then(at)))
     }
 
+    /// Whether the server is one of those that the client sees.
+    fn is_there(&self) -> bool {
+        let hub = self.hub.upgrade();
+        hub.is_some_and(|hub| hub.numbered(self.member.number).is_some())
+    }
+
     /// Whether another server may have the same addresses, as far as anybody knows.
     fn has_rivals(&self, hub: &Hub) -> bool {
         let roster = hub.roster();
@@ -148,6 +154,10 @@ impl View for PartView {
     fn note<'a>(&self, method: Method, params: &'a str) -> Option<Cow<'a, str>> {
         // The hub tells of lists itself, once for all servers.
         if ListKind::changed_by(method).is_some() {
+            return None;
+        }
+        // Whoever has gone from among them is heard to the end of its calls, and of nothing else.
+        if method == Method::ResourcesUpdated && !self.is_there() {
             return None;
         }
         let of_task = self.tasks().params(method, params);

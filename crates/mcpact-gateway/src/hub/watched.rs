@@ -1,7 +1,8 @@
 //! Under which addresses a client wants to hear of resources.
 //!
 //! Which server an address means may change while a client is subscribed to it: the client still hears of
-//! the resource that it has subscribed to, under the address that it has used.
+//! the resource that it has subscribed to, under the address that it has used. What is meant is the server of a
+//! name: it may go, come back, and be another one then.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -33,10 +34,32 @@ pub(super) struct Watched(Mutex<BTreeMap<Box<str>, Meant>>);
 /// What an address means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Meant {
-    /// The number of the server.
-    pub(super) server: u64,
+    /// The name of the server.
+    name: Box<str>,
+    place: Place,
     /// The address as the server knows it.
     pub(super) inner: Box<str>,
+}
+
+/// Where a subscription stands, with the number of its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The server was asked by the client.
+    At(u64),
+    /// The server is there again, or another one of its name is, and has not agreed yet.
+    Returning(u64),
+    /// The server is not there.
+    Away,
+}
+
+impl Meant {
+    /// The number of the server, if it is there.
+    pub(super) const fn server(&self) -> Option<u64> {
+        match self.place {
+            Place::At(server) | Place::Returning(server) => Some(server),
+            Place::Away => None,
+        }
+    }
 }
 
 impl Shared {
@@ -47,32 +70,77 @@ impl Shared {
 }
 
 impl Watched {
-    /// The client subscribes; whether that is new.
-    pub(super) fn add(&self, server: u64, shared: Shared) -> bool {
+    /// The client subscribes at the server of this number and name; whether that is new.
+    pub(super) fn add(&self, server: u64, name: &str, shared: Shared) -> bool {
         let mut all = lock(&self.0);
         let Shared { outer, inner } = shared;
         if all.len() >= LIMIT && !all.contains_key(&outer) {
             return false;
         }
-        all.insert(outer, Meant { server, inner }).is_none()
+        let meant = Meant {
+            name: Box::from(name),
+            place: Place::At(server),
+            inner,
+        };
+        all.insert(outer, meant).is_none()
     }
 
     pub(super) fn remove(&self, outer: &str) {
         lock(&self.0).remove(outer);
     }
 
-    /// Another server takes the place of one; what the client has subscribed to there.
-    pub(super) fn pass(&self, from: u64, to: u64) -> Vec<Shared> {
+    /// Forgets an address that no server has been asked for, as those are there now; whether it was one.
+    pub(super) fn forget(&self, outer: &str, is_there: impl Fn(u64) -> bool) -> bool {
         let mut all = lock(&self.0);
-        let of_server = all.iter_mut().filter(|(_, meant)| meant.server == from);
-        let passed = of_server.map(|(outer, meant)| {
-            meant.server = to;
-            Shared {
-                outer: outer.clone(),
-                inner: meant.inner.clone(),
-            }
+        let is_idle = all.get(outer).is_some_and(|meant| match meant.place {
+            Place::At(server) => !is_there(server),
+            Place::Returning(_) | Place::Away => true,
         });
-        passed.collect()
+        if is_idle {
+            all.remove(outer);
+        }
+        is_idle
+    }
+
+    /// Every subscription stays with the server of its name, whichever has it now; what those are to be asked that
+    /// have come, by their numbers.
+    pub(super) fn follow(
+        &self,
+        number: impl Fn(&str) -> Option<u64>,
+    ) -> BTreeMap<u64, Vec<Shared>> {
+        let mut come: BTreeMap<u64, Vec<Shared>> = BTreeMap::new();
+        for (outer, meant) in lock(&self.0).iter_mut() {
+            let now = number(&meant.name);
+            if meant.server() == now {
+                continue;
+            }
+            meant.place = now.map_or(Place::Away, Place::Returning);
+            if let Some(server) = now {
+                let (outer, inner) = (outer.clone(), meant.inner.clone());
+                come.entry(server)
+                    .or_default()
+                    .push(Shared { outer, inner });
+            }
+        }
+        come
+    }
+
+    /// Whether an address means this server, as far as anybody has heard.
+    pub(super) fn is_at(&self, outer: &str, server: u64) -> bool {
+        let all = lock(&self.0);
+        all.get(outer)
+            .is_some_and(|meant| meant.server() == Some(server))
+    }
+
+    /// A server that has come has agreed; whether the client still wants it.
+    pub(super) fn settle(&self, outer: &str, server: u64) -> bool {
+        let mut all = lock(&self.0);
+        let meant = all.get_mut(outer);
+        let Some(meant) = meant.filter(|meant| meant.server() == Some(server)) else {
+            return false;
+        };
+        meant.place = Place::At(server);
+        true
     }
 
     /// What an address meant when the client subscribed to it.
@@ -83,7 +151,9 @@ impl Watched {
     /// The updated resource of a server as the client knows it.
     pub(super) fn told(&self, server: u64, uri: &str) -> Option<String> {
         let all = lock(&self.0);
-        let mut of_server = all.iter().filter(|(_, meant)| meant.server == server);
+        let mut of_server = all
+            .iter()
+            .filter(|(_, meant)| meant.server() == Some(server));
         of_server.find_map(|(outer, meant)| told(outer, &meant.inner, uri))
     }
 }
@@ -120,7 +190,8 @@ impl<'a> Watching<'a> {
         };
         let watched = &*guest.watched;
         Self {
-            is_new: method == Method::ResourcesSubscribe && watched.add(member.number, shared),
+            is_new: method == Method::ResourcesSubscribe
+                && watched.add(member.number, &member.name, shared),
             watched,
             outer,
             method,
@@ -149,16 +220,19 @@ fn told(outer: &str, inner: &str, uri: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn shared(outer: &str, inner: &str) -> Shared {
+        Shared {
+            outer: Box::from(outer),
+            inner: Box::from(inner),
+        }
+    }
+
     #[test]
     fn updates_are_told_under_the_address_that_was_used() {
         let watched = Watched::default();
-        let shared = |outer: &str, inner: &str| Shared {
-            outer: Box::from(outer),
-            inner: Box::from(inner),
-        };
-        assert!(watched.add(1, shared("x://a", "x://a")));
-        assert!(!watched.add(1, shared("x://a", "x://a")));
-        assert!(watched.add(2, shared("mcpact://b/x://a", "x://a")));
+        assert!(watched.add(1, "a", shared("x://a", "x://a")));
+        assert!(!watched.add(1, "a", shared("x://a", "x://a")));
+        assert!(watched.add(2, "b", shared("mcpact://b/x://a", "x://a")));
         let cells = [
             (1, "x://a", Some("x://a")),
             (1, "x://a/part", Some("x://a/part")),
@@ -176,13 +250,57 @@ mod tests {
         );
     }
 
+    /// G19: a subscription waits while its server is away, and goes to the one that comes under its name.
+    #[test]
+    fn subscriptions_follow_the_name_of_their_server() {
+        let watched = Watched::default();
+        let all = [
+            shared("x://1", "x://1"),
+            shared("mcpact://a/x://2", "x://2"),
+        ];
+        for one in all.clone() {
+            watched.add(1, "a", one);
+        }
+        watched.add(2, "b", shared("x://b", "x://b"));
+        let only_b = |name: &str| (name == "b").then_some(2);
+        let with = |a: u64| move |name: &str| Some(if name == "a" { a } else { 2 });
+        assert!(watched.follow(with(1)).is_empty(), "nothing has changed");
+        assert!(watched.follow(only_b).is_empty(), "there is nobody to ask");
+        assert_eq!(watched.told(1, "x://1"), None);
+        assert_eq!(watched.meant("x://1").unwrap().server(), None);
+        let [one, other] = all;
+        let come = BTreeMap::from([(3, vec![other, one])]);
+        assert_eq!(watched.follow(with(3)), come);
+        assert!(watched.follow(with(3)).is_empty(), "once is enough");
+        assert!(watched.is_at("x://1", 3) && watched.settle("x://1", 3));
+        assert!(!watched.settle("x://1", 4), "that is another server");
+        assert_eq!(watched.told(3, "x://1").as_deref(), Some("x://1"));
+    }
+
+    /// G19: what no server was asked for ends without one.
+    #[test]
+    fn what_no_server_has_is_forgotten_here() {
+        let watched = Watched::default();
+        for uri in ["x://1", "x://2", "x://3"] {
+            watched.add(1, "a", shared(uri, uri));
+        }
+        let forget = |uri: &str, there: u64| watched.forget(uri, |server| server == there);
+        assert!(!forget("x://1", 1), "its server has it");
+        assert!(forget("x://1", 2), "its server has gone");
+        watched.follow(|_| None);
+        assert!(forget("x://2", 1), "its server is away");
+        watched.follow(|_| Some(2));
+        assert!(forget("x://3", 2), "its server does not have it yet");
+        assert!(!forget("x://3", 2), "there is nothing left");
+        assert!(!watched.settle("x://3", 2));
+    }
+
     #[test]
     fn what_is_remembered_is_bounded() {
         let watched = Watched::default();
         for number in 0..LIMIT + 10 {
-            let uri: Box<str> = format!("x://{number}").into();
-            let (outer, inner) = (uri.clone(), uri);
-            watched.add(1, Shared { outer, inner });
+            let uri = format!("x://{number}");
+            watched.add(1, "a", shared(&uri, &uri));
         }
         assert_eq!(lock(&watched.0).len(), LIMIT);
     }

@@ -9,35 +9,50 @@ use serde_json::{Value, json};
 
 use crate::house::hub;
 use crate::scripted::{PATIENCE, Script, Speaks, until};
+use crate::watched::is_update;
 use crate::wire::Wire;
 
-const URI: &str = "file:///s";
-const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
+pub(crate) const URI: &str = "file:///s";
+pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// A legacy server that takes subscriptions.
-fn subscribable() -> Script {
+/// Tells that the resource has changed: everybody, and whoever listens.
+const UPDATED: [&str; 2] = [
+    r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///s"}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///s","_meta":{"io.modelcontextprotocol/subscriptionId":ID}}}"#,
+];
+const AGREED: &str = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"resourceSubscriptions":["file:///s"]},"_meta":{"io.modelcontextprotocol/subscriptionId":ID}}}"#;
+
+/// A server that takes subscriptions.
+pub(crate) fn subscribable(era: Speaks) -> Script {
     let resources = json!({"subscribe": true});
-    let script = Script::new(
-        Speaks::Handshake,
-        &json!({"tools": {}, "resources": resources}),
-    );
-    for file in ["resources-subscribe", "resources-unsubscribe"] {
-        script.answers(file, &json!({}));
+    let script = Script::new(era, &json!({"tools": {}, "resources": resources}));
+    let mut listed = json!({"resources": [{"uri": URI, "name": "s"}]});
+    match era {
+        Speaks::Handshake => {
+            for file in ["resources-subscribe", "resources-unsubscribe"] {
+                script.answers(file, &json!({}));
+            }
+        }
+        Speaks::Discover => {
+            script.put("subscriptions-listen", AGREED);
+            listed["resultType"] = json!("complete");
+            listed["ttlMs"] = json!(0);
+            listed["cacheScope"] = json!("private");
+        }
     }
-    let listed = json!({"resources": [{"uri": URI, "name": "s"}]});
     script.answers("resources-list", &listed);
     script
 }
 
 /// A client that is subscribed.
-struct Subscriber {
+pub(crate) struct Subscriber {
     era: Era,
     wire: Wire,
     stream: u64,
 }
 
 impl Subscriber {
-    async fn new(hub: &Arc<Hub>, era: Era) -> Self {
+    pub(crate) async fn new(hub: &Arc<Hub>, era: Era) -> Self {
         let (wire, stream) = match era {
             Era::Legacy => {
                 let mut wire = Wire::legacy(hub, &json!({})).await;
@@ -58,7 +73,7 @@ impl Subscriber {
         Self { era, wire, stream }
     }
 
-    async fn leave(&mut self) {
+    pub(crate) async fn leave(&mut self) {
         match self.era {
             Era::Legacy => {
                 let params = json!({"uri": URI});
@@ -88,17 +103,27 @@ impl Subscriber {
         }
     }
 
-    /// Until it hears of the resource.
-    async fn hears(&mut self, script: &Script, what: &str) {
-        let news = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": URI}});
-        script.put("news", &news.to_string());
-        let is_update = |message: &Value| message["method"] == news["method"];
+    /// Until it hears of the resource, of which its server tells.
+    pub(crate) async fn hears(&mut self, script: &Script, what: &str) {
+        let [to_everybody, to_listeners] = UPDATED;
+        let news = match script.era {
+            Speaks::Handshake => to_everybody,
+            Speaks::Discover => to_listeners,
+        };
+        script.put("news", news);
         let told = async {
-            let mut heard = self.call().await;
-            while !heard.iter().any(is_update) {
-                heard = vec![self.wire.hear().await];
+            let heard = self.call().await;
+            if !heard.iter().any(is_update) {
+                self.is_told(what).await;
             }
         };
+        let told = tokio::time::timeout(PATIENCE, told).await;
+        assert!(told.is_ok(), "{what}");
+    }
+
+    /// Until it hears of the resource.
+    pub(crate) async fn is_told(&mut self, what: &str) {
+        let told = async { while !is_update(&self.wire.hear().await) {} };
         let told = tokio::time::timeout(PATIENCE, told).await;
         assert!(told.is_ok(), "{what}");
     }
@@ -112,7 +137,7 @@ async fn who_leaves_makes_nobody_of_another_era_deaf() {
         for leaves in ERAS {
             for is_first in [false, true] {
                 let what = format!("{stays:?} stays, {leaves:?} leaves, first: {is_first}");
-                let (script, cache) = (subscribable(), Cache::nowhere());
+                let (script, cache) = (subscribable(Speaks::Handshake), Cache::nowhere());
                 let hub = hub(vec![script.member_run("s", &cache, RunSettings::default())]);
                 let eras = match is_first {
                     true => [leaves, stays],
@@ -132,7 +157,6 @@ async fn who_leaves_makes_nobody_of_another_era_deaf() {
                 let told = script.heard("resources/unsubscribe");
                 assert!(told.is_empty(), "{what}: {told:?}");
                 let heard = leaving.call().await;
-                let is_update = |one: &Value| one["method"] == "notifications/resources/updated";
                 assert!(!heard.iter().any(is_update), "{what}: {heard:?}");
                 staying.leave().await;
                 until(&what, || !script.heard("resources/unsubscribe").is_empty()).await;

@@ -3,6 +3,7 @@
 
 mod along;
 mod asleep;
+mod away;
 mod calls;
 mod eras;
 mod flawed;

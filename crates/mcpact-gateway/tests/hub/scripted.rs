@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ pub(crate) enum Speaks {
 /// A script, with what it answers and what it heard.
 pub(crate) struct Script {
     notes: TempDir,
-    era: Speaks,
+    pub(crate) era: Speaks,
 }
 
 impl Script {
@@ -146,6 +147,15 @@ impl Script {
     fn lines(&self, file: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path(file)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// It dies at once, as it was started last.
+    pub(crate) fn kill(&self) {
+        let starts = self.lines("starts");
+        let killed = Command::new("kill")
+            .args(["-9", starts.last().unwrap()])
+            .status();
+        assert!(killed.unwrap().success());
     }
 
     /// How often it was started.

@@ -12,10 +12,16 @@ use crate::house::{by_http, client, everything, hub, on_lines};
 use crate::scripted::PATIENCE;
 use crate::wire::Wire;
 
-const WATCHED: &str = "test://watched-resource";
+pub(crate) const WATCHED: &str = "test://watched-resource";
 
 /// A server changes its resource, and a client hears of it under an address.
-async fn is_told(client: &Client, server: &str, changes: &mut Changes, uri: &str, what: &str) {
+pub(crate) async fn is_told(
+    client: &Client,
+    server: &str,
+    changes: &mut Changes,
+    uri: &str,
+    what: &str,
+) {
     let trigger = format!("{server}__test_trigger_resource_update");
     client.call_tool(&trigger, json!({})).await.unwrap();
     let uri = uri.to_owned();
@@ -275,7 +281,7 @@ async fn what_there_is_not_is_not_subscribed_to() {
     }
 }
 
-fn is_update(message: &Value) -> bool {
+pub(crate) fn is_update(message: &Value) -> bool {
     message["method"] == "notifications/resources/updated"
 }
 
