@@ -11,6 +11,7 @@ mod clock;
 mod context;
 mod date;
 mod dispatch;
+mod ending;
 mod error;
 mod event_log;
 mod folder;

@@ -1,12 +1,14 @@
 //! The end of a gateway.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
 use crate::house::{
-    House, Running, begin, builtin, call, handshake, request, send, send_modern, signal, until,
+    House, PATIENCE, Running, begin, begin_modern, builtin, call, handshake, listen, read, request,
+    send, send_modern, signal, until,
 };
 
 /// A front that is told to stop takes no more requests and says when to come back, lets calls that run finish,
@@ -90,14 +92,22 @@ fn nobody_waits_for_ever() {
     }
 }
 
-/// L26: whoever has a socket is told that the gateway goes, and not left to find out.
-#[test]
-fn sockets_are_closed_in_order() {
-    let house = House::new("");
-    house.configure(&format!("websocket = true\n{}", builtin("local")));
-    let gateway = house.serve();
-    let host = gateway.origin.strip_prefix("http://").unwrap().to_owned();
-    let mut socket = TcpStream::connect(&host).unwrap();
+/// Everything that comes up to this.
+fn read_up_to(stream: &mut TcpStream, end: &str) -> String {
+    let mut heard = Vec::new();
+    while !heard.ends_with(end.as_bytes()) {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        heard.extend(byte);
+    }
+    String::from_utf8(heard).unwrap()
+}
+
+/// A WebSocket on which nothing was said.
+fn socket(origin: &str) -> TcpStream {
+    let host = origin.strip_prefix("http://").unwrap();
+    let mut socket = TcpStream::connect(host).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(
         socket,
         "GET /ws HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -105,19 +115,113 @@ fn sockets_are_closed_in_order() {
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     )
     .unwrap();
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        socket.read_exact(&mut byte).unwrap();
-        head.extend(byte);
-    }
-    assert!(head.starts_with(b"HTTP/1.1 101"), "{head:?}");
+    let head = read_up_to(&mut socket, "\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 101"), "{head:?}");
+    socket
+}
+
+/// Close, with two bytes: 1001, going away.
+const GOING_AWAY: [u8; 4] = [0x88, 2, 0x03, 0xe9];
+
+/// L26: whoever has a socket is told that the gateway goes, and not left to find out.
+#[test]
+fn sockets_are_closed_in_order() {
+    let house = House::new("");
+    house.configure(&format!("websocket = true\n{}", builtin("local")));
+    let gateway = house.serve();
+    let mut socket = socket(&gateway.origin);
     gateway.signal("-TERM");
-    // Close, with two bytes: 1001, going away.
     let mut frame = [0; 4];
     socket.read_exact(&mut frame).unwrap();
-    assert_eq!(frame, [0x88, 2, 0x03, 0xe9]);
+    assert_eq!(frame, GOING_AWAY);
     drop(socket);
+    assert_eq!(gateway.ended(), Some(0));
+}
+
+/// L26: whoever waits for nothing is sent away at once, although somebody else waits for an answer: from a WebSocket,
+/// also if it does not answer, and from the streams of all revisions.
+#[test]
+fn who_waits_for_nothing_does_not_wait_for_others() {
+    let house = House::new("");
+    let server = house.gated();
+    house.configure(&format!(
+        "websocket = true\nsse = true\ndrain_seconds = 3600\n{server}drain_seconds = 3600\n"
+    ));
+    let gateway = house.serve();
+    let (origin, waiting) = (gateway.origin.as_str(), gateway.open("/mcp"));
+    let mut socket = socket(origin);
+    let mut first = listen(origin, "/sse", None);
+    read_up_to(&mut first, "event: endpoint");
+    let mut legacy = listen(origin, "/mcp", Some(&gateway.open("/mcp")));
+    read_up_to(&mut legacy, "\r\n\r\n");
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let mut modern = begin_modern(origin, "/mcp", &request("subscriptions/listen", &wanted));
+    read_up_to(&mut modern, "acknowledged");
+    let calling = begin(origin, "/mcp", &waiting, &call("gated__wait"));
+    house.called();
+    gateway.signal("-TERM");
+    let mut frames = Vec::new();
+    socket.read_to_end(&mut frames).unwrap();
+    assert_eq!(frames, GOING_AWAY);
+    for mut stream in [first, legacy, modern] {
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+    assert_eq!(house.status()["gateway"]["state"], "draining");
+    house.open_the_gate();
+    let answered = read(calling);
+    assert!(answered.body.contains("waited"), "{answered:?}");
+    assert_eq!(gateway.ended(), Some(0));
+}
+
+/// A message of a client on a WebSocket, under a mask that changes nothing.
+fn frame(message: &Value) -> Vec<u8> {
+    let text = message.to_string();
+    let length = u16::try_from(text.len()).unwrap().to_be_bytes();
+    let [high, low] = length;
+    let mut frame = vec![0x81, 0x80 | 126, high, low, 0, 0, 0, 0];
+    frame.extend(text.as_bytes());
+    frame
+}
+
+/// L26: whoever waits for an answer on a WebSocket gets it, and is sent away then, although somebody else waits
+/// longer.
+#[test]
+fn an_answer_on_a_socket_goes_before_its_end() {
+    let house = House::new("");
+    let server = house.gated();
+    let second = house.path("second");
+    fs::create_dir(&second).unwrap();
+    fs::copy(house.path("gated"), second.join("gated")).unwrap();
+    let slower = format!(
+        "[servers.slower]\ncommand = \"{}/gated\"\ndrain_seconds = 3600\n",
+        second.display()
+    );
+    house.configure(&format!(
+        "websocket = true\ndrain_seconds = 3600\n{server}drain_seconds = 3600\n{slower}"
+    ));
+    let gateway = house.serve();
+    let mut socket = socket(&gateway.origin);
+    let mut calling = call("gated__wait");
+    calling["id"] = json!(2);
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    for message in [handshake(), ready, calling] {
+        socket.write_all(&frame(&message)).unwrap();
+    }
+    let session = gateway.open("/mcp");
+    let slow = begin(&gateway.origin, "/mcp", &session, &call("slower__wait"));
+    until(|| house.path("called").exists() && second.join("called").exists());
+    gateway.signal("-TERM");
+    until(|| house.status()["gateway"]["state"] == "draining");
+    house.open_the_gate();
+    let mut frames = Vec::new();
+    socket.read_to_end(&mut frames).unwrap();
+    let heard = String::from_utf8_lossy(&frames);
+    assert!(heard.contains("waited"), "{heard}");
+    assert!(frames.ends_with(&GOING_AWAY), "{heard}");
+    assert_eq!(house.status()["gateway"]["state"], "draining");
+    fs::write(second.join("gate"), "").unwrap();
+    let answered = read(slow);
+    assert!(answered.body.contains("waited"), "{answered:?}");
     assert_eq!(gateway.ended(), Some(0));
 }
 
@@ -207,7 +311,7 @@ fn patient(house: &House) -> Running {
 #[test]
 fn a_list_that_nobody_waits_for_is_not_waited_for() {
     let house = House::new("");
-    std::fs::write(house.path("silent"), "").unwrap();
+    fs::write(house.path("silent"), "").unwrap();
     let gateway = patient(&house);
     let session = gateway.open("/mcp");
     let list = request("tools/list", &json!({}));
@@ -234,7 +338,7 @@ fn a_call_whose_client_has_gone_is_not_waited_for() {
         drop(calling);
         front.signal("-TERM");
         assert_eq!(front.ended(), Some(0));
-        std::fs::remove_file(house.path("called")).unwrap();
+        fs::remove_file(house.path("called")).unwrap();
     }
 }
 
@@ -250,7 +354,7 @@ fn a_question_that_nobody_can_answer_is_not_waited_for() {
     assert!(asked.body.contains("input_required"), "{asked:?}");
     gateway.signal("-TERM");
     assert_eq!(gateway.ended(), Some(0));
-    let told = std::fs::read_to_string(house.path("told")).unwrap();
+    let told = fs::read_to_string(house.path("told")).unwrap();
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["id"], "q");
     assert_eq!(told["result"]["action"], "cancel");

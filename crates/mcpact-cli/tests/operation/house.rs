@@ -321,8 +321,19 @@ fn head(path: &str, session: Option<&str>) -> String {
     )
 }
 
+/// Asks for a stream of events, which ends when the gateway ends it.
+pub(crate) fn listen(origin: &str, path: &str, session: Option<&str>) -> TcpStream {
+    let head = head(path, session);
+    write(origin, &head.replacen("POST", "GET", 1), "")
+}
+
 /// As a client of 2026-07-28, which says everything with every request.
 pub(crate) fn send_modern(origin: &str, path: &str, body: &Value) -> Reply {
+    read(begin_modern(origin, path, body))
+}
+
+/// The same, and leaves it to the caller to wait for the answer.
+pub(crate) fn begin_modern(origin: &str, path: &str, body: &Value) -> TcpStream {
     let mut body = body.clone();
     let (method, name) = (body["method"].clone(), body["params"]["name"].clone());
     let (method, name) = (method.as_str().unwrap(), name.as_str().unwrap_or_default());
@@ -338,7 +349,7 @@ pub(crate) fn send_modern(origin: &str, path: &str, body: &Value) -> Reply {
          Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
          Mcp-Method: {method}\r\nMcp-Name: {name}\r\n"
     );
-    exchange(origin, &head, &body.to_string())
+    write(origin, &head, &body.to_string())
 }
 
 fn write(origin: &str, head: &str, body: &str) -> TcpStream {
@@ -355,7 +366,11 @@ fn write(origin: &str, head: &str, body: &str) -> TcpStream {
 }
 
 fn exchange(origin: &str, head: &str, body: &str) -> Reply {
-    let mut stream = write(origin, head, body);
+    read(write(origin, head, body))
+}
+
+/// Everything that comes until the other side closes.
+pub(crate) fn read(mut stream: TcpStream) -> Reply {
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
     let (head, body) = reply.split_once("\r\n\r\n").unwrap();

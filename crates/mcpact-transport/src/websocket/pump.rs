@@ -16,8 +16,11 @@ use crate::error::DoorError;
 use crate::link::{LineSink, LineSource, Link};
 use crate::memory::{self, Fault};
 
-/// How long the other side may take to close after we have.
+/// How long it may take to say that we close, behind what was said before.
 const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How long the other side may take to close after we have; whoever does not answer is not waited for.
+const ANSWER: Duration = Duration::from_millis(300);
 
 /// The limits of a socket: a message may be as long as a line.
 pub(crate) fn config() -> WebSocketConfig {
@@ -61,12 +64,11 @@ async fn pump<S: AsyncRead + AsyncWrite + Unpin>(
             code,
             reason: reason.into(),
         };
-        let _ = tokio::time::timeout(GOODBYE, async {
-            sender.send(Message::Close(Some(frame))).await?;
-            while receiver.next().await.transpose()?.is_some() {}
-            Ok::<(), Error>(())
-        })
-        .await;
+        let saying = sender.send(Message::Close(Some(frame)));
+        if let Ok(Ok(())) = tokio::time::timeout(GOODBYE, saying).await {
+            let closing = async { while let Some(Ok(_)) = receiver.next().await {} };
+            let _ = tokio::time::timeout(ANSWER, closing).await;
+        }
     }
 }
 

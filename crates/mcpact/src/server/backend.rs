@@ -27,8 +27,8 @@ use super::site::Door;
 use crate::error::Error;
 
 pub use super::date::now as date;
+pub use super::ending::Ending;
 pub use super::job::{Job, Reach};
-pub use super::lines::Ending;
 pub use super::outbox::{Gone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;

@@ -20,8 +20,9 @@ use super::backend::HttpFront;
 use super::change::Changes;
 use super::context::Context;
 use super::dispatch::{Core, Signatures};
+use super::ending::Ending;
 use super::error::HandlerError;
-use super::lines::{self, Ending};
+use super::lines;
 use super::principal::{Principals, nobody};
 use super::registry::{
     CompletionRequest, Handler, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry,

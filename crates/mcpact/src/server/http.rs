@@ -152,14 +152,16 @@ impl<B: Backend> HttpEndpoint<B> {
         self.sockets.stop();
     }
 
-    /// Ends the streams that belong to no request, so that nobody waits for what never ends, and the calls
-    /// that nobody waits for.
+    /// Ends the streams that belong to no request, so that nobody waits for what never ends, the calls that
+    /// nobody waits for, and each connection that stays as soon as nobody waits for anything on it.
     pub(super) fn rest(&self) {
         self.backend.stop();
         for session in self.sessions().values() {
             session.log.end(STANDALONE);
             session.running().rest();
         }
+        self.sse.rest();
+        self.sockets.rest();
     }
 
     /// As [`rest`](Self::rest), when nobody waits for an answer any more: connections that stay end, too.

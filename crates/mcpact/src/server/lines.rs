@@ -23,10 +23,10 @@ use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 use smallvec::SmallVec;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::backend::{Backend, Opening, Welcome};
+use super::ending::Ending;
 use super::held;
 use super::job::Job;
 use super::outbox::{Outbox, Parcel, Parcels};
@@ -44,41 +44,6 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// How long requests may go on whose client has most likely gone.
 pub(super) const LEFT: Duration = Duration::from_secs(1);
-
-/// How a conversation ends.
-#[derive(Clone, Debug)]
-pub struct Ending {
-    /// How long requests may go on when the client has closed its side.
-    patience: Duration,
-    stopping: watch::Receiver<bool>,
-}
-
-impl Ending {
-    /// Requests may go on for so long when the client has closed its side, and not at all from when `stopping`
-    /// says so; whoever waits for an answer then is told.
-    #[must_use]
-    pub const fn new(patience: Duration, stopping: watch::Receiver<bool>) -> Self {
-        Self { patience, stopping }
-    }
-
-    /// Only the client ends it; requests may go on for so long when it has closed its side.
-    #[must_use]
-    pub fn after(patience: Duration) -> Self {
-        Self::new(patience, watch::channel(false).1)
-    }
-
-    /// Until nothing may go on any more.
-    async fn stopped(mut self) {
-        if self
-            .stopping
-            .wait_for(|is_stopping| *is_stopping)
-            .await
-            .is_err()
-        {
-            std::future::pending::<()>().await;
-        }
-    }
-}
 
 /// A request that ended: its id, and its outcome unless it was cancelled.
 struct Done {
@@ -157,6 +122,7 @@ pub(super) async fn run<B: Backend>(
     ending: Ending,
 ) -> Result<(), Error> {
     let mut stopped = pin!(ending.clone().stopped());
+    let mut rested = pin!(ending.clone().rested());
     let Link { mut source, sink } = link;
     let (outbox, parcels) = Outbox::new(BACKLOG);
     let terms = Arc::clone(backend.terms());
@@ -226,6 +192,7 @@ pub(super) async fn run<B: Backend>(
                 connection.tick().await;
             }
             () = stopped.as_mut() => connection.is_open = false,
+            () = rested.as_mut(), if connection.is_quiet() => connection.is_open = false,
         }
         connection.gather();
     }
@@ -408,6 +375,11 @@ impl<B: Backend> Connection<B> {
                 self.sink.push(&text);
             }
         }
+    }
+
+    /// Whether the client waits for no answer; whoever listens waits for none.
+    fn is_quiet(&self) -> bool {
+        self.open.values().all(|open| open.is_listening)
     }
 
     /// The client says nothing any more: it answers nothing that it was asked, and whoever listens for it need

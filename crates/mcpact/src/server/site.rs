@@ -73,8 +73,8 @@ impl Door {
         self.0.guests()
     }
 
-    /// Ends the streams behind it that would not end by themselves, and calls that nobody waits for; others go
-    /// on.
+    /// Ends the streams behind it that would not end by themselves, calls that nobody waits for, and each WebSocket
+    /// and stream of HTTP+SSE on which nobody waits for an answer; others go on.
     pub fn rest(&self) {
         self.0.rest();
     }

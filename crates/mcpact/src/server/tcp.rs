@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 
 use super::backend::Backend;
 use super::dispatch::Core;
-use super::lines::{self, Ending};
+use super::ending::Ending;
+use super::lines;
 use super::principal::nobody;
 
 /// How many clients are served at a time; the next one waits.

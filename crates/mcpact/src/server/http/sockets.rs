@@ -7,7 +7,8 @@ use mcpact_transport::http::server::Answer;
 use tokio::sync::{Semaphore, watch};
 
 use crate::server::backend::Backend;
-use crate::server::lines::{self, Ending};
+use crate::server::ending::Ending;
+use crate::server::lines;
 
 /// How many sockets may be open at a time.
 const LIMIT: usize = 1000;
@@ -18,6 +19,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Sockets {
     seats: Arc<Semaphore>,
+    resting: watch::Sender<bool>,
     stopping: watch::Sender<bool>,
 }
 
@@ -25,6 +27,7 @@ impl Default for Sockets {
     fn default() -> Self {
         Self {
             seats: Arc::new(Semaphore::new(LIMIT)),
+            resting: watch::Sender::new(false),
             stopping: watch::Sender::new(false),
         }
     }
@@ -36,10 +39,11 @@ impl Sockets {
             return Answer::text(503, "too many sockets");
         };
         let backend = Arc::clone(backend);
+        let resting = self.resting.subscribe();
         let mut stopping = self.stopping.subscribe();
         Answer::socket(move |link| {
             tokio::spawn(async move {
-                let ending = Ending::new(lines::LEFT, stopping.clone());
+                let ending = Ending::new(lines::LEFT, stopping.clone()).or_at_rest(resting);
                 let stopped = async {
                     let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
                     tokio::time::sleep(LAST_WORDS).await;
@@ -60,6 +64,11 @@ impl Sockets {
     /// How many are open.
     pub(super) fn len(&self) -> usize {
         LIMIT - self.seats.available_permits()
+    }
+
+    /// Ends every socket on which nobody waits for an answer, as soon as that is so.
+    pub(super) fn rest(&self) {
+        self.resting.send_replace(true);
     }
 
     /// Ends every socket.

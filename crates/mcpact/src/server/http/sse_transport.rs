@@ -17,8 +17,9 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::random_id;
 use crate::server::backend::Backend;
+use crate::server::ending::Ending;
 use crate::server::event_log::frame as event;
-use crate::server::lines::{self, Ending};
+use crate::server::lines;
 
 /// How many such connections may live at a time.
 const LIMIT: usize = 1000;
@@ -33,6 +34,7 @@ struct Mailbox {
 #[derive(Debug, Default)]
 pub(super) struct SseSessions {
     mailboxes: Arc<Mutex<HashMap<String, Mailbox>>>,
+    resting: watch::Sender<bool>,
     stopping: watch::Sender<bool>,
 }
 
@@ -60,6 +62,11 @@ impl SseSessions {
         lock(&self.mailboxes).len()
     }
 
+    /// Ends every session in which nobody waits for an answer, as soon as that is so.
+    pub(super) fn rest(&self) {
+        self.resting.send_replace(true);
+    }
+
     /// Ends every session.
     pub(super) fn stop(&self) {
         self.stopping.send_replace(true);
@@ -73,6 +80,7 @@ impl SseSessions {
         let backend = Arc::clone(backend);
         let client = Arc::clone(&principal);
         let ending = Ending::new(lines::LEFT, self.stopping.subscribe());
+        let ending = ending.or_at_rest(self.resting.subscribe());
         tokio::spawn(async move {
             if let Err(error) = lines::run(backend, theirs, client, "http+sse", ending).await {
                 tracing::debug!(%error, "connection ended");
