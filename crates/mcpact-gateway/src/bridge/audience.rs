@@ -112,7 +112,7 @@ impl Audience {
             .collect();
         drop(owners);
         for ear in ears {
-            ear.hint(Scope::Connection, method, params);
+            ear.hint(&Scope::Connection, method, params);
         }
     }
 
@@ -206,7 +206,7 @@ impl Audience {
             .collect()
         };
         for (ear, method, params) in missed {
-            ear.hint(Scope::Connection, method, &params);
+            ear.hint(&Scope::Connection, method, &params);
         }
     }
 }

@@ -78,7 +78,7 @@ impl Waiter {
             _ => return,
         };
         let scope = Scope::Request(self.job.id.clone());
-        self.ear.tell(scope, note.method, &params).await;
+        self.ear.tell(&scope, note.method, &params).await;
     }
 
     /// Progress under the client's own token, rising, in the client's words.

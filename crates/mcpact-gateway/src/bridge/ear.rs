@@ -10,11 +10,13 @@ use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Method, Revision};
+use smallvec::SmallVec;
 
 /// How a client sees one server among several.
 pub(crate) trait View: fmt::Debug + Send + Sync {
-    /// A notification as the client reads it; none if it is not meant to.
-    fn note<'a>(&self, method: Method, params: &'a str) -> Option<Cow<'a, str>>;
+    /// A notification as the client reads it: not at all if it is not meant to, and several times if it knows what
+    /// it is about by several addresses.
+    fn notes<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]>;
 
     /// A question as the client reads it.
     fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str>;
@@ -91,28 +93,31 @@ impl Ear {
         }
     }
 
-    fn message(&self, scope: Scope, method: Method, params: &str) -> Option<String> {
-        let seen = match &self.view {
-            Some(view) => view.note(method, params)?,
-            None => params.into(),
-        };
-        self.session.note(scope, method, &seen)
+    fn messages(&self, scope: &Scope, method: Method, params: &str) -> SmallVec<[String; 1]> {
+        let message = |seen: &str| self.session.note(scope.clone(), method, seen);
+        match &self.view {
+            Some(view) => {
+                let notes = view.notes(method, params);
+                notes.iter().filter_map(|seen| message(seen)).collect()
+            }
+            None => message(params).into_iter().collect(),
+        }
     }
 
     /// Tells what belongs to a request, once there is room for it.
-    pub(crate) async fn tell(&self, scope: Scope, method: Method, params: &str) {
-        if let Some(message) = self.message(scope, method, params) {
+    pub(crate) async fn tell(&self, scope: &Scope, method: Method, params: &str) {
+        for message in self.messages(scope, method, params) {
             // A client that has gone away is noticed by whoever writes to it.
             let _ = self.outbox.send(message).await;
         }
     }
 
     /// Tells a hint, now or never: a client that does not read misses it, and the next one will do.
-    pub(crate) fn hint(&self, scope: Scope, method: Method, params: &str) {
-        if let Some(message) = self.message(scope, method, params)
-            && !self.outbox.offer(message)
-        {
-            self.session.miss(method);
+    pub(crate) fn hint(&self, scope: &Scope, method: Method, params: &str) {
+        for message in self.messages(scope, method, params) {
+            if !self.outbox.offer(message) {
+                self.session.miss(method);
+            }
         }
     }
 

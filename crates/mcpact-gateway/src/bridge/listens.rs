@@ -137,7 +137,7 @@ impl Listens {
             return;
         };
         let scope = Scope::Request(listen.id.clone());
-        seat.ear.hint(scope, method, params);
+        seat.ear.hint(&scope, method, params);
     }
 
     fn registry(&self) -> MutexGuard<'_, Registry> {
@@ -170,7 +170,7 @@ impl Bridge {
                 Event::Note(note) => {
                     let scope = Scope::Request(waiter.job.id.clone());
                     let params = &note.params;
-                    waiter.ear.tell(scope, note.method, params).await;
+                    waiter.ear.tell(&scope, note.method, params).await;
                 }
                 Event::Done(Reply::Result(_)) => return Ok(farewell(waiter.job.id.raw()).into()),
                 Event::Done(reply) => return crossing.finished(&reply),

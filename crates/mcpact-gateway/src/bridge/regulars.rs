@@ -27,7 +27,7 @@ impl Regulars {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (ear, scope) in all.iter() {
             if let Some(ear) = ear.near() {
-                ear.hint(scope.clone(), method, "{}");
+                ear.hint(scope, method, "{}");
             }
         }
     }

@@ -91,7 +91,7 @@ impl Wishing {
     /// Tells the client something that belongs to no request.
     pub(super) fn say(&self, method: Method, params: &str) {
         if let Some(ear) = self.ear.near() {
-            ear.hint(Scope::Connection, method, params);
+            ear.hint(&Scope::Connection, method, params);
         }
     }
 

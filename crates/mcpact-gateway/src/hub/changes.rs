@@ -147,12 +147,12 @@ impl Hub {
 
     fn tell(&self, method: Method) {
         for ear in self.changes.staying() {
-            ear.hint(Scope::Connection, method, "{}");
+            ear.hint(&Scope::Connection, method, "{}");
         }
         for listener in lock(&self.changes.listening).values() {
             if listener.filter.wants(method, None) {
                 let scope = Scope::Request(listener.id.clone());
-                listener.ear.hint(scope, method, "{}");
+                listener.ear.hint(&scope, method, "{}");
             }
         }
     }

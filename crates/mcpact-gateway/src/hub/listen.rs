@@ -1,6 +1,7 @@
 //! A modern client that listens to several servers at once.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
 use mcpact_wire::raw::ObjectWriter;
+use smallvec::SmallVec;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -21,9 +23,9 @@ use super::Hub;
 use super::guest::Guest;
 use super::member::Member;
 use super::succession::{PAUSES, updated};
-use super::view::PartView;
+use super::view::{PartView, under_each};
 use super::watched::Shared;
-use crate::aggregate::rewrite::{UriMap, edit};
+use crate::aggregate::rewrite::edit;
 use crate::bridge::{Ear, View, again, farewell};
 
 /// How long servers may take to agree to be listened to.
@@ -45,7 +47,7 @@ struct Agreed {
 }
 
 impl View for StreamView {
-    fn note<'a>(&self, method: Method, params: &'a str) -> Option<Cow<'a, str>> {
+    fn notes<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
         if method == Method::SubscriptionsAcknowledged {
             let filter = ListenFilter::parse(Some(params)).unwrap_or_default();
             let agreed = |wanted: &[Shared], to: &[Box<str>]| {
@@ -57,14 +59,15 @@ impl View for StreamView {
                 uris: agreed(&self.wanted.uris, &filter.uris),
                 tasks: agreed(&self.wanted.tasks, &filter.tasks),
             });
-            return None;
+            return SmallVec::new();
         }
-        if method == Method::ResourcesUpdated
-            && let Some(told) = UriMap(|uri: &str| self.updated(uri)).member(params)
-        {
-            return Some(Cow::Owned(told));
+        if method == Method::ResourcesUpdated {
+            let told = under_each(params, |uri| self.updated(uri));
+            if !told.is_empty() {
+                return told;
+            }
         }
-        self.part.note(method, params)
+        self.part.notes(method, params)
     }
 
     fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {
@@ -73,10 +76,10 @@ impl View for StreamView {
 }
 
 impl StreamView {
-    /// The address of a resource that has changed, as the client asked for it.
-    fn updated(&self, uri: &str) -> Option<String> {
-        let mut wanted = self.wanted.uris.iter();
-        wanted.find_map(|shared| shared.told(uri))
+    /// The addresses of a resource that has changed, as the client asked for it.
+    fn updated(&self, uri: &str) -> BTreeSet<String> {
+        let wanted = self.wanted.uris.iter();
+        wanted.filter_map(|shared| shared.told(uri)).collect()
     }
 }
 
@@ -104,7 +107,7 @@ impl Agreement<'_> {
         for uri in &agreed.uris {
             let scope = Scope::Request(self.job.id.clone());
             let method = Method::ResourcesUpdated;
-            self.ear.hint(scope, method, &updated(uri));
+            self.ear.hint(&scope, method, &updated(uri));
         }
     }
 }
@@ -164,7 +167,7 @@ impl Hub {
         let granted = ObjectWriter::new().raw("notifications", &filter.encode());
         let scope = Scope::Request(job.id.clone());
         let method = Method::SubscriptionsAcknowledged;
-        ear.tell(scope, method, &granted.finish()).await;
+        ear.tell(&scope, method, &granted.finish()).await;
         let streaming = async {
             // One server that ends its part does not end the whole.
             while streams.next().await.is_some() {}
@@ -300,9 +303,10 @@ fn share_of(shares: &mut Vec<Share>, member: Arc<Member>) -> &mut Wanted {
     &mut shares[at].wanted
 }
 
-/// As the server knows them.
+/// As the server knows them, each once.
 fn inner(all: &[Shared]) -> Vec<Box<str>> {
-    all.iter().map(|shared| shared.inner.clone()).collect()
+    let inner: BTreeSet<&Box<str>> = all.iter().map(|shared| &shared.inner).collect();
+    inner.into_iter().cloned().collect()
 }
 
 /// The parameters of a listen request that asks for something else.

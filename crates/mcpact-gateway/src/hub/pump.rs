@@ -152,7 +152,7 @@ impl Hub {
             Method::LoggingSetLevel => self.set_level(&job, guest, &ear).await,
             Method::SubscriptionsListen => self.listen(job, guest, ear).await,
             Method::TasksList => self.list_tasks(&job, guest, &ear).await,
-            // What no server knows of ends here.
+            // What no server is to be told ends here.
             Method::ResourcesUnsubscribe if self.forgets(guest, &job.params) => {
                 Ok(ByteString::from_static("{}"))
             }
@@ -235,7 +235,8 @@ impl Hub {
         }
     }
 
-    /// Whether a client ends a subscription that waits for its server, which is over with it.
+    /// Whether a client ends a subscription that waits for its server, or is one of several to the same thing, and is
+    /// over with it.
     fn forgets(&self, guest: &Guest, params: &str) -> bool {
         let Subject::Uri(uri) = subject(Method::ResourcesUnsubscribe, params) else {
             return false;

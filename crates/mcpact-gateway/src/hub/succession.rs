@@ -133,6 +133,8 @@ impl Hub {
         };
         match self.carry_for(&guest, &member, ear, request).await {
             Ok(_) if guest.watched.settle(outer, server) => hint_updated(ear, outer),
+            // The client knows it by another address, too.
+            Ok(_) if guest.watched.wants(server, inner) => {}
             // The client has ended it while the server was asked.
             Ok(_) => {
                 let request = guest.subscription(Method::ResourcesUnsubscribe, inner);
@@ -171,7 +173,8 @@ impl Hub {
 }
 
 fn hint_updated(ear: &Ear, uri: &str) {
-    ear.hint(Scope::Connection, Method::ResourcesUpdated, &updated(uri));
+    let method = Method::ResourcesUpdated;
+    ear.hint(&Scope::Connection, method, &updated(uri));
 }
 
 /// Tells that a resource may have changed.

@@ -1,12 +1,15 @@
 //! What a client sees of one server among several.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use bytestring::ByteString;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, Method};
+use mcpact_wire::raw::Object;
 use mcpact_wire::scan::text;
+use smallvec::{SmallVec, smallvec};
 
 use super::member::Member;
 use super::watched::Watched;
@@ -110,10 +113,19 @@ impl PartView {
         })
     }
 
-    /// The address of a resource that has changed, as the client subscribed to it.
-    fn updated(&self, uri: &str) -> Option<String> {
-        let told = self.watched.told(self.member.number, uri);
-        told.or_else(|| self.shown(uri))
+    /// A resource has changed: under every address by which the client has subscribed to it.
+    fn updates<'a>(&self, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
+        // Whoever has gone from among them is heard to the end of its calls, and of nothing else.
+        if !self.is_there() {
+            return SmallVec::new();
+        }
+        let number = self.member.number;
+        let told = under_each(params, |uri| self.watched.told(number, uri));
+        if !told.is_empty() {
+            return told;
+        }
+        let shown = UriMap(|uri: &str| self.shown(uri)).member(params);
+        smallvec![shown.map_or(Cow::Borrowed(params), Cow::Owned)]
     }
 
     /// Tasks under names that tell whose they are.
@@ -145,31 +157,43 @@ impl PartView {
     }
 }
 
+/// What names an address, for each of the addresses that the client has for it.
+pub(super) fn under_each(
+    params: &str,
+    addresses: impl FnOnce(&str) -> BTreeSet<String>,
+) -> SmallVec<[Cow<'_, str>; 1]> {
+    let named = Object::parse(params).unwrap_or_default();
+    let addresses = named.get_str("uri").map(|uri| addresses(&uri));
+    let addresses = addresses.unwrap_or_default();
+    let each = addresses.iter();
+    each.filter_map(|address| edit(params, "uri", |_| Some(quoted(address))))
+        .map(Cow::Owned)
+        .collect()
+}
+
 /// Whether clients can open it by themselves, so that it means the same whoever mentions it.
 fn is_of_the_web(uri: &str) -> bool {
     uri.starts_with("https://") || uri.starts_with("http://")
 }
 
 impl View for PartView {
-    fn note<'a>(&self, method: Method, params: &'a str) -> Option<Cow<'a, str>> {
+    fn notes<'a>(&self, method: Method, params: &'a str) -> SmallVec<[Cow<'a, str>; 1]> {
         // The hub tells of lists itself, once for all servers.
         if ListKind::changed_by(method).is_some() {
-            return None;
+            return SmallVec::new();
         }
-        // Whoever has gone from among them is heard to the end of its calls, and of nothing else.
-        if method == Method::ResourcesUpdated && !self.is_there() {
-            return None;
+        if method == Method::ResourcesUpdated {
+            return self.updates(params);
         }
         let of_task = self.tasks().params(method, params);
         let inner = of_task.as_deref().unwrap_or(params);
         let changed = match method {
-            Method::ResourcesUpdated => UriMap(|uri: &str| self.updated(uri)).member(inner),
             Method::LoggingMessage => self.logger(inner),
             Method::TasksChanged => edit_questions(inner, |method, raw| self.asked(method, raw)),
             _ => None,
         };
         let changed = changed.or(of_task);
-        Some(changed.map_or(Cow::Borrowed(params), Cow::Owned))
+        smallvec![changed.map_or(Cow::Borrowed(params), Cow::Owned)]
     }
 
     fn question<'a>(&self, method: Method, params: &'a str) -> Cow<'a, str> {

@@ -4,7 +4,7 @@
 //! the resource that it has subscribed to, under the address that it has used. What is meant is the server of a
 //! name: it may go, come back, and be another one then.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use mcpact_engine::server::listen::covers;
@@ -89,17 +89,29 @@ impl Watched {
         lock(&self.0).remove(outer);
     }
 
-    /// Forgets an address that no server has been asked for, as those are there now; whether it was one.
+    /// Forgets an address of which no server is to be told: as they are there now, none was asked for it, or the
+    /// client knows the same thing by another address, too. Whether it was one.
     pub(super) fn forget(&self, outer: &str, is_there: impl Fn(u64) -> bool) -> bool {
         let mut all = lock(&self.0);
-        let is_idle = all.get(outer).is_some_and(|meant| match meant.place {
-            Place::At(server) => !is_there(server),
+        let Some(meant) = all.get(outer) else {
+            return false;
+        };
+        let is_idle = match meant.place {
+            Place::At(server) => {
+                let is_other = |other: &str| *other != *outer;
+                !is_there(server) || is_wanted(&all, server, &meant.inner, is_other)
+            }
             Place::Returning(_) | Place::Away => true,
-        });
+        };
         if is_idle {
             all.remove(outer);
         }
         is_idle
+    }
+
+    /// Whether the client wants to hear of what a server knows by this address.
+    pub(super) fn wants(&self, server: u64, inner: &str) -> bool {
+        is_wanted(&lock(&self.0), server, inner, |_| true)
     }
 
     /// Every subscription stays with the server of its name, whichever has it now; what those are to be asked that
@@ -148,14 +160,28 @@ impl Watched {
         lock(&self.0).get(outer).cloned()
     }
 
-    /// The updated resource of a server as the client knows it.
-    pub(super) fn told(&self, server: u64, uri: &str) -> Option<String> {
+    /// The updated resource of a server as the client knows it, by every address.
+    pub(super) fn told(&self, server: u64, uri: &str) -> BTreeSet<String> {
         let all = lock(&self.0);
-        let mut of_server = all
+        let of_server = all
             .iter()
             .filter(|(_, meant)| meant.server() == Some(server));
-        of_server.find_map(|(outer, meant)| told(outer, &meant.inner, uri))
+        let told = of_server.filter_map(|(outer, meant)| told(outer, &meant.inner, uri));
+        told.collect()
     }
+}
+
+/// Whether any of these addresses means what a server knows by this one.
+fn is_wanted(
+    all: &BTreeMap<Box<str>, Meant>,
+    server: u64,
+    inner: &str,
+    is_one: impl Fn(&str) -> bool,
+) -> bool {
+    let mut all = all.iter();
+    all.any(|(outer, meant)| {
+        meant.server() == Some(server) && *meant.inner == *inner && is_one(outer)
+    })
 }
 
 /// A request of a legacy client that begins or ends a subscription.
@@ -233,21 +259,23 @@ mod tests {
         assert!(watched.add(1, "a", shared("x://a", "x://a")));
         assert!(!watched.add(1, "a", shared("x://a", "x://a")));
         assert!(watched.add(2, "b", shared("mcpact://b/x://a", "x://a")));
-        let cells = [
-            (1, "x://a", Some("x://a")),
-            (1, "x://a/part", Some("x://a/part")),
-            (2, "x://a/part", Some("mcpact://b/x://a/part")),
-            (1, "x://ab", None),
-            (3, "x://a", None),
+        assert!(watched.add(2, "b", shared("x://b", "x://b")));
+        assert!(watched.add(2, "b", shared("mcpact://b/x://b", "x://b")));
+        assert!(watched.add(2, "b", shared("x://b/part", "x://b/part")));
+        let cells: [(u64, &str, &[&str]); 6] = [
+            (1, "x://a", &["x://a"]),
+            (1, "x://a/part", &["x://a/part"]),
+            (2, "x://a/part", &["mcpact://b/x://a/part"]),
+            (2, "x://b/part", &["mcpact://b/x://b/part", "x://b/part"]),
+            (1, "x://ab", &[]),
+            (3, "x://a", &[]),
         ];
+        let told = |server, uri: &str| Vec::from_iter(watched.told(server, uri));
         for (server, uri, expected) in cells {
-            assert_eq!(watched.told(server, uri).as_deref(), expected, "{uri}");
+            assert_eq!(told(server, uri), expected, "{uri}");
         }
         watched.remove("x://a");
-        assert_eq!(
-            (watched.meant("x://a"), watched.told(1, "x://a")),
-            (None, None)
-        );
+        assert_eq!((watched.meant("x://a"), told(1, "x://a")), (None, vec![]));
     }
 
     /// G19: a subscription waits while its server is away, and goes to the one that comes under its name.
@@ -266,7 +294,7 @@ mod tests {
         let with = |a: u64| move |name: &str| Some(if name == "a" { a } else { 2 });
         assert!(watched.follow(with(1)).is_empty(), "nothing has changed");
         assert!(watched.follow(only_b).is_empty(), "there is nobody to ask");
-        assert_eq!(watched.told(1, "x://1"), None);
+        assert!(watched.told(1, "x://1").is_empty());
         assert_eq!(watched.meant("x://1").unwrap().server(), None);
         let [one, other] = all;
         let come = BTreeMap::from([(3, vec![other, one])]);
@@ -274,7 +302,7 @@ mod tests {
         assert!(watched.follow(with(3)).is_empty(), "once is enough");
         assert!(watched.is_at("x://1", 3) && watched.settle("x://1", 3));
         assert!(!watched.settle("x://1", 4), "that is another server");
-        assert_eq!(watched.told(3, "x://1").as_deref(), Some("x://1"));
+        assert_eq!(Vec::from_iter(watched.told(3, "x://1")), ["x://1"]);
     }
 
     /// G19: what no server was asked for ends without one.
@@ -293,6 +321,12 @@ mod tests {
         assert!(forget("x://3", 2), "its server does not have it yet");
         assert!(!forget("x://3", 2), "there is nothing left");
         assert!(!watched.settle("x://3", 2));
+        for outer in ["x://4", "mcpact://b/x://4"] {
+            watched.add(2, "b", shared(outer, "x://4"));
+        }
+        assert!(forget("x://4", 2), "it is known by another address, too");
+        assert!(watched.wants(2, "x://4") && !watched.wants(1, "x://4"));
+        assert!(!forget("mcpact://b/x://4", 2), "that is the last one");
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod tasks;
 mod together;
 mod told;
 mod turned;
+mod twice;
 mod unknown;
 mod watched;
 mod wire;

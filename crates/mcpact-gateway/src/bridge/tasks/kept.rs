@@ -122,7 +122,7 @@ impl Lane {
         };
         self.kept.note(&task, &owner);
         if let Some(shown) = self.named_tasks().params(note.method, params) {
-            owner.hint(Scope::Connection, note.method, &shown);
+            owner.hint(&Scope::Connection, note.method, &shown);
         }
     }
 
