@@ -78,6 +78,11 @@ impl Standing {
         self.uris.contains(uri)
     }
 
+    /// What the client has subscribed to.
+    pub fn uris(&self) -> impl Iterator<Item = &str> {
+        self.uris.iter().map(AsRef::as_ref)
+    }
+
     /// Whether the client has subscribed to the resource that parameters name, or to what it is a part of.
     #[must_use]
     pub fn hears(&self, params: &str) -> bool {
@@ -149,6 +154,7 @@ mod tests {
         ];
         assert_eq!(standing.again(), expected);
         assert!(standing.is_waiting());
+        assert!(standing.uris().eq(["a:2"]));
         assert_eq!(["a:1", "a:2"].map(|uri| standing.wants(uri)), [false, true]);
         let heard = ["a:1", "a:2", "a:2/part", "a:22"]
             .map(|uri| ObjectWriter::new().text("uri", uri).finish())

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpact_bridge::listen::Standing;
+use mcpact_bridge::listen::registry::Act;
 use mcpact_engine::server::Scope;
-use mcpact_spec::Method;
+use mcpact_spec::{Era, Method};
 
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
@@ -138,6 +139,22 @@ impl Audience {
             .iter()
             .any(|owner| owner.ear.near().is_some() && owner.standing.wants(uri));
         is_subscribed || self.listens.want(uri)
+    }
+
+    /// Forgets the legacy clients that have gone, and tells the server what nobody wants to hear of any more.
+    pub(super) async fn dismiss_gone(&self) {
+        let is_gone = |owner: &mut Owner| owner.ear.near().is_none();
+        let gone: Vec<Owner> = lock(&self.owners).extract_if(.., is_gone).collect();
+        let left: BTreeSet<&str> = gone.iter().flat_map(|one| one.standing.uris()).collect();
+        let acts = left
+            .into_iter()
+            .map(|uri| Act::Unsubscribe { uri: uri.into() });
+        let acts = acts.collect();
+        if let Some(lane) = self.lane()
+            && lane.revision().era() == Era::Legacy
+        {
+            lane.perform(acts).await;
+        }
     }
 
     /// The connection of the moment, if there is one.

@@ -43,6 +43,18 @@ pub(super) struct Introduced {
     pub(super) info: String,
 }
 
+impl Drop for Caller {
+    fn drop(&mut self) {
+        // An instance for one client ends with it.
+        let is_shared = self.renewal.is_some() && self.port.strategy() != Strategy::Stateful;
+        if is_shared && let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let audience = Arc::clone(self.audience());
+            // Apart: whoever looks at the audience may be the last who held the client.
+            runtime.spawn(async move { audience.dismiss_gone().await });
+        }
+    }
+}
+
 impl Caller {
     /// A client whose every request is welcomed anew.
     pub(super) fn passing(port: Arc<Port>, pool: Option<Arc<Pool>>) -> Self {

@@ -177,17 +177,24 @@ async fn a_subscription_outlives_a_death() {
     }
 }
 
-/// F4: a modern server is not listened to for a client that has gone.
+/// F4: a server is not listened to for a client that has gone, whatever it and the client speak.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_has_gone_is_not_listened_for() {
-    for client in ERAS {
-        let script = subscribable(Speaks::Discover);
-        let (_hub, _member, subscriber) = subscribed(client, &script).await;
+    for (client, server) in pairs() {
+        let what = format!("{client:?} at {server:?}");
+        let script = subscribable(server);
+        let (hub, _member, subscriber) = subscribed(client, &script).await;
+        let ended = match server {
+            Speaks::Handshake => "resources/unsubscribe",
+            Speaks::Discover => "notifications/cancelled",
+        };
+        let mut staying = Subscriber::new(&hub, client).await;
         drop(subscriber);
-        let what = format!("{client:?}");
-        until(&what, || {
-            !script.heard("notifications/cancelled").is_empty()
-        })
-        .await;
+        staying.hears(&script, &what).await;
+        if server == Speaks::Handshake {
+            assert!(script.heard(ended).is_empty(), "{what}: somebody wants it");
+        }
+        drop(staying);
+        until(&what, || !script.heard(ended).is_empty()).await;
     }
 }
