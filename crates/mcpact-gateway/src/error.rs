@@ -224,7 +224,7 @@ fn count(number: usize, what: &str) -> String {
 
 /// What stands before the end of a log, and before a hint.
 pub(crate) const LOG: &str = "; its log ends with: ";
-const HINT: &str = "; hint: ";
+pub(crate) const HINT: &str = "; hint: ";
 
 /// What stands before the time after which a server is tried again.
 pub(crate) const AGAIN: &str = "it is tried again in ";

@@ -16,6 +16,7 @@ mod slot;
 mod state;
 mod succession;
 mod tasks;
+mod unknown;
 mod view;
 mod watched;
 mod welcome;

@@ -81,9 +81,14 @@ impl Prefixes<'_> {
     }
 }
 
-/// Names the things in these lists.
-pub(crate) fn names(parts: &[Part], prefixes: Prefixes<'_>, style: &NameStyle) -> Names {
-    let things: Vec<(usize, String)> = parts
+/// Names the things in these lists, and others of the same servers.
+pub(crate) fn names(
+    parts: &[Part],
+    besides: impl IntoIterator<Item = (usize, String)>,
+    prefixes: Prefixes<'_>,
+    style: &NameStyle,
+) -> Names {
+    let mut things: Vec<(usize, String)> = parts
         .iter()
         .flat_map(|part| part.items.iter().map(|item| (part.server, item)))
         .filter_map(|(server, item)| {
@@ -91,6 +96,9 @@ pub(crate) fn names(parts: &[Part], prefixes: Prefixes<'_>, style: &NameStyle) -
             Some((server, item.get_str("name")?.into_owned()))
         })
         .collect();
+    things.extend(besides);
+    // The first of two that would have the same name keeps it, whatever anybody is shown.
+    things.sort_by_key(|(server, _)| *server);
     let things = things
         .iter()
         .map(|(server, name)| (*server, prefixes.of(*server), name.as_str()));
@@ -252,7 +260,7 @@ mod tests {
 
     fn tools(parts: &[Part]) -> Merged {
         let prefixes = [Box::from("a"), Box::from("b")];
-        let names = names(parts, Prefixes(&prefixes), &NameStyle::default());
+        let names = names(parts, [], Prefixes(&prefixes), &NameStyle::default());
         merged(ListKind::Tools, parts, &names, &Uris::new(["a", "b"]))
     }
 
@@ -322,7 +330,7 @@ mod tests {
             &[r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"}}}"#],
         )];
         let prefixes = [Box::from("a"), Box::from("b")];
-        let names = names(&parts, Prefixes(&prefixes), &NameStyle::default());
+        let names = names(&parts, [], Prefixes(&prefixes), &NameStyle::default());
         let merged = merged(ListKind::Tools, &parts, &names, &uris);
         assert_eq!(
             merged.page(ListKind::Tools, None, 10).unwrap(),

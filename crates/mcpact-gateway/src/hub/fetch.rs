@@ -128,9 +128,14 @@ impl Hub {
             // Whoever waits may go away; the others need it all the same.
             tokio::spawn(Arc::clone(self).fetch(errand.clone(), Way::Starting));
         }
+        // An old list is better than none, and what others are shown is, too.
+        let meanwhile = || {
+            let key = key(&member, &errand.guest, errand.kind);
+            slot.listing().or_else(|| member.shown_to_others(&key))
+        };
         if is_resting {
             slot.miss();
-            return slot.listing();
+            return meanwhile();
         }
         // Nobody waits again for a server that has kept others waiting.
         let since = member.fetching_since().unwrap_or_else(Instant::now);
@@ -141,15 +146,14 @@ impl Hub {
             (Err(_), None) => member.judge(Some("it has not answered yet")),
             (Err(_), Some(_)) => {
                 let why = format!("its `{}` has not come yet", errand.kind.method());
-                member.lack(errand.kind, Some(why));
+                member.do_without(errand.kind, why);
             }
         }
         let changes = member.basis(errand.kind).changes;
         if slot.unchanged(changes).is_none() {
             slot.miss();
         }
-        // An old list is better than none.
-        slot.listing()
+        meanwhile()
     }
 
     async fn fetch(self: Arc<Self>, errand: Errand, way: Way) {
@@ -175,13 +179,13 @@ impl Hub {
             Err(Unlisted::Late(error)) => {
                 slot.rest();
                 let why = format!("its `{}` is missing: {}", kind.method(), error.message);
-                member.lack(*kind, Some(why));
+                member.do_without(*kind, why);
                 None
             }
             Err(Unlisted::Refused(error)) => {
                 member.judge(None);
                 let why = format!("its `{}` is missing: {}", kind.method(), error.message);
-                member.lack(*kind, Some(why));
+                member.do_without(*kind, why);
                 None
             }
         };

@@ -168,7 +168,9 @@ impl Hub {
         able: CapabilityBits,
     ) -> Board {
         let prefixes: Vec<Box<str>> = roster.members.iter().map(|m| m.prefix.clone()).collect();
-        let names = merge::names(&parts, Prefixes(&prefixes), &roster.style);
+        // A name leads to its server for everybody, whoever is shown it.
+        let besides = roster.names_besides(kind, &of);
+        let names = merge::names(&parts, besides, Prefixes(&prefixes), &roster.style);
         for clash in names.clashes() {
             tracing::warn!(
                 server = roster.members.get(clash.server).map_or("", |member| &*member.name),
@@ -180,7 +182,6 @@ impl Hub {
         let known = self.boards.addressed();
         let none = Uris::default();
         let uris = known.as_ref().map_or(&none, |known| &known.uris);
-        // A name leads to its server for everybody, whoever is shown it.
         roster.leave_out_unable(kind, &mut parts, able);
         let list = merge::merged(kind, &parts, &names, uris);
         let named = Arc::new(Named {
@@ -225,6 +226,20 @@ impl Hub {
 }
 
 impl Roster {
+    /// The names of what is in no list of these, and was in one that somebody else was shown.
+    fn names_besides(
+        &self,
+        kind: ListKind,
+        shown: &[Option<Arc<Listing>>],
+    ) -> Vec<(usize, String)> {
+        let all = self.members.iter().zip(shown).enumerate();
+        let besides = all.flat_map(|(server, (member, shown))| {
+            let names = member.names_besides(kind, shown.as_ref());
+            names.into_iter().map(move |name| (server, name))
+        });
+        besides.collect()
+    }
+
     /// Takes out what is not served.
     fn leave_out(&self, kind: ListKind, parts: &mut [Part]) {
         self.keep(parts, |member, name| member.serves(kind, name));

@@ -1,5 +1,8 @@
 //! One server of a hub.
 
+mod lacking;
+mod unwell;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -12,6 +15,8 @@ use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::time::Instant;
 
+use self::lacking::Gap;
+pub(super) use self::unwell::Unwell;
 use super::slot::{Basis, ListKey, ListSlot};
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
@@ -48,7 +53,7 @@ pub struct Member {
     /// Why it cannot be used, and since when.
     failure: Mutex<Option<(Box<str>, Instant)>>,
     /// What its lists lack.
-    lacking: Mutex<BTreeMap<ListKind, Box<str>>>,
+    lacking: Mutex<BTreeMap<ListKind, Gap>>,
     /// How often any of that has changed.
     judgements: AtomicU64,
     hubs: Mutex<Vec<Weak<Hub>>>,
@@ -212,40 +217,6 @@ impl Member {
         judged.max(stands)
     }
 
-    /// Remembers what a list lacks that has come.
-    pub(super) fn look_over(&self, kind: ListKind, listing: &Listing) {
-        let unnamed = || self.bridge.unnamed(kind, listing);
-        self.lack(kind, listing.left_out().or_else(unnamed));
-    }
-
-    /// Remembers what one of its lists lacks; none if it is whole.
-    pub(super) fn lack(&self, kind: ListKind, what: Option<String>) {
-        let mut lacking = lock(&self.lacking);
-        if lacking.get(&kind).map(|what| &**what) == what.as_deref() {
-            return;
-        }
-        let list = kind.method().as_str();
-        match what {
-            Some(what) => {
-                tracing::warn!(event = "route_error", server = %self.name, list, error = what, "a list is not whole");
-                lacking.insert(kind, what.into());
-            }
-            None => {
-                tracing::info!(server = %self.name, list, "a list is whole again");
-                lacking.remove(&kind);
-            }
-        }
-        drop(lacking);
-        self.judgements.fetch_add(1, Ordering::Release);
-    }
-
-    /// What its lists lack, in words.
-    #[must_use]
-    pub fn lacking(&self) -> Vec<String> {
-        let lacking = lock(&self.lacking);
-        lacking.values().map(ToString::to_string).collect()
-    }
-
     /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not
     /// what they were.
     pub(crate) fn agree_to_tools(&self) -> Vec<String> {
@@ -381,6 +352,29 @@ impl Member {
         let lists = lock(&self.lists);
         let slots = lists.iter().map(|(key, slot)| (key.kind, Arc::clone(slot)));
         slots.collect()
+    }
+
+    /// What somebody else was shown who comes on behalf of the same principal: better than nothing while the
+    /// server does not say what it has for this one.
+    pub(super) fn shown_to_others(&self, key: &ListKey) -> Option<Arc<Listing>> {
+        let lists = lock(&self.lists);
+        let mut others = lists
+            .iter()
+            .filter(|(other, _)| other.kind == key.kind && other.principal == key.principal);
+        others.find_map(|(_, slot)| slot.listing())
+    }
+
+    /// The names of what is in its other lists, whoever was shown them.
+    pub(super) fn names_besides(
+        &self,
+        kind: ListKind,
+        listing: Option<&Arc<Listing>>,
+    ) -> Vec<String> {
+        let slots = self.slots().into_iter().filter(|(of, _)| *of == kind);
+        let others = slots.filter_map(|(_, slot)| slot.listing());
+        let others = others.filter(|other| listing.is_none_or(|one| !one.is_same(other)));
+        let names = others.flat_map(|other| other.names());
+        names.filter(|name| self.serves(kind, name)).collect()
     }
 
     fn changes_of(&self, kind: ListKind) -> u64 {

@@ -1,6 +1,5 @@
 //! Which server a request is for.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use mcpact_engine::refusal::WireError;
@@ -8,9 +7,10 @@ use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
 use super::guest::Guest;
-use super::lists::{Addressed, Board};
+use super::lists::Addressed;
 use super::member::Member;
-use super::{ABSENT, Hub, lock};
+use super::unknown::listed_of;
+use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::uris::{Lead, names_a_server};
@@ -96,22 +96,34 @@ impl Hub {
         if let Some(found) = self.listed(kind, name) {
             return Ok(found);
         }
-        // Nobody has asked for the list yet, or it was another one: the prefix tells, and its server
-        // will say whether it knows the thing.
-        let roster = self.roster();
-        let prefixes = roster.members.iter().enumerate();
-        let prefixes = prefixes.map(|(at, member)| (at, &*member.prefix));
-        let has_lists = self.boards.named(kind).is_some();
-        if !has_lists
-            && let [only] = roster.style.guess(name, prefixes).as_slice()
-            && let Some(member) = roster.members.get(only.server)
-            && member.serves(kind, &only.name)
+        // Nobody has asked for the list yet: the prefix tells, and its server will say whether it knows the
+        // thing.
+        let guessed = self.guessed(kind, name);
+        if self.boards.named(kind).is_none()
+            && let Some(found) = guessed.clone()
         {
-            return Ok((Arc::clone(member), only.name.clone()));
+            return Ok(found);
         }
         let board = self.board(guest, kind, client).await;
-        self.listed(kind, name)
-            .ok_or_else(|| self.unknown(kind, name, &board, client))
+        if let Some(found) = self.listed(kind, name) {
+            return Ok(found);
+        }
+        // So it does if it is about to be there, and nobody has seen its list.
+        let coming = guessed.filter(|(member, _)| member.is_coming(kind));
+        coming.ok_or_else(|| self.not_found(kind, name, &board, client))
+    }
+
+    /// The server whose prefix a name has, if it is the only one, and what it calls the thing.
+    fn guessed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
+        let roster = self.roster();
+        let prefixes = roster.members.iter().map(|member| &*member.prefix);
+        let guessed = roster.style.guess(name, prefixes.enumerate());
+        let [only] = guessed.as_slice() else {
+            return None;
+        };
+        let member = roster.members.get(only.server)?;
+        let is_served = member.serves(kind, &only.name);
+        is_served.then(|| (Arc::clone(member), only.name.clone()))
     }
 
     /// Whether a thing that its server refused is one that it has; a name alone led there.
@@ -137,25 +149,6 @@ impl Hub {
         let route = named.names.route(name)?;
         let member = named.roster.members.get(route.server)?;
         Some((Arc::clone(member), route.name.clone()))
-    }
-
-    /// Nobody is told of what it is not shown.
-    fn unknown(&self, kind: ListKind, name: &str, board: &Board, client: Revision) -> WireError {
-        let what = match kind {
-            ListKind::Prompts => "prompt",
-            ListKind::Tools | ListKind::Resources | ListKind::Templates => "tool",
-        };
-        let all = board.keys(kind);
-        let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
-        why.push_str(&match all.as_slice() {
-            [] => format!("There is no {what} at all"),
-            all => format!("There are: {}", listed_of(name, all)),
-        });
-        why.push_str(&self.missing());
-        if kind == ListKind::Tools {
-            why.push_str(&self.withheld());
-        }
-        wire_error(ErrorCode::InvalidParams.code(), why, None, client)
     }
 
     /// What a client is subscribed to stays what it means. An address that leaves open which server is
@@ -196,24 +189,6 @@ impl Hub {
     fn meant(&self, guest: &Guest, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
         let meant = guest.watched.meant(uri)?;
         Some((self.numbered(meant.server()?)?, meant.inner))
-    }
-
-    fn unknown_resource(&self, uri: &str, all: &[String], client: Revision) -> WireError {
-        let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
-        why.push_str(&match all {
-            [] => String::from("No server lists any"),
-            all => format!("There are: {}", listed_of(uri, all)),
-        });
-        let servers = self.server_names();
-        let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
-        why.push_str(&self.missing());
-        let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
-            ErrorCode::ResourceNotFound
-        } else {
-            ErrorCode::InvalidParams
-        };
-        let data = ObjectWriter::new().text("uri", uri).finish();
-        wire_error(code.code(), why, Some(data), client)
     }
 
     fn addressed(&self, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
@@ -257,45 +232,4 @@ impl Hub {
         let names: Vec<&str> = roster.members.iter().map(|member| &*member.name).collect();
         listed("", &names)
     }
-
-    /// Of which servers tools are kept back: what is not found may be one of them.
-    fn withheld(&self) -> String {
-        let roster = self.roster();
-        let withheld = roster.members.iter().filter_map(|member| {
-            let withheld = member.bridge.withheld()?;
-            Some(format!("; `{}`: {withheld}", member.name))
-        });
-        withheld.collect()
-    }
-
-    /// Which servers are missing, and why: what is not found may be theirs.
-    fn missing(&self) -> String {
-        let roster = self.roster();
-        let missing: Vec<String> = roster
-            .members
-            .iter()
-            .filter_map(|member| {
-                Some(format!(
-                    "`{}` ({})",
-                    member.name,
-                    member.failure_in_short()?
-                ))
-            })
-            .chain(
-                roster
-                    .absent
-                    .iter()
-                    .map(|name| format!("`{name}` ({ABSENT})")),
-            )
-            .collect();
-        match missing.as_slice() {
-            [] => String::new(),
-            some => format!("; missing servers: {}", some.join(", ")),
-        }
-    }
-}
-
-fn listed_of(given: &str, all: &[String]) -> String {
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    listed(given, &all)
 }

@@ -15,6 +15,7 @@ mod principals;
 mod scripted;
 mod states;
 mod streams;
+mod stuck;
 mod tasks;
 mod together;
 mod told;

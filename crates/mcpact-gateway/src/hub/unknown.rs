@@ -1,0 +1,184 @@
+//! What is told of something that there is not, or of which nobody can say whether it is there.
+
+use std::fmt::Write;
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{ErrorCode, Revision};
+use mcpact_wire::raw::ObjectWriter;
+
+use super::lists::Board;
+use super::member::{Member, Unwell};
+use super::{ABSENT, Hub};
+use crate::aggregate::kind::ListKind;
+use crate::bridge::wire_error;
+use crate::error::HINT;
+use crate::nearest::{listed, shortened};
+
+/// Why a thing cannot be found whose server may have it, in a word that stays the same.
+const REASON: &str = "upstream_missing";
+
+const fn word(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Prompts => "prompt",
+        ListKind::Tools | ListKind::Resources | ListKind::Templates => "tool",
+    }
+}
+
+impl Hub {
+    /// What is told of a name that is in no list: whose it may be, if that server cannot say so, and else that
+    /// there is nothing of the kind.
+    pub(super) fn not_found(
+        &self,
+        kind: ListKind,
+        name: &str,
+        board: &Board,
+        client: Revision,
+    ) -> WireError {
+        match self.unwell_owner(kind, name) {
+            Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
+            None => self.unknown(kind, name, board, client),
+        }
+    }
+
+    /// The server that a name belongs to by its prefix, if it cannot say now what it has; one without a prefix
+    /// where no other's fits.
+    fn unwell_owner(&self, kind: ListKind, name: &str) -> Option<(Box<str>, Unwell)> {
+        let roster = self.roster();
+        let members = roster.members.iter();
+        let fitting = roster
+            .style
+            .guess(name, members.map(|member| &*member.prefix).enumerate());
+        let fitting: Vec<&Member> = fitting
+            .iter()
+            .filter_map(|route| Some(&**roster.members.get(route.server)?))
+            .collect();
+        let has_prefix = |member: &&Member| !member.prefix.is_empty();
+        let is_named = fitting.iter().any(has_prefix);
+        let mut owners = fitting
+            .into_iter()
+            .filter(|member| has_prefix(member) || !is_named);
+        let unwell = owners.find_map(|member| Some((member.name.clone(), member.unwell(kind)?)));
+        unwell.or_else(|| {
+            let absent = roster.absent.iter().map(|name| &**name).enumerate();
+            let guessed = roster.style.guess(name, absent);
+            let name = roster.absent.get(guessed.first()?.server)?;
+            Some((name.clone(), wrong()))
+        })
+    }
+
+    /// Nobody is told of what it is not shown.
+    pub(super) fn unknown(
+        &self,
+        kind: ListKind,
+        name: &str,
+        board: &Board,
+        client: Revision,
+    ) -> WireError {
+        let what = word(kind);
+        let all = board.keys(kind);
+        let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
+        why.push_str(&match all.as_slice() {
+            [] => format!("There is no {what} at all"),
+            all => format!("There are: {}", listed_of(name, all)),
+        });
+        why.push_str(&self.missing(kind));
+        if kind == ListKind::Tools {
+            why.push_str(&self.withheld());
+        }
+        wire_error(ErrorCode::InvalidParams.code(), why, None, client)
+    }
+
+    pub(super) fn unknown_resource(
+        &self,
+        uri: &str,
+        all: &[String],
+        client: Revision,
+    ) -> WireError {
+        let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
+        why.push_str(&match all {
+            [] => String::from("No server lists any"),
+            all => format!("There are: {}", listed_of(uri, all)),
+        });
+        let servers = self.server_names();
+        let _ = write!(why, "; `mcpact://SERVER/URI` asks one of: {servers}");
+        why.push_str(&self.missing(ListKind::Resources));
+        let code = if ErrorCode::ResourceNotFound.emitted_in(client) {
+            ErrorCode::ResourceNotFound
+        } else {
+            ErrorCode::InvalidParams
+        };
+        let data = ObjectWriter::new().text("uri", uri).finish();
+        wire_error(code.code(), why, Some(data), client)
+    }
+
+    /// Of which servers tools are kept back: what is not found may be one of them.
+    fn withheld(&self) -> String {
+        let roster = self.roster();
+        let withheld = roster.members.iter().filter_map(|member| {
+            let withheld = member.bridge.withheld()?;
+            Some(format!("; `{}`: {withheld}", member.name))
+        });
+        withheld.collect()
+    }
+
+    /// Which servers are missing, and why: what is not found may be theirs.
+    fn missing(&self, kind: ListKind) -> String {
+        let roster = self.roster();
+        let missing: Vec<String> = roster
+            .members
+            .iter()
+            .filter_map(|member| {
+                let why = member.unwell(kind)?.why;
+                Some(format!("`{}` ({why})", member.name))
+            })
+            .chain(
+                roster
+                    .absent
+                    .iter()
+                    .map(|name| format!("`{name}` ({ABSENT})")),
+            )
+            .collect();
+        match missing.as_slice() {
+            [] => String::new(),
+            some => format!("; missing servers: {}", some.join(", ")),
+        }
+    }
+}
+
+/// How a server is that is left out.
+fn wrong() -> Unwell {
+    Unwell {
+        state: "wrong",
+        why: ABSENT.to_owned(),
+        advice: String::from("mend its config"),
+    }
+}
+
+/// What is told of a thing of a server that cannot say whether it has it.
+fn may_be_there(
+    kind: ListKind,
+    name: &str,
+    server: &str,
+    unwell: &Unwell,
+    client: Revision,
+) -> WireError {
+    let Unwell { state, why, advice } = unwell;
+    // What is wrong may come with a hint of its own.
+    let lead = if why.contains(HINT) { "; " } else { HINT };
+    let message = format!(
+        "`{server}`: the server, to which the {} `{}` may belong, cannot be used now (state: {state}): \
+         {why}{lead}{advice}",
+        word(kind),
+        shortened(name)
+    );
+    let data = ObjectWriter::new()
+        .text("reason", REASON)
+        .text("advice", advice)
+        .finish();
+    wire_error(ErrorCode::InternalError.code(), message, Some(data), client)
+}
+
+pub(super) fn listed_of(given: &str, all: &[String]) -> String {
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    listed(given, &all)
+}
