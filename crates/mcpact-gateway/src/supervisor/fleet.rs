@@ -37,6 +37,8 @@ pub(crate) struct Fleet {
     queued: usize,
     mishaps: Mishaps,
     recovery: Recovery,
+    /// Whether it has ever answered anything but whether it is well.
+    has_served: bool,
     is_closed: bool,
 }
 
@@ -137,6 +139,7 @@ impl Fleet {
             queued: 0,
             mishaps: Mishaps::default(),
             recovery: Recovery::default(),
+            has_served: false,
             is_closed: false,
         }
     }
@@ -188,6 +191,7 @@ impl Fleet {
                 return Admission::Wait { until, close: None };
             }
             Verdict::Refuse { until } => {
+                self.missed_while_resting();
                 return Admission::Refuse(Refusal::Suspended {
                     failures: self.policy.failures(),
                     wait: until.since(now),
@@ -335,6 +339,7 @@ impl Fleet {
             }
             if parting == Parting::Answered {
                 berth.seat.silent = None;
+                self.has_served = true;
             }
         }
         self.handle(id, Event::Leaves, now)

@@ -97,6 +97,14 @@ impl Mishaps {
         }
     }
 
+    /// What went wrong last does until something goes well.
+    pub(super) fn stay(&mut self) {
+        if let (Some((_, when)), false) = (&self.last, self.standing.is_any()) {
+            self.since = *when;
+            self.standing.turn(true);
+        }
+    }
+
     /// A call did not reach the server.
     pub(super) fn miss(&mut self, why: String, now: Moment) {
         self.missed = self.missed.saturating_add(1);

@@ -1,13 +1,16 @@
-//! A server that dies when it is called.
+//! Servers that die, when they are called or before.
 
+use std::path::Path;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use mcpact::client::Client;
 use mcpact_gateway::Gateway;
+use mcpact_gateway::control::ServerLine;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{MORTAL, client, gateway, get};
+use crate::place::{MORTAL, client, gateway, get, tools};
 
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,4 +77,98 @@ async fn who_is_suspended_comes_back() {
     tokio::time::timeout(PATIENCE, ready).await.unwrap();
     let starts = gateway.status(None).unwrap().servers[0].starts;
     assert!(starts > 1, "somebody has tried");
+}
+
+/// The config of a legacy server that has one tool, and ends as soon as it has agreed while there is this file.
+fn brittle(file: &Path) -> String {
+    let server = r##"
+commands.shells = "warn"
+[servers.brief]
+command = "sh"
+args = ["-c", '''
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+    *'notifications/initialized'*) [ -e "$BRITTLE" ] && exit 7; continue ;;
+    *'"tools/list"'*) result='{"tools":[{"name":"one","inputSchema":{"type":"object"}}]}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+''']
+era = "legacy"
+"##;
+    format!("{server}env = {{ BRITTLE = \"{}\" }}\n", file.display())
+}
+
+/// Until the server is like this.
+async fn until(gateway: &Gateway, is_so: impl Fn(&ServerLine) -> bool) {
+    let so = async {
+        while !is_so(&gateway.status(None).unwrap().servers[0]) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let so = tokio::time::timeout(PATIENCE, so).await;
+    assert!(so.is_ok(), "{:#?}", gateway.status(None));
+}
+
+/// G5, G15, O5: a server that dies before anybody has listed it is named to those who come, and to those who look,
+/// with how it ended and when it is tried again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_died_before_it_was_listed_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("brittle");
+    std::fs::write(&file, "").unwrap();
+    let (gateway, origin) = gateway(&format!(
+        "{}backoff_seconds = 3000\nbackoff_max_seconds = 3000\n",
+        brittle(&file)
+    ))
+    .await;
+    let _met: Vec<_> = gateway.meet().collect().await;
+    until(&gateway, |server| server.missing.is_some()).await;
+    let status = gateway.status(None).unwrap();
+    let server = &status.servers[0];
+    let died = "the server process ended (exit status: 7)";
+    assert_eq!(server.missing.as_deref(), Some(died));
+    assert!(
+        server.retry_seconds.is_some_and(|wait| wait > 60),
+        "{server:?}"
+    );
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let next = client(revision).connect(format!("{origin}/mcp")).await;
+        let told = next.unwrap().instructions().unwrap_or_default().to_owned();
+        assert!(
+            told.contains(&format!("`brief` is missing: {died}")),
+            "{revision}: {told}"
+        );
+    }
+}
+
+/// G5: a server that dies before anybody has listed it is tried again after `backoff_seconds`, although nobody calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_died_before_it_was_listed_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("brittle");
+    std::fs::write(&file, "").unwrap();
+    let (gateway, origin) = gateway(&format!(
+        "{}backoff_seconds = 0.2\nfailures = 1000\n",
+        brittle(&file)
+    ))
+    .await;
+    let _met: Vec<_> = gateway.meet().collect().await;
+    until(&gateway, |server| server.missing.is_some()).await;
+    std::fs::remove_file(&file).unwrap();
+    until(&gateway, |server| server.state == "ready").await;
+    let came = client(Revision::V2025_11_25)
+        .connect(format!("{origin}/mcp"))
+        .await;
+    let came = came.unwrap();
+    assert_eq!(tools(&came).await, ["brief__one"]);
+    assert!(
+        !came
+            .instructions()
+            .unwrap_or_default()
+            .contains("is missing")
+    );
 }

@@ -67,14 +67,23 @@ impl Fleet {
         }
     }
 
-    /// An instance that could be used has failed. A server that is left alone for it cannot be used, which nobody
-    /// would know otherwise who does not call it.
+    /// An instance that could be used has failed. The next call may do better, unless the server is left alone
+    /// for long, or has never done any good: then it cannot be used, which nobody would know otherwise who does
+    /// not call it.
     pub(super) fn fell(&mut self, why: &str, random: u32, now: Moment) {
         self.outcome(Outcome::Failed(random), now);
-        if self.is_suspended() && !self.is_awake() {
+        let is_useless = self.is_suspended() || !self.has_served;
+        if is_useless && !self.is_awake() {
             self.mishaps.stand(why.to_owned(), now);
         } else {
             self.mishaps.happened(why, now);
+        }
+    }
+
+    /// Somebody wanted it while it is left alone, and is not to wait for another who wants it afterwards.
+    pub(super) fn missed_while_resting(&mut self) {
+        if !self.is_awake() {
+            self.mishaps.stay();
         }
     }
 

@@ -1,3 +1,5 @@
+mod falling;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -42,6 +44,14 @@ fn started(fleet: &mut Fleet, now: Moment) -> InstanceId {
     };
     fleet.spawned(id, 1, now);
     fleet.agreed(id, Revision::V2025_11_25, now);
+    id
+}
+
+/// One that has answered a call.
+fn useful(fleet: &mut Fleet, now: Moment) -> InstanceId {
+    let id = started(fleet, now);
+    assert_eq!(fleet.enter(id, Line::Arriving, now), Entry::Entered);
+    let _ = fleet.leave(id, Parting::Answered, now);
     id
 }
 
@@ -254,7 +264,7 @@ fn who_is_suspended_is_tried_again() {
     let mut fleet = Fleet::new(settings());
     for now in [0, 5, 10] {
         assert_eq!(fleet.status(at(now)).stands, None, "it may do better");
-        let id = started(&mut fleet, at(now));
+        let id = useful(&mut fleet, at(now));
         let _ = fleet.gone(id, FELL, u32::MAX, at(now));
     }
     let stands = fleet.status(at(11)).stands.unwrap();

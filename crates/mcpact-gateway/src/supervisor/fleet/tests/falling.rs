@@ -1,0 +1,49 @@
+//! Servers that fall before anybody had anything of them.
+
+use super::*;
+
+fn fallen(fleet: &mut Fleet, id: InstanceId, now: Moment) {
+    let _ = fleet.gone(id, FELL, u32::MAX, now);
+}
+
+/// G5, O5: a server that falls before it was of any use cannot be used, and is tried again after the pause that any
+/// failure has, although nobody calls; one that has answered a call is started by the next one.
+#[test]
+fn who_falls_before_it_is_of_use_is_tried_again() {
+    let mut fleet = Fleet::new(settings());
+    let id = started(&mut fleet, at(0));
+    fallen(&mut fleet, id, at(0));
+    let status = fleet.status(at(0));
+    assert_eq!(status.stands.unwrap().why, FELL);
+    assert_eq!(status.tried_in, Some(Duration::from_secs(1)));
+    assert_eq!(fleet.round(at(0)).next, Some(at(1)));
+    assert_eq!(fleet.round(at(1)).start, Some(StartCause::Recovery));
+
+    let id = useful(&mut fleet, at(1));
+    assert_eq!(fleet.status(at(1)).stands, None);
+    fallen(&mut fleet, id, at(60));
+    assert_eq!(
+        fleet.status(at(60)).stands,
+        None,
+        "the next call may do better"
+    );
+    assert_eq!(fleet.round(at(62)).start, None);
+}
+
+/// G5, O5: who was wanted while it was left alone is tried again as soon as it may be.
+#[test]
+fn who_was_wanted_while_it_rests_is_tried_again() {
+    let mut settings = settings();
+    settings.restarts.backoff = Duration::from_secs(10);
+    settings.restarts.backoff_max = Duration::from_secs(10);
+    let mut fleet = Fleet::new(settings);
+    let id = useful(&mut fleet, at(0));
+    fallen(&mut fleet, id, at(20));
+    assert_eq!(fleet.round(at(20)).start, None);
+    let wanted = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(25));
+    assert!(matches!(wanted, Admission::Refuse(_)), "{wanted:?}");
+    let stands = fleet.status(at(25)).stands.unwrap();
+    assert_eq!((stands.why.as_str(), stands.age.as_secs()), (FELL, 5));
+    assert_eq!(fleet.round(at(25)).next, Some(at(30)));
+    assert_eq!(fleet.round(at(30)).start, Some(StartCause::Recovery));
+}
