@@ -8,6 +8,7 @@ mod crossing;
 mod ear;
 mod guests;
 mod journey;
+mod keepsake;
 mod lane;
 mod latecomer;
 mod levels;

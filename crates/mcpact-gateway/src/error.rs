@@ -67,6 +67,12 @@ pub enum Trouble {
     /// The connection was lost during a call.
     #[error("{0}")]
     Gone(String),
+    /// The same, and what it kept for the client was lost with it.
+    #[error("what the server kept for this client is gone, and the call is lost: {0}")]
+    GoneWithState(String),
+    /// What it kept for the client was lost before the call, which was not made.
+    #[error("what the server kept for this client is gone, and this call was not made: {0}")]
+    StateLost(String),
     /// It has forgotten a session during a call.
     #[error("the server forgot the session")]
     Forgotten,
@@ -292,7 +298,8 @@ impl Trouble {
             Self::Failure { .. } => "upstream_no_agreement",
             Self::Status { .. } => "upstream_status",
             Self::Silent { .. } => "upstream_timeout",
-            Self::Gone(_) => "upstream_gone",
+            Self::Gone(_) | Self::GoneWithState(_) => "upstream_gone",
+            Self::StateLost(_) => "upstream_state_lost",
             Self::Forgotten => "upstream_session",
             Self::Unfit { .. } => "upstream_unfit",
             Self::Misbehaved(_) => "upstream_misbehaved",
@@ -340,6 +347,10 @@ impl Trouble {
             Self::TooLong { .. } => {
                 "ask for less at a time, such as one page or a part of it; the limit is the same for every \
                  server and cannot be raised, and the call may have had its effect"
+            }
+            Self::StateLost(_) => "call again to start afresh",
+            Self::GoneWithState(_) => {
+                "the next call starts afresh; this one may have had its effect"
             }
             Self::Unapproved { .. } => "look at what it does, and approve it with `mcpact approve`",
             Self::Silent { .. } => {

@@ -92,6 +92,16 @@ impl Upstream {
         }
     }
 
+    /// Why the connection is gone for good, if it is.
+    pub(crate) fn end(&self) -> Option<String> {
+        match &self.wire {
+            Wire::Lines(wire) => wire.end(),
+            Wire::Http(wire) => wire
+                .is_gone()
+                .then(|| String::from("the server forgot the session, or has become another one")),
+        }
+    }
+
     /// Whether nothing is kept for it, here or at the server.
     pub(crate) fn costs_nothing(&self) -> bool {
         matches!(&self.wire, Wire::Http(wire) if wire.is_stateless())

@@ -87,6 +87,11 @@ impl Caller {
         }
     }
 
+    /// The way to the server.
+    pub(super) const fn port(&self) -> &Arc<Port> {
+        &self.port
+    }
+
     /// A connection, opened if there is none.
     pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
         match self.open_lane() {

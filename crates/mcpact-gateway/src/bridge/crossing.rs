@@ -158,6 +158,7 @@ impl Crossing {
             () = seen => false,
         };
         if was_unseen {
+            self.caller.check_kept_on(&self.lane)?;
             self.in_use = None;
             let before = self.upstream();
             self.board().await?;
@@ -166,6 +167,7 @@ impl Crossing {
             }
             call = self.send_once(params).await?;
         }
+        self.lane.keepsake.note(self.waiter.job.method);
         Ok(call)
     }
 
@@ -277,7 +279,8 @@ impl Crossing {
         let trouble = match loss {
             Loss::Agreement => return changed(self.downstream()),
             Loss::Session => Trouble::Forgotten,
-            Loss::Connection(why) | Loss::Unsent(why) => Trouble::Gone(why.clone()),
+            Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
+            Loss::Unsent(why) => Trouble::Gone(why.clone()),
             Loss::Status(status) => Trouble::Status {
                 status: *status,
                 has_credentials: self.caller.has_credentials(),

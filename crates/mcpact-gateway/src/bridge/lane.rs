@@ -21,6 +21,7 @@ use tokio::task::AbortHandle;
 use super::askable::Askable;
 use super::audience::Audience;
 use super::ear::Ear;
+use super::keepsake::Keepsake;
 use super::levels::Levels;
 use super::port::{Port, Shared};
 use super::questions::{self, PATIENCE};
@@ -65,6 +66,8 @@ pub(super) struct Lane {
     holders: AtomicUsize,
     /// What a legacy client is being asked, by the server's ids.
     asking: Mutex<HashMap<Id, future::AbortHandle>>,
+    /// What its client may have in it.
+    pub(super) keepsake: Keepsake,
     /// Whoever listens for changed lists.
     pub(super) watching: OnceLock<AbortHandle>,
 }
@@ -193,6 +196,7 @@ impl Lane {
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
             asking: Mutex::default(),
+            keepsake: Keepsake::default(),
             watching: OnceLock::new(),
         }
     }
@@ -333,7 +337,7 @@ impl Lane {
                 let Some(lane) = lane.upgrade().filter(|lane| lane.upstream.is_gone()) else {
                     return;
                 };
-                let was_retired = lane.running.is_retired();
+                let was_retired = lane.running.retired().is_some();
                 drop(lane);
                 match port.upgrade() {
                     // Whoever sleeps is not woken by those who only listen.

@@ -107,6 +107,8 @@ pub(super) struct Port {
     opening: Arc<AsyncMutex<Option<Arc<Trouble>>>>,
     /// How many times it was tried.
     tries: AtomicU64,
+    /// Why what its client had is lost, until that is told.
+    lost: Mutex<Option<String>>,
 }
 
 /// A connection, and the right to make one call on it.
@@ -133,6 +135,7 @@ impl Port {
             is_resting: AtomicBool::new(false),
             opening: Arc::default(),
             tries: AtomicU64::new(0),
+            lost: Mutex::default(),
         })
     }
 
@@ -143,6 +146,25 @@ impl Port {
     pub(super) fn live(&self) -> Option<Arc<Lane>> {
         let lane = self.current().clone();
         lane.filter(|lane| lane.is_open())
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Option<String>> {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why what the client had is lost, if it is and nobody has told it.
+    pub(super) fn loss(&self) -> Option<String> {
+        if !self.is_own() {
+            return None;
+        }
+        let lane = self.current().clone().filter(|lane| !lane.is_open());
+        let before = self.untold().take();
+        before.or_else(|| self.bereaved(&*lane?))
+    }
+
+    /// Whether all calls of one client go here, and no others.
+    pub(super) fn is_own(&self) -> bool {
+        self.tenant == Tenant::Own && !self.shared.run().spreads
     }
 
     /// Who hears what belongs to no call.
@@ -224,6 +246,9 @@ impl Port {
         mut last: OwnedMutexGuard<Option<Arc<Trouble>>>,
     ) -> Result<Arc<Lane>, Arc<Trouble>> {
         let before = self.current().take();
+        if let Some(why) = before.as_deref().and_then(|lane| self.bereaved(lane)) {
+            *self.untold() = Some(why);
+        }
         drop(before);
         let was_asleep = !self.shared.supervisor.is_awake();
         let opened = self.start(cause).await.map_err(Arc::new);

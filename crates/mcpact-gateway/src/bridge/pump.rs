@@ -172,6 +172,8 @@ impl Bridge {
             caller.wants_logs(level, &ear, &job);
             return Ok(ByteString::from_static("{}"));
         }
+        // Whoever has lost something is told before anything is done.
+        caller.check_kept(job.method)?;
         // Which connection: one that lives, or a new one.
         let (caller, lane) = self.current(caller).await?;
         let crossing = Crossing {

@@ -363,18 +363,16 @@ impl Fleet {
         self.seats.keys().any(|id| self.is_open(*id))
     }
 
-    /// Whether it was ended on purpose.
-    pub(crate) fn is_retired(&self, id: InstanceId) -> bool {
+    /// Why it was ended on purpose, if it was.
+    pub(crate) fn retired(&self, id: InstanceId) -> Option<StopCause> {
         let instance = match self.seats.get(&id) {
-            Some(berth) => Some(&berth.seat.instance),
-            None => self.over.iter().find(|instance| instance.id == id),
+            Some(berth) => &berth.seat.instance,
+            None => self.over.iter().find(|instance| instance.id == id)?,
         };
-        instance.is_some_and(|instance| {
-            matches!(
-                instance.state,
-                InstanceState::Draining { .. } | InstanceState::Stopped { .. }
-            )
-        })
+        match instance.state {
+            InstanceState::Draining { cause, .. } | InstanceState::Stopped { cause } => Some(cause),
+            _ => None,
+        }
     }
 
     /// Whether nothing runs.

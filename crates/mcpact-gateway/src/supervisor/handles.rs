@@ -211,9 +211,9 @@ impl Running {
         Ok(has_entered.then(|| InUse::new(Arc::clone(&self.supervisor), self.id)))
     }
 
-    /// Whether it was ended on purpose.
-    pub(crate) fn is_retired(&self) -> bool {
-        self.supervisor.fleet().is_retired(self.id)
+    /// Why it was ended on purpose, if it was.
+    pub(crate) fn retired(&self) -> Option<StopCause> {
+        self.supervisor.fleet().retired(self.id)
     }
 }
 

@@ -126,6 +126,11 @@ impl LinesWire {
         lock(&self.shared.calls).gone.is_some()
     }
 
+    /// Why it is gone, if it is.
+    pub(super) fn end(&self) -> Option<String> {
+        lock(&self.shared.calls).gone.clone()
+    }
+
     pub(super) async fn call(&self, number: i64, order: Ordered<'_>, text: String) -> LinesCall {
         let mail = Arc::<Mail>::default();
         let mut call = LinesCall {

@@ -1,5 +1,7 @@
 //! Clients of a server that keeps something of each.
 
+use std::time::Duration;
+
 use mcpact::client::Client;
 use mcpact_gateway::Gateway;
 use mcpact_spec::Revision;
@@ -21,7 +23,8 @@ async fn who(client: &Client, tool: &str) -> Result<String, String> {
 fn instances(gateway: &Gateway) -> usize {
     let status = gateway.status(None).unwrap();
     let all = status.servers.iter().flat_map(|server| &server.instances);
-    all.filter(|instance| instance.state != "stopped").count()
+    all.filter(|instance| !matches!(instance.state.as_str(), "stopped" | "failed"))
+        .count()
 }
 
 /// G12: a client of 2026-07-28 that has neither session nor connection has an instance for itself by the key
@@ -84,12 +87,76 @@ async fn a_socket_tells_clients_apart() {
         bob.close().await;
         let gone = async {
             while instances(&gateway) > 1 {
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+                tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        let limit = std::time::Duration::from_secs(60);
-        let waited = tokio::time::timeout(limit, gone).await;
+        let waited = tokio::time::timeout(PATIENCE, gone).await;
         assert!(waited.is_ok(), "{:#?}", gateway.status(None));
     }
     assert_eq!(who(&ann, "m__who").await.unwrap(), mine);
+}
+
+/// How long anything may take before the test has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Kills the process that answered, and waits until the gateway knows.
+async fn kill(gateway: &Gateway, process: &str) {
+    let sent = std::process::Command::new("kill")
+        .args(["-KILL", process])
+        .status();
+    assert!(sent.unwrap().success());
+    let noted = async {
+        while instances(gateway) > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let noted = tokio::time::timeout(PATIENCE, noted).await;
+    assert!(noted.is_ok(), "{:#?}", gateway.status(None));
+}
+
+/// G12, O5: a client whose instance has ended by itself is told once that what was in it is gone: by the call that was
+/// lost with it, or else by the next one, which is not made. The call after that starts afresh.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_is_told_that_its_state_is_gone() {
+    let fast = "backoff_seconds = 0.01\nbackoff_max_seconds = 0.01\nfailures = 1000\n";
+    let server = format!("{MORTAL}strategy = \"stateful\"\n{fast}");
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        for (path, prefix) in [("/mcp", "m__"), ("/servers/m/mcp", "")] {
+            let what = format!("{revision} at {path}");
+            let (gateway, origin) = gateway(&server).await;
+            let builder = client(revision).header("Mcpact-Key", "ann");
+            let ann = builder.connect(format!("{origin}{path}")).await.unwrap();
+            let [who_tool, die_tool] = ["who", "die"].map(|tool| format!("{prefix}{tool}"));
+            let first = who(&ann, &who_tool).await.unwrap();
+            kill(&gateway, &first).await;
+            // What does not rest on it does not count as told.
+            ann.list_tools().await.unwrap();
+            let error = ann.call_tool(&who_tool, json!({})).await.unwrap_err();
+            let told = error.to_string();
+            for words in [
+                "what the server kept for this client is gone, and this call was not made",
+                "call again to start afresh",
+            ] {
+                assert!(told.contains(words), "{what}: {told}");
+            }
+            let second = who(&ann, &who_tool).await.unwrap();
+            assert_ne!(first, second, "{what}");
+            let told = who(&ann, &die_tool).await.unwrap_err();
+            let lost = "what the server kept for this client is gone, and the call is lost";
+            assert!(told.contains(lost), "{what}: {told}");
+            let third = who(&ann, &who_tool).await.unwrap();
+            assert_ne!(second, third, "{what}: it knows");
+        }
+    }
+}
+
+/// G12: who shares an instance has nothing in it, and is told nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_shares_an_instance_loses_nothing_with_it() {
+    let (gateway, origin) = gateway(&format!("{MORTAL}strategy = \"stateful\"\n")).await;
+    let connected = client(Revision::V2026_07_28);
+    let connected = connected.connect(format!("{origin}/mcp")).await.unwrap();
+    let first = who(&connected, "m__who").await.unwrap();
+    kill(&gateway, &first).await;
+    assert_ne!(who(&connected, "m__who").await.unwrap(), first);
 }

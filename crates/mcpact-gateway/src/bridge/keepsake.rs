@@ -1,0 +1,101 @@
+//! What a client has in an instance for itself, and whether it knows that it is lost.
+//!
+//! Where every client has an instance, the server may keep something of it. An instance that has ended by itself
+//! takes that along. The client is told once: with the call that was lost, or else by the next call, which is not made.
+//! An instance that was ended because nobody used it for long is what the config wants.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Era, Method};
+
+use super::caller::Caller;
+use super::lane::Lane;
+use super::port::Port;
+use crate::error::Trouble;
+use crate::supervisor::StopCause;
+
+/// Whether a connection has anything of its client.
+#[derive(Debug, Default)]
+pub(super) struct Keepsake {
+    is_any: AtomicBool,
+    /// Whether its loss was told.
+    is_told: AtomicBool,
+}
+
+impl Keepsake {
+    /// A request has reached the server, which may keep something of it.
+    pub(super) fn note(&self, method: Option<Method>) {
+        if matters(method) {
+            self.is_any.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether what a server keeps may matter for a request.
+fn matters(method: Option<Method>) -> bool {
+    method.is_some_and(Method::may_ask_for_input)
+}
+
+impl Lane {
+    /// Why it is over, if nobody wanted that.
+    fn fell(&self) -> Option<String> {
+        match self.running.retired() {
+            Some(StopCause::Unhealthy) => Some(String::from(
+                "it did not answer when asked whether it is well, and was ended",
+            )),
+            Some(_) => None,
+            None => self.upstream.end(),
+        }
+    }
+}
+
+impl Port {
+    /// Whether a server has something of one client on this connection.
+    fn keeps_on(&self, lane: &Lane) -> bool {
+        self.is_own()
+            && lane.revision().era() == Era::Legacy
+            && lane.keepsake.is_any.load(Ordering::Relaxed)
+    }
+
+    /// Why what the client had on a connection is lost, if it is and nobody has told it.
+    pub(super) fn bereaved(&self, lane: &Lane) -> Option<String> {
+        let why = self.keeps_on(lane).then(|| lane.fell())??;
+        let was_told = lane.keepsake.is_told.swap(true, Ordering::Relaxed);
+        (!was_told).then_some(why)
+    }
+}
+
+impl Caller {
+    /// Refuses a request if what it may rest on is lost, and its client does not know.
+    pub(super) fn check_kept(&self, method: Option<Method>) -> Result<(), WireError> {
+        if !matters(method) {
+            return Ok(());
+        }
+        match self.port().loss() {
+            Some(why) => Err(self.state_lost(why)),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for a request that was on its way when its connection turned out to be over.
+    pub(super) fn check_kept_on(&self, lane: &Lane) -> Result<(), WireError> {
+        match self.port().bereaved(lane) {
+            Some(why) => Err(self.state_lost(why)),
+            None => Ok(()),
+        }
+    }
+
+    fn state_lost(&self, why: String) -> WireError {
+        self.lost_call(Trouble::StateLost(why)).on_wire()
+    }
+
+    /// What a call is told that was lost with its connection; that is how its client learns what else is.
+    pub(super) fn gone(&self, lane: &Lane, why: String) -> Trouble {
+        if !lane.upstream.is_gone() || !self.port().keeps_on(lane) {
+            return Trouble::Gone(why);
+        }
+        lane.keepsake.is_told.store(true, Ordering::Relaxed);
+        Trouble::GoneWithState(why)
+    }
+}
