@@ -316,10 +316,14 @@ impl Bridge {
     /// Takes no more requests, gives up questions that nobody could come back to, and lets the requests that
     /// run finish for so long. Whether all of them have.
     pub async fn drain(&self, limit: Duration) -> bool {
-        self.settings
-            .turnstile
-            .drain(limit, || self.abandon())
-            .await
+        let turnstile = &self.settings.turnstile;
+        let (abandon, turn_away) = (|| self.abandon(), || self.turn_away());
+        turnstile.drain(limit, abandon, turn_away).await
+    }
+
+    /// Refuses the calls that still wait for the server, which has not seen them; how many those are.
+    pub(crate) fn turn_away(&self) -> usize {
+        self.shared.supervisor.turn_away()
     }
 
     /// Gives up the calls whose clients were sent away to think.

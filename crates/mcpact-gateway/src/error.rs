@@ -64,6 +64,15 @@ pub enum Trouble {
         /// `call_seconds`.
         limit: std::time::Duration,
     },
+    /// A call took too long before it was given to the server.
+    #[error("the call waited for {limit:?} to be given to the server, which has not seen it")]
+    Unseen {
+        /// `call_seconds`.
+        limit: std::time::Duration,
+    },
+    /// The connection was lost before a call was given to the server.
+    #[error("{0}; the server has not seen this call")]
+    Unsent(String),
     /// The connection was lost during a call.
     #[error("{0}")]
     Gone(String),
@@ -145,7 +154,7 @@ pub enum Trouble {
     #[error("it cannot be told whether the server is approved; nothing was started or sent")]
     Unapprovable(#[source] std::io::Error),
     /// It is not served any more.
-    #[error("the server is not served any more")]
+    #[error("the server is not served any more, and has not seen this call")]
     Closed,
     /// What another call was told that waited for the same start.
     #[error(transparent)]
@@ -298,14 +307,14 @@ impl Trouble {
             Self::Failure { .. } => "upstream_no_agreement",
             Self::Status { .. } => "upstream_status",
             Self::Silent { .. } => "upstream_timeout",
-            Self::Gone(_) | Self::GoneWithState(_) => "upstream_gone",
+            Self::Gone(_) | Self::GoneWithState(_) | Self::Unsent(_) => "upstream_gone",
             Self::StateLost(_) => "upstream_state_lost",
             Self::Forgotten => "upstream_session",
             Self::Unfit { .. } => "upstream_unfit",
             Self::Misbehaved(_) => "upstream_misbehaved",
             Self::Suspended { .. } => "upstream_suspended",
             Self::Busy { .. } => "upstream_busy",
-            Self::Late { .. } => "upstream_late",
+            Self::Late { .. } | Self::Unseen { .. } => "upstream_late",
             Self::Slow { .. } => "upstream_slow",
             Self::TooLong { .. } => "upstream_too_long",
             Self::Unapproved { .. } | Self::Unapprovable(_) => "upstream_unapproved",
@@ -348,6 +357,10 @@ impl Trouble {
                 "ask for less at a time, such as one page or a part of it; the limit is the same for every \
                  server and cannot be raised, and the call may have had its effect"
             }
+            Self::Unseen { .. } => {
+                "try again later, or raise `max_instances`, `max_concurrent` or `call_seconds`"
+            }
+            Self::Unsent(_) => "call again",
             Self::StateLost(_) => "call again to start afresh",
             Self::GoneWithState(_) => {
                 "the next call starts afresh; this one may have had its effect"

@@ -320,7 +320,13 @@ impl Gateway {
             (state.catalog.gateway.drain, state.members())
         };
         let abandon = || join_all(members.iter().map(|member| member.bridge().abandon()));
-        self.turnstile.drain(limit, abandon).await
+        let turn_away = || {
+            members
+                .iter()
+                .map(|member| member.bridge().turn_away())
+                .sum()
+        };
+        self.turnstile.drain(limit, abandon, turn_away).await
     }
 
     fn doors<'a>(&'a self, state: &'a State) -> impl Iterator<Item = &'a Door> {

@@ -3,7 +3,7 @@
 //! An *instance* is one connection to a server, with its process if it has one. What is to be done with
 //! them is decided in files that know neither clock nor socket: [`instance`] is the life of one,
 //! [`restart_policy`] and [`recovery`] what follows failures, [`placement`] who may use which, [`idle`] and [`health`] what
-//! their names say, and `fleet` puts it together. `run` does it, `tell` writes it down, and `handles` is
+//! their names say, and `fleet` puts it together. `run` does it, `queue` is where callers wait for it, `tell` writes it down, and `handles` is
 //! what others hold.
 
 mod fleet;
@@ -13,6 +13,7 @@ mod idle;
 mod instance;
 mod mishaps;
 mod placement;
+mod queue;
 mod recovery;
 mod restart_policy;
 mod run;

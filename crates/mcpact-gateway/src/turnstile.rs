@@ -9,9 +9,13 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 /// The bit that says that nobody comes in any more; the rest is a count.
 const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// How long those may take to hear of it who are refused at the end.
+const LAST_WORDS: Duration = Duration::from_millis(250);
 
 /// Counts the requests that are being answered, and can be closed to others.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +24,8 @@ pub struct Turnstile(Arc<Gate>);
 #[derive(Debug, Default)]
 struct Gate {
     inside: AtomicUsize,
-    emptied: Notify,
+    /// Told when somebody leaves after it was closed.
+    left: Notify,
 }
 
 /// A request that is inside for as long as this is held.
@@ -63,27 +68,44 @@ impl Turnstile {
     }
 
     /// Lets nobody in any more, and those who are inside finish for so long, while `abandon` gives up what
-    /// nobody can come back to. Whether all who were inside have finished.
-    pub(crate) async fn drain<A: Future>(&self, limit: Duration, abandon: impl Fn() -> A) -> bool {
+    /// nobody can come back to; shortly before the end `turn_away` refuses those who still wait for a server, and says how many.
+    /// Whether all who were inside have finished.
+    pub(crate) async fn drain<A: Future>(
+        &self,
+        limit: Duration,
+        abandon: impl Fn() -> A,
+        turn_away: impl FnOnce() -> usize,
+    ) -> bool {
         self.close();
         let in_flight = self.inside();
         tracing::info!(event = "drain", in_flight, "the gateway is about to stop");
-        let finishing = tokio::time::timeout(limit, self.emptied());
-        let (finished, _) = tokio::join!(finishing, abandon());
+        let finishing = async {
+            let rest = LAST_WORDS.min(limit / 10);
+            if timeout(limit - rest, self.at_most(0)).await.is_ok() {
+                return true;
+            }
+            let left = self.inside().saturating_sub(turn_away());
+            let (finished, _) = tokio::join!(
+                timeout(rest, self.at_most(0)),
+                timeout(LAST_WORDS, self.at_most(left))
+            );
+            finished.is_ok()
+        };
+        let (has_finished, _) = tokio::join!(finishing, abandon());
         // Some of those who were inside have been asked something on their way out.
         abandon().await;
-        finished.is_ok()
+        has_finished
     }
 
-    /// Until nobody is inside, once it is closed.
-    async fn emptied(&self) {
+    /// Until so many are inside, once it is closed.
+    async fn at_most(&self, number: usize) {
         loop {
-            let mut emptied = pin!(self.0.emptied.notified());
-            emptied.as_mut().enable();
-            if self.inside() == 0 {
+            let mut left = pin!(self.0.left.notified());
+            left.as_mut().enable();
+            if self.inside() <= number {
                 return;
             }
-            emptied.await;
+            left.await;
         }
     }
 }
@@ -91,8 +113,8 @@ impl Turnstile {
 impl Drop for Pass {
     fn drop(&mut self) {
         let gate = &self.0.0;
-        if gate.inside.fetch_sub(1, Ordering::AcqRel) == CLOSED + 1 {
-            gate.emptied.notify_waiters();
+        if gate.inside.fetch_sub(1, Ordering::AcqRel) & CLOSED != 0 {
+            gate.left.notify_waiters();
         }
     }
 }
@@ -125,14 +147,14 @@ mod tests {
         drop(one);
         let waiting = tokio::spawn({
             let turnstile = turnstile.clone();
-            async move { turnstile.emptied().await }
+            async move { turnstile.at_most(0).await }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         drop(other);
         waiting.await.unwrap();
         // Whoever was turned away does not count.
-        turnstile.emptied().await;
+        turnstile.at_most(0).await;
         assert!(turnstile.is_closed());
     }
 }

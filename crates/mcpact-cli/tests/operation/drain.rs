@@ -405,3 +405,32 @@ fn calls_across_a_bridge_on_pipes_may_finish() {
     assert_eq!(answer["result"]["content"][0]["text"], "waited", "{answer}");
     assert_eq!(bridge.wait().unwrap().code(), Some(0));
 }
+
+/// O5, L26: a call that still waits for its server when the time is over is told that nobody has seen it; one that its
+/// server has seen may have had its effect.
+#[test]
+fn who_still_waits_at_the_end_is_told_that_nothing_was_done() {
+    let house = House::new("");
+    let server = house.gated();
+    let narrow = "max_instances = 1\nmax_concurrent = 1\n";
+    house.configure(&format!(
+        "drain_seconds = 2\n{server}{narrow}drain_seconds = 0.1\n"
+    ));
+    let gateway = house.serve();
+    let sessions = [gateway.open("/mcp"), gateway.open("/mcp")];
+    let origin = gateway.origin.clone();
+    let ask = |session: &str| send(&origin, "/mcp", Some(session), &call("gated__wait")).body;
+    let [seen, unseen] = std::thread::scope(|scope| {
+        let first = scope.spawn(|| ask(&sessions[0]));
+        house.called();
+        let second = scope.spawn(|| ask(&sessions[1]));
+        until(|| house.status()["servers"][0]["queued"] == 1);
+        gateway.signal("-TERM");
+        assert_eq!(gateway.ended(), Some(0));
+        [first, second].map(|asking| asking.join().unwrap())
+    });
+    assert!(seen.contains("it may have had its effect"), "{seen}");
+    for words in ["has not seen this call", "upstream_closed"] {
+        assert!(unseen.contains(words), "{unseen}");
+    }
+}

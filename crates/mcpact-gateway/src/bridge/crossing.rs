@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Job, Reach};
@@ -59,6 +60,8 @@ pub(super) struct Crossing {
     /// Its log level at a legacy server, once it was sent.
     pub(super) hearing: Option<Hearing>,
     pub(super) told: Told,
+    /// Whether the server has been given it.
+    pub(super) is_given: Arc<AtomicBool>,
 }
 
 impl Waiter {
@@ -218,6 +221,7 @@ impl Crossing {
             params: &params,
             trace: job.trace.as_deref(),
         };
+        self.is_given.store(true, Ordering::Relaxed);
         Ok(upstream.call(number, order, &self.lane.book).await)
     }
 
@@ -280,7 +284,7 @@ impl Crossing {
             Loss::Agreement => return changed(self.downstream()),
             Loss::Session => Trouble::Forgotten,
             Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
-            Loss::Unsent(why) => Trouble::Gone(why.clone()),
+            Loss::Unsent(why) => Trouble::Unsent(why.clone()),
             Loss::Status(status) => Trouble::Status {
                 status: *status,
                 has_credentials: self.caller.has_credentials(),

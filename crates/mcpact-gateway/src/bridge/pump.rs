@@ -2,6 +2,7 @@
 
 use std::future::ready;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytestring::ByteString;
@@ -185,12 +186,14 @@ impl Bridge {
             progress: Progress::default(),
             hearing: None,
             told: Told::AsDeclared,
+            is_given: Arc::default(),
         };
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());
         let late = Late {
             limit: self.shared.run().call_timeout,
             caller: Arc::clone(&crossing.caller),
+            is_given: Arc::clone(&crossing.is_given),
         };
         let plan = plan(crossing.waiter.job.method, down, up);
         self.shared.figures.crosses(down, up, plan);
@@ -329,6 +332,7 @@ pub(crate) fn level_of(job: &Job) -> Result<LogLevel, WireError> {
 struct Late {
     limit: Duration,
     caller: Arc<Caller>,
+    is_given: Arc<AtomicBool>,
 }
 
 impl Late {
@@ -336,9 +340,15 @@ impl Late {
         self,
         serving: impl Future<Output = Result<ByteString, WireError>>,
     ) -> Result<ByteString, WireError> {
-        let Self { limit, caller } = self;
+        let limit = self.limit;
         let served = tokio::time::timeout(limit, serving).await;
-        served.unwrap_or_else(|_| Err(caller.lost_call(Trouble::Silent { limit }).on_wire()))
+        served.unwrap_or_else(|_| {
+            let trouble = match self.is_given.load(Ordering::Relaxed) {
+                true => Trouble::Silent { limit },
+                false => Trouble::Unseen { limit },
+            };
+            Err(self.caller.lost_call(trouble).on_wire())
+        })
     }
 }
 

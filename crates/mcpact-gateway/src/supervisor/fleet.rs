@@ -469,6 +469,12 @@ impl Fleet {
         round
     }
 
+    /// Nobody is let in any more. How many wait.
+    pub(crate) const fn turn_away(&mut self) -> usize {
+        self.is_closed = true;
+        self.queued
+    }
+
     /// Nobody is served any more. Whose connections can be closed at once.
     pub(crate) fn close(&mut self, farewell: Farewell, now: Moment) -> Vec<InstanceId> {
         self.is_closed = true;

@@ -8,7 +8,8 @@ use mcpact_transport::stdio::child::{Process, Scribe};
 
 use super::fleet::{Entry, Parting, Refusal};
 use super::instance::{InstanceId, StopCause};
-use super::run::{Connection, Supervisor, Turn};
+use super::queue::Turn;
+use super::run::{Connection, Supervisor};
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
 

@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Era;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::fleet::{Admission, Entry, Fleet, Line, Refusal, Round};
+use super::fleet::{Admission, Entry, Fleet, Refusal, Round};
 use super::handles::{InUse, Running, Start};
 use super::health::{Answer, Diagnosis, Question, judge, question};
 use super::instance::{Farewell, InstanceId, StartCause, StopCause};
 use super::mishaps::Standing;
 use super::placement::{Choice, Sharing, Tenant, most, sharing};
+use super::queue::Turn;
 use super::status::ServerStatus;
 use crate::catalog::RunSettings;
 use crate::chronicle::Journal;
@@ -68,30 +68,13 @@ pub(crate) struct Supervisor {
     /// Whether the starter is at work.
     is_starting: AtomicBool,
     /// Told whenever an instance or a call comes or goes.
-    changed: Notify,
+    pub(super) changed: Notify,
     /// Told when the next round may be sooner than planned.
     sooner: Arc<Notify>,
 }
 
-/// What a caller does next.
-pub(super) enum Turn<T> {
-    /// It has what it wanted.
-    Done(T),
-    /// It waits until something changes, or for this moment.
-    Wait(Option<Moment>),
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Somebody who waits, for as long as this is held.
-struct Queued<'a>(&'a Supervisor);
-
-impl Drop for Queued<'_> {
-    fn drop(&mut self) {
-        lock(&self.0.fleet).unqueue();
-    }
 }
 
 impl Supervisor {
@@ -166,41 +149,6 @@ impl Supervisor {
         self.changed.notify_waiters();
     }
 
-    /// Takes turns with everybody else until there is an outcome; nobody waits too long, and not too many
-    /// do.
-    pub(super) async fn wait_for<T>(
-        &self,
-        mut turn: impl FnMut(Line) -> Result<Turn<T>, Refusal>,
-    ) -> Result<T, Trouble> {
-        let patience = self.fleet().settings().queue_wait;
-        let late = Instant::now() + patience;
-        let mut queued = None;
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable();
-            let line = match queued {
-                None => Line::Arriving,
-                Some(_) => Line::Waiting,
-            };
-            let until = match turn(line).map_err(|refusal| self.trouble(refusal))? {
-                Turn::Done(outcome) => return Ok(outcome),
-                Turn::Wait(until) => until,
-            };
-            if queued.is_none() {
-                let place = self.fleet().queue();
-                place.map_err(|refusal| self.trouble(refusal))?;
-                queued = Some(Queued(self));
-            }
-            let until = until.map_or(late, |until| {
-                late.min(Instant::now() + until.since(self.now()))
-            });
-            let is_over = tokio::time::timeout_at(until, changed).await.is_err();
-            if is_over && Instant::now() >= late {
-                return Err(self.late(patience));
-            }
-        }
-    }
-
     /// Lets somebody start an instance, now or soon.
     pub(crate) async fn admit(
         self: &Arc<Self>,
@@ -255,23 +203,6 @@ impl Supervisor {
         .await
     }
 
-    /// Waits for its turn, unless too many do, and not too long.
-    pub(crate) async fn stand_in_line<T>(
-        &self,
-        turn: impl Future<Output = T>,
-    ) -> Result<T, Trouble> {
-        let mut turn = pin!(turn);
-        if let Some(turn) = turn.as_mut().now_or_never() {
-            return Ok(turn);
-        }
-        let patience = self.fleet().settings().queue_wait;
-        let place = self.fleet().queue();
-        place.map_err(|refusal| self.trouble(refusal))?;
-        let _queued = Queued(self);
-        let waited = tokio::time::timeout(patience, turn).await;
-        waited.map_err(|_| self.late(patience))
-    }
-
     pub(super) fn connect(&self, id: InstanceId, connection: Weak<dyn Connection>) {
         lock(&self.connections).insert(id, connection);
         // It may have been told to go while it was started, when there was nothing to close yet.
@@ -320,6 +251,13 @@ impl Supervisor {
         self.changed();
         // Whoever is left after that is ended by force, with the runtime.
         let _ = tokio::time::timeout(patience, self.until(Fleet::is_empty)).await;
+    }
+
+    /// Refuses those who wait, and everybody who comes; calls that run go on. How many wait.
+    pub(crate) fn turn_away(&self) -> usize {
+        let waiting = self.fleet().turn_away();
+        self.changed();
+        waiting
     }
 
     /// Until nobody is served any more.
@@ -447,7 +385,7 @@ impl Supervisor {
         self.changed();
     }
 
-    fn trouble(&self, refusal: Refusal) -> Trouble {
+    pub(super) fn trouble(&self, refusal: Refusal) -> Trouble {
         let fleet = self.fleet();
         let settings = fleet.settings();
         match refusal {
@@ -463,14 +401,6 @@ impl Supervisor {
             Refusal::Closed => Trouble::Closed,
         }
     }
-
-    fn late(&self, waited: Duration) -> Trouble {
-        Trouble::Late {
-            state: self.status().crowded(),
-            room: room(self.fleet().settings()),
-            waited,
-        }
-    }
 }
 
 impl Drop for Supervisor {
@@ -480,7 +410,7 @@ impl Drop for Supervisor {
 }
 
 /// What a server may take that is set like this.
-fn room(settings: &RunSettings) -> Room {
+pub(super) fn room(settings: &RunSettings) -> Room {
     Room {
         is_own: sharing(settings.strategy) == Sharing::Nobody,
         instances: most(settings),

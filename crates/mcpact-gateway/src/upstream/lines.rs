@@ -1,5 +1,7 @@
 //! A server on a carrier of lines: one connection, many calls at once.
 
+mod outgoing;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,14 +17,12 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use self::outgoing::Outgoing;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
 use super::{Ordered, exit};
 use crate::error::LOG;
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
-
-/// How many bytes may wait to be written before callers wait, too.
-const BACKLOG: usize = 4 * 1024 * 1024;
 
 /// How long the log of a program that has closed its output is waited for.
 const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
@@ -62,13 +62,6 @@ struct Pending {
     task: Option<Box<str>>,
 }
 
-#[derive(Debug, Default)]
-struct Outgoing {
-    texts: Vec<String>,
-    bytes: usize,
-    is_closed: bool,
-}
-
 /// The connection; dropping it ends it, and the program behind it.
 #[derive(Debug)]
 pub(super) struct LinesWire {
@@ -84,6 +77,8 @@ pub(super) struct LinesCall {
     mail: Arc<Mail>,
     number: i64,
     is_over: bool,
+    /// Whether the connection was gone before it could be sent.
+    is_unsent: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -138,12 +133,14 @@ impl LinesWire {
             mail: Arc::clone(&mail),
             number,
             is_over: false,
+            is_unsent: false,
         };
         {
             let mut calls = lock(&self.shared.calls);
             if let Some(why) = &calls.gone {
                 mail.put(Event::Lost(Loss::Unsent(why.clone())));
                 call.is_over = true;
+                call.is_unsent = true;
                 drop(calls);
                 return call;
             }
@@ -154,26 +151,26 @@ impl LinesWire {
             };
             calls.pending.insert(number, pending);
         }
-        self.send(text).await;
+        call.is_unsent = !self.shared.send(Some(number), text).await;
         call
     }
 
     pub(super) async fn send(&self, text: String) {
-        self.shared.send(text).await;
+        // Whoever has gone needs to hear nothing.
+        let _ = self.shared.send(None, text).await;
     }
 }
 
 impl Shared {
-    /// Hands a message to the writer, once there is room for it.
-    async fn send(&self, text: String) {
+    /// Hands a message to the writer, once there is room for it; whether it was still taken.
+    async fn send(&self, call: Option<i64>, text: String) -> bool {
         loop {
             let written = self.written.notified();
             {
                 let mut outgoing = lock(&self.outgoing);
-                if outgoing.is_closed || outgoing.bytes < BACKLOG {
-                    outgoing.push(text);
+                if outgoing.has_room() {
                     self.waiting.notify_one();
-                    return;
+                    return outgoing.push(call, text);
                 }
             }
             written.await;
@@ -182,7 +179,7 @@ impl Shared {
 
     /// As [`send`](Self::send), for what must not wait.
     fn push(&self, text: String) {
-        lock(&self.outgoing).push(text);
+        lock(&self.outgoing).push(None, text);
         self.waiting.notify_one();
     }
 
@@ -197,31 +194,24 @@ impl Shared {
     fn end(&self, why: &str) {
         let mut calls = lock(&self.calls);
         calls.gone = Some(why.to_owned());
-        for (_, pending) in calls.pending.drain() {
-            pending
-                .mail
-                .put(Event::Lost(Loss::Connection(why.to_owned())));
+        let unsent = lock(&self.outgoing).close();
+        for (number, pending) in calls.pending.drain() {
+            let loss = match unsent.contains(&number) {
+                true => Loss::Unsent(why.to_owned()),
+                false => Loss::Connection(why.to_owned()),
+            };
+            pending.mail.put(Event::Lost(loss));
         }
         drop(calls);
-        lock(&self.outgoing).is_closed = true;
         self.waiting.notify_one();
         self.written.notify_waiters();
-    }
-}
-
-impl Outgoing {
-    fn push(&mut self, text: String) {
-        if !self.is_closed {
-            self.bytes += text.len();
-            self.texts.push(text);
-        }
     }
 }
 
 impl LinesCall {
     /// Whether the connection was gone before.
     pub(super) const fn was_unsent(&self) -> bool {
-        self.is_over
+        self.is_unsent
     }
 
     pub(super) async fn next(&mut self) -> Event {
@@ -298,11 +288,7 @@ async fn keep(
 /// Writes whatever waits, everything in one go.
 async fn write(mut sink: LineSink, shared: Arc<Shared>) {
     loop {
-        let (texts, is_closed) = {
-            let mut outgoing = lock(&shared.outgoing);
-            outgoing.bytes = 0;
-            (std::mem::take(&mut outgoing.texts), outgoing.is_closed)
-        };
+        let (texts, is_closed) = lock(&shared.outgoing).take();
         shared.written.notify_waiters();
         for text in &texts {
             sink.push(text);

@@ -9,3 +9,4 @@ mod paths;
 mod place;
 mod recovery;
 mod reload;
+mod unseen;

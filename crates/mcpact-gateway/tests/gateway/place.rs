@@ -31,7 +31,8 @@ era = "2026-07-28"
 /// A server that cannot be served here: it shall be confined, and there is no guard.
 pub(crate) const UNGUARDED: &str = "[servers.new]\ncommand = \"sleep\"\nno_new_privileges = true\n";
 
-/// A legacy server whose tool `who` says which process it is, and whose tool `die` ends it.
+/// A legacy server whose tool `who` says which process it is, and whose tool `die` ends it. A tool `hang` it does not tell
+/// of, and never answers.
 pub(crate) const MORTAL: &str = r##"
 commands.shells = "warn"
 [servers.m]
@@ -43,6 +44,7 @@ while IFS= read -r line; do
     *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
     *'"tools/list"'*) result='{"tools":[{"name":"who","inputSchema":{"type":"object"}},{"name":"die","inputSchema":{"type":"object"}}]}' ;;
     *'"die"'*) exit 5 ;;
+    *'"hang"'*) continue ;;
     *'"tools/call"'*) result="{\"content\":[{\"type\":\"text\",\"text\":\"$$\"}]}" ;;
     *) continue ;;
   esac

@@ -6,7 +6,7 @@ use mcpact_gateway::catalog::{Restarts, RunSettings, Strategy};
 use mcpact_gateway::{InstanceState, ServerState};
 use mcpact_spec::Revision;
 
-use crate::house::{House, call, calling, kill, told};
+use crate::house::{House, call, calling, freeze, kill, told};
 
 fn quick() -> RunSettings {
     RunSettings {
@@ -106,4 +106,37 @@ async fn a_slow_start_has_an_end() {
     house
         .until("it is gone", |house| house.alive().is_empty())
         .await;
+}
+
+/// O5: a call that was not written before its server died is told so; one that was written may have run.
+#[tokio::test]
+async fn a_call_that_was_not_written_is_told_so() {
+    let house = House::new(quick());
+    let client = house.connect(Revision::V2025_11_25).await;
+    let first = call(&client, "who").await.unwrap();
+    freeze(first);
+    let in_flight = |number| {
+        move |house: &House| {
+            let status = house.bridge.status();
+            status
+                .instances
+                .first()
+                .is_some_and(|one| one.in_flight == number)
+        }
+    };
+    // More than a pipe holds, so that whatever comes later waits here.
+    let filling = client.clone();
+    let long = serde_json::json!({"text": "x".repeat(1 << 20)});
+    let filling = tokio::spawn(async move { filling.call_tool("who", long).await });
+    house.until("it is being written", in_flight(1)).await;
+    let waiting = calling(&client, "who");
+    house.until("it waits", in_flight(2)).await;
+    kill(first);
+    let error = told(&filling.await.unwrap().unwrap_err());
+    assert!(!error.contains("has not seen"), "{error}");
+    let error = told(&waiting.await.unwrap().unwrap_err());
+    assert!(
+        error.contains("the server has not seen this call"),
+        "{error}"
+    );
 }
