@@ -349,6 +349,11 @@ impl Bridge {
         self.shared.supervisor.status()
     }
 
+    /// What it leads to.
+    pub(crate) fn target(&self) -> &Target {
+        &self.shared.target
+    }
+
     /// What keeps the server from being used, until a call or a check succeeds.
     pub(crate) fn stands(&self) -> Option<Mishap> {
         self.shared.supervisor.stands()

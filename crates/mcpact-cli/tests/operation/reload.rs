@@ -70,6 +70,17 @@ fn what_is_gone_is_ended_when_its_calls_are() {
         let process = status["servers"][0]["instances"][0]["pid"].to_string();
         house.configure(&builtin("other"));
         assert_eq!(house.run(&["reload"]).0, 0);
+        let status = house.status();
+        let gated = status["servers"].as_array().unwrap().iter();
+        let gated = gated.clone().find(|server| server["name"] == "gated");
+        let gated = gated.unwrap();
+        for (key, expected) in [
+            ("state", "draining"),
+            ("transport", "stdio"),
+            ("revision", "2025-06-18"),
+        ] {
+            assert_eq!(gated[key], expected, "{gated}");
+        }
         let mut again = call("gated__wait");
         again["id"] = json!(2);
         let refused = gateway.post("/mcp", Some(&session), &again);

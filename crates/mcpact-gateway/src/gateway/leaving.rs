@@ -37,14 +37,14 @@ impl State {
             .collect()
     }
 
-    /// The names of servers of which something still runs, and which there are no more.
-    pub(super) fn left(&self) -> Vec<&ServerName> {
+    /// Servers of which something still runs, and which there are no more.
+    pub(super) fn left(&self) -> Vec<(&ServerName, Arc<Bridge>)> {
         let names = self.names().collect::<Vec<_>>();
         let left = self.leaving.bridges().filter(|(name, bridge)| {
             !names.contains(name) && !bridge.status().instances.is_empty()
         });
-        let mut left: Vec<&ServerName> = left.map(|(name, _)| name).collect();
-        left.dedup();
+        let mut left: Vec<_> = left.collect();
+        left.dedup_by_key(|(name, _)| *name);
         left
     }
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use mcpact::server::site::Door;
 
 use super::{Gateway, Served, State};
+use crate::bridge::Bridge;
 use crate::catalog::{Launch, ServerConfig, ServerName};
 use crate::control::{
     Fault, GatewayStatus, InstanceLine, LastError, Lists, ServerLine, Status, Transport,
 };
 use crate::supervisor::{InstanceState, InstanceStatus};
+use crate::target::Target;
 
 impl Gateway {
     /// How everything is; of the servers only this one, if one is named.
@@ -39,8 +41,8 @@ impl Gateway {
                 Some(line(name, served, config, &state.leaving(name)))
             })
             .collect::<Vec<_>>();
-        let left = state.left().into_iter().filter(|name| wanted(name));
-        let left = left.map(|name| left_line(name, &state.leaving(name)));
+        let left = state.left().into_iter().filter(|(name, _)| wanted(name));
+        let left = left.map(|(name, bridge)| left_line(name, &bridge, &state.leaving(name)));
         let wrong = state.catalog.wrong.iter();
         let wrong = wrong.filter(|(name, _)| wanted(name));
         let servers = servers
@@ -106,8 +108,19 @@ fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
 }
 
 /// A server that the config has no more, and whose calls may still run.
-fn left_line(name: &ServerName, leaving: &[InstanceStatus]) -> ServerLine {
+fn left_line(name: &ServerName, bridge: &Bridge, leaving: &[InstanceStatus]) -> ServerLine {
+    let met = bridge.met();
+    let revision = met.as_ref().map(|met| met.revision);
+    let introduction = met.as_ref().map(|met| &met.introduction);
     ServerLine {
+        transport: match bridge.target() {
+            Target::Command(_) => Transport::Stdio,
+            Target::Url { .. } => Transport::Http,
+            Target::Local(_) => Transport::Builtin,
+        },
+        revision: revision.map(|revision| revision.to_string()),
+        era: revision.map(|revision| revision.era().as_str().to_owned()),
+        calls_itself: introduction.map(|said| said.server_info.name().to_owned()),
         instances: leaving.iter().map(instance).collect(),
         in_flight: leaving.iter().map(|one| one.in_flight).sum(),
         ..unserved_line(name, "draining")
