@@ -1,15 +1,15 @@
 //! Who is inside, and whether anybody else may come in.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// The bit that says that nobody comes in any more; the rest is a count.
 const CLOSED: usize = 1 << (usize::BITS - 1);
@@ -24,6 +24,7 @@ pub struct Turnstile(Arc<Gate>);
 #[derive(Debug, Default)]
 struct Gate {
     inside: AtomicUsize,
+    closed: OnceLock<Instant>,
     /// Told when somebody leaves after it was closed.
     left: Notify,
 }
@@ -57,6 +58,11 @@ impl Turnstile {
         self.0.inside.load(Ordering::Acquire) & CLOSED != 0
     }
 
+    /// For how long nobody has been let in any more.
+    pub(crate) fn closed_for(&self) -> Option<Duration> {
+        self.0.closed.get().map(Instant::elapsed)
+    }
+
     /// How many requests are inside.
     pub(crate) fn inside(&self) -> usize {
         self.0.inside.load(Ordering::Acquire) & !CLOSED
@@ -65,6 +71,7 @@ impl Turnstile {
     /// Lets nobody in any more.
     pub(crate) fn close(&self) {
         self.0.inside.fetch_or(CLOSED, Ordering::AcqRel);
+        self.0.closed.get_or_init(Instant::now);
     }
 
     /// Lets nobody in any more, and those who are inside finish for so long, while `abandon` gives up what

@@ -87,7 +87,7 @@ fn gateway(page: &mut Page, gateway: &GatewayStatus) {
             Tone::Plain,
             format!(
                 "for {} as process {}, version {}",
-                age(gateway.uptime_seconds),
+                age(gateway.state_seconds),
                 gateway.pid,
                 gateway.version
             ),

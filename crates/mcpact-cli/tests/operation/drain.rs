@@ -360,7 +360,8 @@ fn a_question_that_nobody_can_answer_is_not_waited_for() {
     assert_eq!(told["result"]["action"], "cancel");
 }
 
-/// Whoever says it twice does not want to wait.
+/// Whoever says it twice does not want to wait. Meanwhile it is told for how long the gateway has been stopping, not for how
+/// long it has run.
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let house = House::new("");
@@ -374,8 +375,13 @@ fn a_second_signal_ends_it_at_once() {
             std::panic::catch_unwind(|| send(&origin, "/mcp", Some(&session), &call))
         });
         house.called();
+        let seconds = |of: &str| house.status()["gateway"][of].as_u64();
+        until(|| seconds("uptime_seconds") >= Some(1));
         gateway.signal("-TERM");
         until(|| house.status()["gateway"]["state"] == "draining");
+        let own = house.status()["gateway"].clone();
+        let [state, uptime] = ["state_seconds", "uptime_seconds"].map(|of| own[of].as_u64());
+        assert!(state.is_some() && state < uptime, "{own}");
         gateway.signal("-TERM");
         assert_eq!(gateway.ended(), Some(1));
         // Its connection was cut, or it was told.

@@ -30,6 +30,9 @@ pub struct GatewayStatus {
     pub version: String,
     /// How long it has been running.
     pub uptime_seconds: u64,
+    /// For how long it has been in its state.
+    #[serde(default)]
+    pub state_seconds: u64,
     /// How many conversations with clients are open. Modern clients have none: each request stands alone.
     pub sessions: usize,
     /// How many requests are being answered.

@@ -77,7 +77,7 @@ impl Gateway {
     }
 
     fn own_status(&self, state: &State) -> GatewayStatus {
-        let file = self.file.get();
+        let (file, uptime) = (self.file.get(), self.started.elapsed());
         let word = if self.turnstile.is_closed() {
             "draining"
         } else {
@@ -90,7 +90,8 @@ impl Gateway {
             watching: file.is_some() && state.catalog.gateway.watch,
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            uptime_seconds: self.started.elapsed().as_secs(),
+            uptime_seconds: uptime.as_secs(),
+            state_seconds: self.turnstile.closed_for().unwrap_or(uptime).as_secs(),
             sessions: self.doors(state).map(Door::guests).sum::<usize>()
                 + self.on_lines.load(Ordering::Relaxed),
             in_flight: self.turnstile.inside(),
