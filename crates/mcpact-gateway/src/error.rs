@@ -207,10 +207,11 @@ impl Room {
     }
 
     fn taken(self) -> String {
-        let instances = count(self.instances, "instance");
-        format!(
-            "every client has an instance of the server for itself, and the {instances} that may run are taken"
-        )
+        let taken = match self.instances {
+            1 => String::from("only one that may run is"),
+            number => format!("{number} instances that may run are"),
+        };
+        format!("every client has an instance of the server for itself, and the {taken} taken")
     }
 }
 
@@ -520,5 +521,12 @@ mod tests {
             "{full} {late}"
         );
         assert!(late.contains("none became free within 30s"), "{late}");
+        let room = Room {
+            instances: 1,
+            ..room
+        };
+        let full = Trouble::Busy { state, room }.to_string();
+        let taken = "and the only one that may run is taken, and 1 call may wait;";
+        assert!(full.contains(taken), "{full}");
     }
 }
