@@ -14,13 +14,14 @@ use tempfile::TempDir;
 /// Nothing here takes longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A legacy server whose tool `wait` answers as soon as there is a file `gate` beside it, and says before that it
+/// A legacy server that writes down the number of its process, and whose tool `wait` answers as soon as there is a file `gate` beside it, and says before that it
 /// was called, to whoever wants to hear of progress, too. It tells its log everything that it knows, and lists what is
 /// in a file `tools`, if there is one.
 const GATED: &str = r#"#!/bin/sh
 echo "the token is $TOKEN" >&2
 [ $# -eq 0 ] || echo "the arguments are $*" >&2
 here=$(dirname "$0")
+echo $$ > "$here/process"
 while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
     case "$line" in

@@ -40,7 +40,8 @@ fn people_and_machines_see_how_everything_is() {
     assert_eq!(gated["transport"], "stdio");
     assert_eq!(gated["lists"]["tools"], 1);
     assert_eq!(gated["instances"][0]["state"], "ready");
-    assert!(gated["instances"][0]["pid"].is_u64());
+    let own = fs::read_to_string(house.path("process")).unwrap();
+    assert_eq!(gated["instances"][0]["pid"].to_string(), own.trim());
     assert_eq!(local["transport"], "builtin");
     assert!(local["lists"]["tools"].as_u64().unwrap() > 10);
     assert!(

@@ -132,7 +132,7 @@ pub struct Lists {
 pub struct InstanceLine {
     /// Its number.
     pub id: u64,
-    /// The number of its process.
+    /// The number of the server's own process; of its guard's for the moment until that is known.
     pub pid: Option<u32>,
     /// In a word.
     pub state: String,

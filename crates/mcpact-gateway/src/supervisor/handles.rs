@@ -159,11 +159,15 @@ impl Life {
     /// A process runs. The instance is not gone before it is, also where its start is given up.
     pub(crate) fn spawned(&self, process: &Process) {
         let Stay { supervisor, id, .. } = &*self.0;
-        let pid = process.id();
-        supervisor.tell_spawned(*id, pid);
-        supervisor.fleet().spawned(*id, pid, supervisor.now());
-        let (life, ended) = (self.clone(), process.wait());
+        // A guard's number, until its child's is known.
+        let first = process.id();
+        supervisor.fleet().spawned(*id, first, supervisor.now());
+        let (life, own, ended) = (self.clone(), process.program_id(), process.wait());
         tokio::spawn(async move {
+            let Stay { supervisor, id, .. } = &*life.0;
+            let pid = own.await.unwrap_or(first);
+            supervisor.fleet().spawned(*id, pid, supervisor.now());
+            supervisor.tell_spawned(*id, pid);
             // It is over for this end, too, where nobody knows how it ended.
             let _ = ended.await;
             drop(life);

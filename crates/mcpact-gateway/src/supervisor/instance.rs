@@ -171,7 +171,7 @@ pub(crate) struct Instance {
 /// What happens to an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Its process runs.
+    /// Its process runs, under this number as far as is known.
     Spawned(u32),
     /// There is an agreement.
     Agreed(Revision),
@@ -255,7 +255,7 @@ impl Instance {
     /// Goes on after an event; one that does not belong to the state changes nothing.
     pub(crate) fn handle(mut self, event: Event, now: Moment) -> Step {
         match event {
-            Event::Spawned(pid) if self.is_starting() => self.pid = Some(pid),
+            Event::Spawned(pid) if !self.is_over() => self.pid = Some(pid),
             Event::Agreed(revision) if self.is_starting() => self.revision = Some(revision),
             _ => {}
         }

@@ -147,7 +147,7 @@ impl ServerState {
 pub struct InstanceStatus {
     /// Its number.
     pub id: InstanceId,
-    /// The number of its process, if it has one; a guard's if it stands under guard.
+    /// The number of its process, if it has one; a guard's until its own is known.
     pub pid: Option<u32>,
     /// What it does, with the cause if it has one.
     pub state: InstanceState,

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use super::guard::Guard;
 use super::masks::Masks;
 use super::obstacle::Obstacle;
-use super::process::Child;
+use super::process::{Child, Role};
 use super::tail::{Scribe, Tail};
 use crate::error::DoorError;
 
@@ -129,8 +129,8 @@ impl ChildCommand {
         if let Some(obstacle) = no_cwd.or_else(|| Obstacle::at(&self.places())) {
             return Err(io::Error::other(obstacle));
         }
-        let mut command = match &self.guard {
-            None => Command::new(&self.program),
+        let (mut command, leader) = match &self.guard {
+            None => (Command::new(&self.program), Role::Program),
             Some(guard) => guard.command(&self.program),
         };
         command
@@ -150,7 +150,7 @@ impl ChildCommand {
             command.current_dir(cwd);
         }
         let tail = Tail::new(self.stderr_limit, Masks::of(self), self.scribe.clone());
-        Child::start(&self.name, command, tail)
+        Child::start(&self.name, command, leader, tail)
     }
 }
 

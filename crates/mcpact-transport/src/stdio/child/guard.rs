@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use tokio::process::Command;
 
 use super::confinement::Confinement;
+use super::process::Role;
 
 /// The program that stands guard, which is one that calls `stand_guard`.
 ///
@@ -40,10 +41,10 @@ impl Guard {
         self
     }
 
-    /// The guard's command, to which only the child's arguments are missing.
-    pub(super) fn command(&self, program: &OsStr) -> Command {
+    /// The guard's command, to which only the child's arguments are missing, and what it starts.
+    pub(super) fn command(&self, program: &OsStr) -> (Command, Role) {
         if !cfg!(target_os = "linux") {
-            return Command::new(program);
+            return (Command::new(program), Role::Program);
         }
         let mut command = Command::new(&self.program);
         command
@@ -51,8 +52,16 @@ impl Guard {
             .arg(std::process::id().to_string())
             .arg("--")
             .arg(program);
-        command
+        (command, Role::Guard)
     }
+}
+
+/// The number of the process that a guard stands over, once it is there.
+pub(super) fn ward(guard: u32) -> Option<u32> {
+    // The oldest comes first; whoever is adopted is younger. It starts its child from its only busy thread.
+    let children = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children"));
+    let children = children.ok()?;
+    children.split_ascii_whitespace().next()?.parse().ok()
 }
 
 #[cfg(target_os = "linux")]

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use super::group::{Group, Leader};
+use super::guard::ward;
 use super::hearing::{Hearing, Herald};
 use super::input::Input;
 use super::tail::Tail;
@@ -29,6 +30,11 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 /// a moment, and one that waits for a broken disk never dies.
 const DEATH: Duration = Duration::from_secs(5);
 
+/// The pauses between looks whether a guard has started its child, and how many of them there are: not every system
+/// tells.
+const LOOK: Duration = Duration::from_millis(2);
+const LOOKS: u32 = 1000;
+
 /// A child: what carries the messages, and the process itself. They may go separate ways.
 #[derive(Debug)]
 pub struct Child {
@@ -42,11 +48,21 @@ pub struct Child {
 #[derive(Debug)]
 pub struct Process {
     name: Arc<str>,
+    leader: Role,
     group: Arc<Group>,
     input: Closer<Input>,
     tail: Tail,
     heard: watch::Receiver<bool>,
     ended: watch::Receiver<Option<ExitStatus>>,
+}
+
+/// What the process is that was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The program itself.
+    Program,
+    /// Its guard.
+    Guard,
 }
 
 /// How a process went.
@@ -59,16 +75,21 @@ pub struct Departure {
 }
 
 impl Child {
-    pub(super) fn start(name: &str, mut command: Command, tail: Tail) -> io::Result<Self> {
+    pub(super) fn start(
+        name: &str,
+        mut command: Command,
+        leader: Role,
+        tail: Tail,
+    ) -> io::Result<Self> {
         // Listening begins before the start, so that no exit is missed.
         let changes = signal(SignalKind::child())?;
-        let mut leader = command.spawn()?;
+        let mut started = command.spawn()?;
         let pipes = (
-            leader.stdin.take(),
-            leader.stdout.take(),
-            leader.stderr.take(),
+            started.stdin.take(),
+            started.stdout.take(),
+            started.stderr.take(),
         );
-        let group = Arc::new(Group::of(leader)?);
+        let group = Arc::new(Group::of(started)?);
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
@@ -92,6 +113,7 @@ impl Child {
             link,
             process: Process {
                 name,
+                leader,
                 group,
                 input,
                 tail,
@@ -147,6 +169,31 @@ impl Process {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.group.id()
+    }
+
+    /// Waits for the number of the program's own process, which is another one's child if it stands under guard;
+    /// `None` if it ends before anybody knows, or the system does not tell.
+    pub fn program_id(&self) -> impl Future<Output = Option<u32>> + Send + use<> {
+        let (id, leader, mut ended) = (self.id(), self.leader, self.ended.clone());
+        let look = async move {
+            if leader == Role::Program {
+                return Some(id);
+            }
+            for _ in 0..LOOKS {
+                if let Some(ward) = ward(id) {
+                    return Some(ward);
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+            None
+        };
+        async move {
+            tokio::select! {
+                biased;
+                found = look => found,
+                _ = ended.wait_for(Option::is_some) => None,
+            }
+        }
     }
 
     /// The last lines of its standard error, at most as many bytes as its command allows, without control
