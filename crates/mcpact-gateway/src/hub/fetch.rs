@@ -75,6 +75,43 @@ impl Hub {
         join_all(fetching).await
     }
 
+    /// What there is of a list.
+    fn look(&self, member: &Member, guest: &Guest, kind: ListKind, slot: &ListSlot) -> Look {
+        let age = self.settings.list_age;
+        slot.look(member.basis(kind), |when| {
+            when.is_some_and(|when| when.elapsed() < age)
+                || (member.tells_of(kind) && guest.awake_part(member).is_some())
+        })
+    }
+
+    /// The list of a server that has just answered, as it is now; as it was if it does not come.
+    pub(super) async fn looked_at(
+        self: &Arc<Self>,
+        member: &Arc<Member>,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+    ) -> Option<Arc<Listing>> {
+        let slot = member.slot(key(member, guest, kind));
+        if let Look::Fresh(listing) = self.look(member, guest, kind, &slot) {
+            return Some(listing);
+        }
+        let mut done = slot.subscribe();
+        let errand = Errand {
+            member: Arc::clone(member),
+            guest: Arc::clone(guest),
+            kind,
+            slot: Arc::clone(&slot),
+        };
+        if slot.begin() {
+            tokio::spawn(Arc::clone(self).fetch(errand, Way::Starting));
+        }
+        // What did not come lately is not asked for, and what is late is told when it comes.
+        if slot.fetching_since().is_some() {
+            let _ = tokio::time::timeout(self.settings.list_wait, done.changed()).await;
+        }
+        slot.listing()
+    }
+
     /// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
     /// nobody: who is shown something else then is told.
     fn shown(
@@ -84,13 +121,7 @@ impl Hub {
         kind: ListKind,
         slot: &Arc<ListSlot>,
     ) -> Option<Arc<Listing>> {
-        let now = member.basis(kind);
-        let age = self.settings.list_age;
-        let is_young = |when: Option<Instant>| {
-            when.is_some_and(|when| when.elapsed() < age)
-                || (member.tells_of(kind) && guest.awake_part(member).is_some())
-        };
-        let listing = match slot.look(now, is_young) {
+        let listing = match self.look(member, guest, kind, slot) {
             Look::Fresh(listing) => return Some(listing),
             Look::Old(listing) => listing,
             Look::Missing => return None,

@@ -16,6 +16,7 @@ use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::link::Link;
 
 use super::guest::Guest;
+use super::route::Names;
 use super::view::PartView;
 use super::watched::Watching;
 use super::{Hub, lock};
@@ -170,11 +171,6 @@ impl Hub {
         ear: Ear,
     ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
-        let asked = match subject(method, &job.params) {
-            Subject::Tool(name) => Some((ListKind::Tools, name.into_owned())),
-            Subject::Prompt(name) => Some((ListKind::Prompts, name.into_owned())),
-            Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
-        };
         let given = job.params.clone();
         // Which server, and what it calls the thing.
         let routed = self.route(guest, method, &job.params, client).await;
@@ -195,6 +191,7 @@ impl Hub {
             error.message = format!("`{}`: {why}", member.name);
             error
         })?;
+        let sent = job.params.clone();
         // The bridge translates; the view shows its addresses as clients know them.
         let view = PartView::new(self, &member, &guest.watched);
         let ear = ear.seeing(Arc::new(view.clone()));
@@ -224,13 +221,16 @@ impl Hub {
                     }
                 };
                 let error = view.error(error, uri.as_deref());
-                match asked {
-                    Some((kind, name)) if error.code == ErrorCode::InvalidParams.code() => {
-                        self.check_listed(guest, kind, &name, client).await?;
-                        Err(error)
-                    }
-                    Some(_) | None => Err(error),
+                if error.code == ErrorCode::InvalidParams.code()
+                    && let (Some((kind, outer)), Some((_, inner))) =
+                        (named(method, &given), named(method, &sent))
+                {
+                    let (outer, inner) = (&*outer, &*inner);
+                    let names = Names { outer, inner };
+                    let is_there = self.check_listed(guest, &member, kind, names, client);
+                    is_there.await?;
                 }
+                Err(error)
             }
         }
     }
@@ -265,5 +265,14 @@ impl Hub {
             }
         }
         Ok(ByteString::from_static("{}"))
+    }
+}
+
+/// The tool or prompt that a request names.
+fn named(method: Method, params: &str) -> Option<(ListKind, Cow<'_, str>)> {
+    match subject(method, params) {
+        Subject::Tool(name) => Some((ListKind::Tools, name)),
+        Subject::Prompt(name) => Some((ListKind::Prompts, name)),
+        Subject::Uri(_) | Subject::Task(_) | Subject::Nothing => None,
     }
 }

@@ -25,6 +25,15 @@ pub(super) struct Routed {
     pub(super) params: Option<String>,
 }
 
+/// What a thing is called.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names<'a> {
+    /// By clients.
+    pub(super) outer: &'a str,
+    /// By its server.
+    pub(super) inner: &'a str,
+}
+
 impl Hub {
     /// The server that a request is for.
     pub(super) async fn route(
@@ -126,22 +135,23 @@ impl Hub {
         is_served.then(|| (Arc::clone(member), only.name.clone()))
     }
 
-    /// Whether a thing that its server refused is one that it has; a name alone led there.
+    /// Whether a thing that its server refused is one that it has. A name alone may have led there, or a list from
+    /// before the server slept.
     pub(super) async fn check_listed(
         self: &Arc<Self>,
         guest: &Arc<Guest>,
+        member: &Arc<Member>,
         kind: ListKind,
-        name: &str,
+        names: Names<'_>,
         client: Revision,
     ) -> Result<(), WireError> {
-        if self.listed(kind, name).is_some() {
+        let listing = self.looked_at(member, guest, kind).await;
+        // Who does not say what it has is believed.
+        if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
             return Ok(());
         }
         let board = self.board(guest, kind, client).await;
-        match self.listed(kind, name) {
-            Some(_) => Ok(()),
-            None => Err(self.unknown(kind, name, &board, client)),
-        }
+        Err(self.unknown(kind, names.outer, &board, client))
     }
 
     pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {

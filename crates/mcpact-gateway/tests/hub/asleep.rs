@@ -144,6 +144,34 @@ async fn who_wakes_up_is_looked_at_again() {
     }
 }
 
+/// G14, G21: a tool that its server does not have any more when it wakes up is refused under the name that clients know,
+/// with what there is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_vanished_while_its_server_slept_is_told_with_what_there_is() {
+    for era in ERAS {
+        for revision in CLIENTS {
+            let what = format!("{revision} at {era:?}");
+            let script = Script::new(era, &json!({"tools": {}}));
+            let member = script.member("s");
+            let hub = hub(vec![member.clone()]);
+            let connected = on_lines(&hub, client(revision)).await;
+            assert_eq!(tools(&connected).await, ["s__one"], "{what}");
+            until_asleep(&member).await;
+            script.tools(&["two"]);
+            let unknown = r#"error {"code":-32602,"message":"Unknown tool: one"}"#;
+            script.put("tools-call", unknown);
+            let refused = connected.call_tool("s__one", json!({})).await.unwrap_err();
+            assert_eq!(refused.code(), Some(-32602), "{what}");
+            let told = refused.to_string();
+            let expected = "Unknown tool: `s__one`. There are: `s__two`";
+            assert!(told.contains(expected), "{what}: {told}");
+            // What its server says of a tool that it has is passed on as it is.
+            let refused = connected.call_tool("s__two", json!({})).await.unwrap_err();
+            assert!(refused.to_string().contains("Unknown tool: one"), "{what}");
+        }
+    }
+}
+
 /// G10, G16, P21: after a restart of the gateway everything is known under the same names, and nothing is started for lists and new
 /// clients; a file that is damaged costs a start and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
