@@ -50,25 +50,29 @@ async fn a_key_tells_clients_apart() {
     assert_eq!(instances(&gateway), 3);
 }
 
-/// G12, O5: a key that is none is refused, with what a key is.
+/// G12, O5: a key that is none is refused, with what a key is; for clients that have a session, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_has_a_form() {
     let (_gateway, origin) = gateway(&server()).await;
-    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": {
+    let info = json!({"name": "raw", "version": "1"});
+    let modern = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientInfo": info,
         "io.modelcontextprotocol/clientCapabilities": {}}}});
+    let legacy = json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}});
+    let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n";
     let long = "k".repeat(129);
     for keys in [&["two words"][..], &["ö"], &[""], &["a", "b"], &[&long]] {
         let keys = keys.iter().map(|key| format!("Mcpact-Key: {key}\r\n"));
-        let headers = format!(
-            "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n{}",
-            keys.collect::<String>()
-        );
-        let answer = post(&origin, "/mcp", &headers, &body.to_string()).await;
-        assert!(answer.starts_with("HTTP/1.1 400"), "{headers}: {answer}");
-        for words in ["\"id\":7", "`Mcpact-Key`", "128 visible ASCII characters"] {
-            assert!(answer.contains(words), "{headers}: {answer}");
+        let keys = keys.collect::<String>();
+        for (headers, body) in [(headers, &modern), ("", &legacy)] {
+            let headers = format!("{headers}{keys}");
+            let answer = post(&origin, "/mcp", &headers, &body.to_string()).await;
+            assert!(answer.starts_with("HTTP/1.1 400"), "{headers}: {answer}");
+            for words in ["\"id\":7", "`Mcpact-Key`", "128 visible ASCII characters"] {
+                assert!(answer.contains(words), "{headers}: {answer}");
+            }
         }
     }
 }

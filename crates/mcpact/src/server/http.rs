@@ -33,7 +33,7 @@ use super::held;
 use super::outbox::Outbox;
 use super::raw_params::text_of;
 use super::session::Session;
-use super::visitor::{KEY, Visitor};
+use super::visitor::{KEY, Mark, Visitor};
 use crate::log::{self, Witness};
 use running::Running;
 use seen::{METHOD, NAME, SESSION_ID, VERSION, seen_all};
@@ -260,6 +260,14 @@ impl<B: Backend> HttpEndpoint<B> {
             Ok(frame) => frame,
             Err(error) => return self.unreadable(error, &arrival),
         };
+        // A client that tries 2026-07-28 first would go on as an older one, and not know that its key is none.
+        let mark = match Mark::named(key) {
+            Ok(mark) => mark,
+            Err(error) => {
+                let text = codec::error(id_of(&frame), &error.encode());
+                return Answer::json(error.http_status, text);
+            }
+        };
         let facts = CarrierFacts::Http(HttpFacts {
             verb: Kind::Post,
             version,
@@ -273,7 +281,7 @@ impl<B: Backend> HttpEndpoint<B> {
                 let fault = ShapeFault::Parts;
                 self.unreadable(EnvelopeError::Shape { fault, id: None }, &arrival)
             }
-            Route::Modern => self.modern(&arrival, &body, frame, facts, key).await,
+            Route::Modern => self.modern(&arrival, &body, frame, facts, mark).await,
             Route::LegacyOpen => match session {
                 // In a session that lives it is a second one, which the machine refuses.
                 Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,

@@ -20,7 +20,7 @@ use mcpact_wire::raw::Object;
 
 use super::legacy::reach;
 use super::seen::seen;
-use super::{HttpEndpoint, Memory, id_of, json};
+use super::{HttpEndpoint, Memory, json};
 use crate::server::backend::{Backend, Welcome};
 use crate::server::event_log::frame as event;
 use crate::server::held;
@@ -84,12 +84,11 @@ impl<B: Backend> HttpEndpoint<B> {
         body: &ByteString,
         frame: Frame<'_>,
         facts: CarrierFacts<'_>,
-        key: Seen<'_>,
+        mark: Mark,
     ) -> Answer {
-        let visitor = match self.visitor(arrival, &frame, key) {
-            Ok(visitor) => visitor,
-            Err(answer) => return answer,
-        };
+        // It has no session by which it could be known.
+        let principal = self.principal(arrival);
+        let visitor = Visitor { principal, mark };
         let welcome = match self.welcome(&frame, &visitor).await {
             Ok(welcome) => welcome,
             Err(answer) => return answer,
@@ -102,21 +101,6 @@ impl<B: Backend> HttpEndpoint<B> {
             }) => self.run(arrival, session, job, written).await,
             Err(answer) => answer,
         }
-    }
-
-    /// Who sends it, who has no session by which it could be known.
-    fn visitor(
-        &self,
-        arrival: &Arrival,
-        frame: &Frame<'_>,
-        key: Seen<'_>,
-    ) -> Result<Visitor, Answer> {
-        let mark = Mark::named(key).map_err(|error| {
-            let text = codec::error(id_of(frame), &error.encode());
-            Answer::json(error.http_status, text)
-        })?;
-        let principal = self.principal(arrival);
-        Ok(Visitor { principal, mark })
     }
 
     /// The request that is to be served; otherwise the answer to it. Apart from what waits, which would keep
