@@ -54,7 +54,7 @@ impl Supervisor {
             };
             if queued.is_none() {
                 let place = self.fleet().queue();
-                place.map_err(|refusal| self.trouble(refusal))?;
+                place.map_err(|refusal| self.trouble(self.instead(refusal, until)))?;
                 queued = Some(Queued(self));
             }
             let until = until.map_or(late, |until| {
@@ -64,6 +64,17 @@ impl Supervisor {
             if is_over && Instant::now() >= late {
                 return Err(self.late(patience));
             }
+        }
+    }
+
+    /// Why somebody is refused who may not wait: what it would have waited for, if that is known.
+    fn instead(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
+        match until {
+            Some(until) => Refusal::Suspended {
+                failures: self.fleet().failures(),
+                wait: until.since(self.now()),
+            },
+            None => refusal,
         }
     }
 

@@ -140,3 +140,22 @@ async fn a_call_that_was_not_written_is_told_so() {
         "{error}"
     );
 }
+
+/// G13, O5: who may not wait while a failed server is left alone is told of the failure, not that there is no room.
+#[tokio::test]
+async fn who_may_not_wait_is_told_what_for() {
+    let second = Duration::from_secs(1);
+    let mut run = RunSettings {
+        queue: 0,
+        ..quick()
+    };
+    (run.restarts.backoff, run.restarts.backoff_max) = (second * 2, second * 2);
+    let house = House::new(run);
+    let client = house.connect(Revision::V2025_11_25).await;
+    kill(call(&client, "who").await.unwrap());
+    house
+        .until("it is noted", |house| house.bridge.status().failures == 1)
+        .await;
+    let error = told(&call(&client, "who").await.unwrap_err());
+    assert!(error.contains("the server failed once, because"), "{error}");
+}
