@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io::ErrorKind;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use http::Uri;
@@ -166,8 +166,8 @@ fn proxy_failed(
     Box::new(ProxyFailed { proxy, source })
 }
 
-fn tls(settings: &HttpSettings) -> Result<ClientConfig, DoorError> {
-    let failed = |error: rustls::Error| DoorError::Http(format!("TLS cannot be set up: {error}"));
+/// Whom everybody trusts. Read once: it takes longer than to open a session, of which there are many.
+static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let mut roots = RootCertStore::empty();
     // The machine's own list first, so that a company's certificates count; a bare container has
     // none, and then the public list stands in.
@@ -175,7 +175,14 @@ fn tls(settings: &HttpSettings) -> Result<ClientConfig, DoorError> {
     if roots.is_empty() {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
+    Arc::new(roots)
+});
+
+fn tls(settings: &HttpSettings) -> Result<ClientConfig, DoorError> {
+    let failed = |error: rustls::Error| DoorError::Http(format!("TLS cannot be set up: {error}"));
+    let mut roots = Arc::clone(&ROOTS);
     for certificate in &settings.trusted {
+        let roots = Arc::make_mut(&mut roots);
         roots.add(certificate.clone()).map_err(failed)?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
