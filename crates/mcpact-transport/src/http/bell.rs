@@ -77,12 +77,6 @@ impl Porter {
         context.waker().wake_by_ref();
         Poll::Pending
     }
-
-    /// Nobody waits any more.
-    pub(in crate::http) fn leave(&self) {
-        self.bell.state.store(WORKING, Ordering::Release);
-        drop(self.bell.task.take());
-    }
 }
 
 /// A part of the work that is done only when it was called for itself: a connection looks after all of its
@@ -184,9 +178,6 @@ mod tests {
         kept.wake_by_ref();
         kept.wake_by_ref();
         assert_eq!(heard(), 1, "once is enough");
-        porter.leave();
-        kept.wake_by_ref();
-        assert_eq!(heard(), 1, "nobody is there");
     }
 
     #[test]

@@ -6,10 +6,15 @@
 mod answer;
 mod connector;
 mod events;
+mod framing;
+mod head;
 mod headers;
+mod open;
 mod pipe;
 mod pool;
 mod proxy;
+mod request;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -18,16 +23,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::Full;
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use url::Url;
 
 use crate::address::shown;
 use crate::error::DoorError;
-use pool::{Loan, Pool, Source, Unanswered};
+use answer::Unread;
+use head::Head;
+use open::Unanswered;
+use pool::{Loan, Pool};
+use request::Outgoing;
+use source::Source;
 
 pub use answer::{Answer, AnswerBody};
 pub(crate) use connector::Connector;
@@ -149,9 +158,8 @@ enum Forwarding {
 struct Address {
     /// Whom to connect to.
     server: Uri,
-    /// What stands in the first line of a request.
-    target: Uri,
-    host: HeaderValue,
+    /// What every request says of it: the rest of the first line, and the host.
+    line: String,
 }
 
 /// What is to be sent.
@@ -253,48 +261,25 @@ impl HttpClient {
     /// As for [`post`](Self::post).
     pub async fn delete(&self, facts: &HeaderMap) -> Result<u16, DoorError> {
         let order = Order::new(Method::DELETE, facts, BOTH);
-        Ok(self.send(order).await?.status().as_u16())
+        Ok(self.send(order).await?.status.as_u16())
     }
 
-    fn request(&self, order: &Order<'_>, address: &Address) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(order.body.clone()));
-        *request.method_mut() = order.method.clone();
-        *request.uri_mut() = address.target.clone();
-        let all = request.headers_mut();
-        all.clone_from(order.facts);
-        for (name, value) in self.settings.headers.all() {
-            all.entry(name).or_insert_with(|| value.clone());
-        }
-        all.insert(HOST, address.host.clone());
-        all.insert(ACCEPT, HeaderValue::from_static(order.accept));
-        if order.method == Method::POST {
-            all.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        }
-        if let Some(id) = &order.last_event_id {
-            all.insert(LAST_EVENT_ID, id.clone());
-        }
-        if let Forwarding::Proxy(Some(auth)) = &self.proxy {
-            all.insert(PROXY_AUTHORIZATION, auth.clone());
-        }
-        request
-    }
-
-    async fn send(&self, order: Order<'_>) -> Result<Response<Source>, DoorError> {
+    async fn send(&self, order: Order<'_>) -> Result<Unread, DoorError> {
         let mut place = Cow::Borrowed(&*self.endpoint);
         let mut address = Arc::clone(&self.address);
         for _ in 0..=MAX_REDIRECTS {
-            let response = self.exchange(&order, &address).await?;
-            if !response.status().is_redirection() {
-                return Ok(response);
+            let answer = self.exchange(&order, &address).await?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
             }
-            let location = response.headers().get(LOCATION);
+            let location = answer.headers.get(LOCATION);
             let Some(location) = location.and_then(|value| value.to_str().ok()) else {
-                return Ok(response);
+                return Ok(answer);
             };
             let next = self.resolve(&place, location)?;
             // Only these keep method and body, and only the same origin may see our headers.
             let keeps = matches!(
-                response.status(),
+                answer.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             );
             if !keeps {
@@ -311,34 +296,24 @@ impl HttpClient {
     }
 
     /// Sends one request, and sends it again only while it was not sent.
-    async fn exchange(
-        &self,
-        order: &Order<'_>,
-        address: &Address,
-    ) -> Result<Response<Source>, DoorError> {
-        let mut request = self.request(order, address);
+    async fn exchange(&self, order: &Order<'_>, address: &Address) -> Result<Unread, DoorError> {
+        let chosen = self.settings.headers.all();
+        let mut request = Outgoing::new(order, address, chosen, &self.proxy);
         loop {
             let mut loan = match self.pool.take() {
                 Some(loan) => loan,
                 // In a box: what is rare makes every request larger otherwise.
                 None => Box::pin(self.connection(address)).await?,
             };
-            let sending = tokio::time::timeout(self.settings.head_timeout, loan.send(request));
-            let (why, unsent) = match sending.await {
-                Ok(Ok(response)) => return Ok(response.map(|body| Source::new(body, loan))),
-                Ok(Err(Unanswered::Refused { why, unsent })) => (why, unsent),
-                Ok(Err(Unanswered::Ended)) => {
-                    let why = "the connection ended before the answer";
-                    return Err(DoorError::Http(why.to_owned()));
-                }
+            let sending = loan.open.send(&mut request);
+            match tokio::time::timeout(self.settings.head_timeout, sending).await {
+                Ok(Ok(head)) => return Ok(unread(head, loan)),
+                // The server has closed a connection that was waiting; there are not many of them.
+                Ok(Err(Unanswered { is_unsent, .. })) if is_unsent && loan.is_used => {}
+                Ok(Err(Unanswered { why, .. })) => return Err(why),
                 Err(_) => {
                     return Err(DoorError::Timeout("waiting for the head of an HTTP answer"));
                 }
-            };
-            match unsent {
-                // The server has closed a connection that was waiting; there are not many of them.
-                Some(unsent) if loan.is_used => request = *unsent,
-                Some(_) | None => return Err(connector::explain(&why)),
             }
         }
     }
@@ -398,15 +373,20 @@ impl Address {
         };
         // A port that goes without saying is not part of it.
         let host = match (server.host(), place.port()) {
-            (Some(host), None) => HeaderValue::from_str(host),
-            (Some(host), Some(port)) => HeaderValue::from_str(&format!("{host}:{port}")),
+            (Some(host), None) => host.to_owned(),
+            (Some(host), Some(port)) => format!("{host}:{port}"),
             (None, _) => return Err(unusable()),
         };
-        Ok(Self {
-            host: host.map_err(|_| unusable())?,
-            server,
-            target,
-        })
+        let line = format!(" {target} HTTP/1.1\r\nhost: {host}\r\n");
+        Ok(Self { server, line })
+    }
+}
+
+fn unread(head: Head, loan: Loan) -> Unread {
+    Unread {
+        status: head.status,
+        headers: head.headers,
+        body: Source::new(head.framing, head.keeps_open, loan),
     }
 }
 

@@ -1,14 +1,16 @@
 //! What came back.
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, Response};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
 
 use super::events::EventStream;
-use super::pool::Source;
+use super::source::Source;
 use super::{EVENTS, HttpSettings, JSON};
 use crate::error::DoorError;
-use crate::within::within;
+
+/// What is waited for.
+const READING: &str = "reading an HTTP body";
 
 /// How much of a body that is not ours is kept for the log.
 const EXCERPT: usize = 1024;
@@ -45,13 +47,21 @@ impl Answer {
     }
 }
 
-pub(super) async fn read(
-    response: Response<Source>,
-    settings: &HttpSettings,
-) -> Result<Answer, DoorError> {
-    let (head, body) = response.into_parts();
-    let kind = head
-        .headers
+/// An answer whose body is not read yet.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Source,
+}
+
+pub(super) async fn read(answer: Unread, settings: &HttpSettings) -> Result<Answer, DoorError> {
+    let Unread {
+        status,
+        headers,
+        body,
+    } = answer;
+    let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .map(|value| value.split_once(';').map_or(value, |(kind, _)| kind));
@@ -60,78 +70,55 @@ pub(super) async fn read(
         Some(kind) if is(kind, EVENTS) => {
             AnswerBody::Events(Box::new(EventStream::new(body, settings)))
         }
-        Some(kind) if is(kind, JSON) => {
-            check_length(&head.headers, settings.body_limit)?;
-            match whole(body, settings).await? {
-                bytes if bytes.is_empty() => AnswerBody::Empty,
-                bytes => AnswerBody::Json(bytes),
-            }
-        }
+        Some(kind) if is(kind, JSON) => match whole(body, settings).await? {
+            bytes if bytes.is_empty() => AnswerBody::Empty,
+            bytes => AnswerBody::Json(bytes),
+        },
         Some(_) | None => match excerpt(body, settings).await {
             text if text.is_empty() => AnswerBody::Empty,
             text => AnswerBody::Other(text),
         },
     };
+    let status = status.as_u16();
     Ok(Answer {
-        status: head.status.as_u16(),
-        headers: head.headers,
+        status,
+        headers,
         body,
     })
 }
 
-fn check_length(headers: &HeaderMap, limit: usize) -> Result<(), DoorError> {
-    let length = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|text| text.parse::<usize>().ok());
-    match length {
-        Some(length) if length > limit => Err(DoorError::TooLarge { limit }),
-        Some(_) | None => Ok(()),
-    }
-}
-
 /// Reads a body within its limits; one in one piece is not copied.
 async fn whole(mut body: Source, settings: &HttpSettings) -> Result<Bytes, DoorError> {
-    let expected = usize::try_from(body.expected()).unwrap_or(usize::MAX);
+    let (idle, limit) = (settings.idle_timeout, settings.body_limit);
+    if body.expected() > limit {
+        return Err(DoorError::TooLarge { limit });
+    }
+    body.gather(idle, READING).await?;
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    loop {
-        let frame = within(settings.idle_timeout, body.frame()).await;
-        let Some(frame) = frame.ok_or(DoorError::Timeout("reading an HTTP body"))? else {
-            return Ok(if all.is_empty() { first } else { all.freeze() });
-        };
-        let frame = frame.map_err(|error| super::connector::explain(&error))?;
-        let Ok(data) = frame.into_data() else {
-            continue;
-        };
-        if first.len().max(all.len()) + data.len() > settings.body_limit {
-            return Err(DoorError::TooLarge {
-                limit: settings.body_limit,
-            });
+    while let Some(data) = body.next(idle, READING).await.transpose()? {
+        if first.len().max(all.len()) + data.len() > limit {
+            return Err(DoorError::TooLarge { limit });
         }
         if first.is_empty() && all.is_empty() {
             first = data;
             continue;
         }
         if all.is_empty() {
-            all.reserve(expected.min(settings.body_limit));
             all.extend_from_slice(&first);
         }
         all.extend_from_slice(&data);
     }
+    Ok(if all.is_empty() { first } else { all.freeze() })
 }
 
 /// The beginning of a body that only a log will show: what goes wrong with it does not matter.
 async fn excerpt(mut body: Source, settings: &HttpSettings) -> String {
     let mut all = BytesMut::new();
-    while all.len() < EXCERPT {
-        let frame = within(settings.idle_timeout, body.frame()).await;
-        let Some(Some(Ok(frame))) = frame else {
-            break;
-        };
-        if let Some(data) = frame.data_ref() {
-            all.extend_from_slice(data);
-        }
+    while all.len() < EXCERPT
+        && let Some(Ok(data)) = body.next(settings.idle_timeout, READING).await
+    {
+        all.extend_from_slice(&data);
     }
     all.truncate(EXCERPT);
     String::from_utf8_lossy(&all).into_owned()

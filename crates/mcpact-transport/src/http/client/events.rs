@@ -5,9 +5,8 @@ use std::time::Duration;
 use mcpact_wire::frame::sse::{Event, EventError, EventReader};
 
 use super::HttpSettings;
-use super::pool::Source;
+use super::source::Source;
 use crate::error::DoorError;
-use crate::within::within;
 
 /// The events of one answer.
 #[derive(Debug)]
@@ -46,23 +45,15 @@ impl EventStream {
                 None if !self.is_open => return None,
                 None => {}
             }
-            match within(self.idle, self.body.frame()).await {
-                Some(Some(Ok(frame))) => {
-                    if let Some(data) = frame.data_ref() {
-                        self.reader.push(data);
-                    }
-                }
-                Some(Some(Err(error))) => {
+            match self.body.next(self.idle, "waiting for an event").await {
+                Some(Ok(data)) => self.reader.push(&data),
+                Some(Err(error)) => {
                     self.is_open = false;
-                    return Some(Err(super::connector::explain(&error)));
-                }
-                Some(None) => {
-                    self.is_open = false;
-                    self.reader.finish();
+                    return Some(Err(error));
                 }
                 None => {
                     self.is_open = false;
-                    return Some(Err(DoorError::Timeout("waiting for an event")));
+                    self.reader.finish();
                 }
             }
         }

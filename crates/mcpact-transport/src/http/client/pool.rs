@@ -4,22 +4,13 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{Request, Response, Uri};
-use http_body_util::Full;
-use hyper::body::{Body, Frame, Incoming};
-use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use http::Uri;
 
 use super::connector::Connector;
-use super::pipe::Pipe;
-use crate::http::bell::Porter;
+use super::open::Open;
 
 /// How many idle connections are kept: fewer than calls in flight would mean to connect anew all the time.
 const MAX_IDLE: usize = 256;
@@ -47,62 +38,11 @@ struct Rested {
     since: Instant,
 }
 
-/// An open connection.
-struct Open {
-    sender: SendRequest<Full<Bytes>>,
-    connection: Connection<Pipe, Full<Bytes>>,
-    porter: Porter,
-    is_over: bool,
-}
-
-impl fmt::Debug for Open {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Open")
-            .field("is_over", &self.is_over)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Open {
-    /// The next part of an answer.
-    fn read(
-        &mut self,
-        body: &mut Incoming,
-        context: &Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self {
-            connection,
-            porter,
-            is_over,
-            ..
-        } = self;
-        porter.attend(context, |context| {
-            let frame = Pin::new(&mut *body).poll_frame(context);
-            if frame.is_ready() || *is_over {
-                return frame;
-            }
-            *is_over = Pin::new(&mut *connection).poll(context).is_ready();
-            Pin::new(&mut *body).poll_frame(context)
-        })
-    }
-
-    /// Whether a request can be sent, as far as anybody knows.
-    fn is_ready(&mut self) -> bool {
-        if !self.is_over {
-            // Nobody has looked at it since it was put away; the server may have closed it. Whoever finds that
-            // out with a request in its hands does not get the request back.
-            let mut context = Context::from_waker(Waker::noop());
-            self.is_over = Pin::new(&mut self.connection).poll(&mut context).is_ready();
-        }
-        !self.is_over && self.sender.is_ready()
-    }
-}
-
 /// A connection in use; whoever drops it closes it.
 #[derive(Debug)]
 pub(super) struct Loan {
     pool: Arc<Pool>,
-    open: Box<Open>,
+    pub(super) open: Box<Open>,
     /// Whether it was used before, and may have been closed meanwhile.
     pub(super) is_used: bool,
 }
@@ -135,13 +75,7 @@ impl Pool {
         address: &Uri,
     ) -> Result<Loan, Box<dyn Error + Send + Sync>> {
         let pipe = self.connector.connect(address.clone()).await?;
-        let (sender, connection) = handshake(pipe).await?;
-        let open = Box::new(Open {
-            sender,
-            connection,
-            porter: Porter::default(),
-            is_over: false,
-        });
+        let open = Box::new(Open::new(pipe));
         Ok(self.lend(open, false))
     }
 
@@ -188,112 +122,11 @@ async fn watch(pool: std::sync::Weak<Pool>) {
 }
 
 impl Loan {
-    /// Sends a request and waits for the head of its answer.
-    pub(super) async fn send(
-        &mut self,
-        request: Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Unanswered> {
-        let Open {
-            sender,
-            connection,
-            porter,
-            ..
-        } = &mut *self.open;
-        let mut answer = pin!(sender.try_send_request(request));
-        let mut is_over = false;
-        let mut exchange = |context: &mut Context<'_>| {
-            is_over = is_over || Pin::new(&mut *connection).poll(context).is_ready();
-            match answer.as_mut().poll(context) {
-                Poll::Ready(answer) => Poll::Ready(Some(answer)),
-                Poll::Pending if is_over => Poll::Ready(None),
-                Poll::Pending => Poll::Pending,
-            }
-        };
-        let answer = poll_fn(|context| porter.attend(context, &mut exchange));
-        let answer = answer.await;
-        self.open.is_over = is_over;
-        match answer {
-            Some(Ok(response)) => Ok(response),
-            Some(Err(mut refused)) => Err(Unanswered::Refused {
-                unsent: refused.take_message().map(Box::new),
-                why: refused.into_error(),
-            }),
-            None => Err(Unanswered::Ended),
-        }
-    }
-
-    fn give_back(self) {
-        if !self.open.is_over {
-            self.open.porter.leave();
+    /// Whoever has read an answer to its end gives the connection back.
+    pub(super) fn give_back(self) {
+        // What comes after the end answers nothing that was asked.
+        if self.open.came.is_empty() {
             self.pool.keep(self.open);
-        }
-    }
-}
-
-/// Why there is no answer.
-pub(super) enum Unanswered {
-    /// The connection says why.
-    Refused {
-        why: hyper::Error,
-        /// The request, if it was not sent.
-        unsent: Option<Box<Request<Full<Bytes>>>>,
-    },
-    /// The connection ended.
-    Ended,
-}
-
-/// The body of an answer, and the connection that it comes from until it is read to its end.
-#[derive(Debug)]
-pub(super) struct Source {
-    body: Incoming,
-    loan: Option<Loan>,
-}
-
-impl Source {
-    pub(super) fn new(body: Incoming, loan: Loan) -> Self {
-        Self {
-            body,
-            loan: Some(loan),
-        }
-    }
-
-    /// How many bytes will come at least.
-    pub(super) fn expected(&self) -> u64 {
-        self.body.size_hint().lower()
-    }
-
-    /// The next part; none at the end. Safe to drop at any time.
-    pub(super) async fn frame(&mut self) -> Option<Result<Frame<Bytes>, hyper::Error>> {
-        poll_fn(|context| self.poll_frame(context)).await
-    }
-
-    fn poll_frame(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self { body, loan } = self;
-        let frame = match loan {
-            None => Pin::new(body).poll_frame(context),
-            Some(loan) => loan.open.read(body, context),
-        };
-        match frame {
-            Poll::Ready(None) => {
-                if let Some(loan) = self.loan.take() {
-                    loan.give_back();
-                }
-            }
-            Poll::Ready(Some(Err(_))) => self.loan = None,
-            Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
-        }
-        frame
-    }
-}
-
-impl Drop for Source {
-    /// Where nothing is left to read, the connection is kept.
-    fn drop(&mut self) {
-        if let Some(loan) = self.loan.take().filter(|_| self.body.is_end_stream()) {
-            loan.give_back();
         }
     }
 }

@@ -1,0 +1,270 @@
+//! The head of an answer: what it says, and where its body ends.
+
+use std::mem::MaybeUninit;
+
+use bytes::{Buf, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use httparse::{ParserConfig, Response, Status};
+
+use super::framing::Framing;
+
+/// How many headers an answer may have.
+const MAX_HEADERS: usize = 100;
+
+/// How many bytes the head of an answer may have.
+const MAX_BYTES: usize = 128 * 1024;
+
+/// The head of an answer.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) framing: Framing,
+    /// Whether the connection can carry another request once the body is read.
+    pub(super) keeps_open: bool,
+}
+
+/// What is wrong with a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum HeadFault {
+    #[error("the answer is not HTTP: {0}")]
+    Syntax(httparse::Error),
+    #[error("the head of the answer is longer than {MAX_BYTES} bytes")]
+    TooLong,
+    #[error("the answer changes to a protocol that nobody asked for")]
+    Switched,
+    #[error("where the answer ends is not clear: {0}")]
+    Length(&'static str),
+}
+
+impl Head {
+    /// Takes the head of the answer from what has come, once it is there whole. What a server says in between
+    /// is left out.
+    pub(super) fn take(came: &mut BytesMut) -> Result<Option<Self>, HeadFault> {
+        while let Some((head, length)) = parse(came)? {
+            came.advance(length);
+            match head.status {
+                StatusCode::SWITCHING_PROTOCOLS => return Err(HeadFault::Switched),
+                status if status.is_informational() => {}
+                _ => return Ok(Some(head)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The first head in what has come, and its length.
+fn parse(came: &[u8]) -> Result<Option<(Head, usize)>, HeadFault> {
+    let mut room = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut read = Response::new(&mut []);
+    let config = ParserConfig::default();
+    let parsed = config.parse_response_with_uninit_headers(&mut read, came, &mut room);
+    let length = match parsed.map_err(HeadFault::Syntax)? {
+        Status::Complete(length) => length,
+        Status::Partial if came.len() > MAX_BYTES => return Err(HeadFault::TooLong),
+        Status::Partial => return Ok(None),
+    };
+    let status = StatusCode::from_u16(read.code.unwrap_or_default());
+    let status = status.map_err(|_| HeadFault::Syntax(httparse::Error::Status))?;
+    let mut headers = HeaderMap::with_capacity(read.headers.len());
+    for header in read.headers.iter() {
+        let name = HeaderName::from_bytes(header.name.as_bytes())
+            .map_err(|_| HeadFault::Syntax(httparse::Error::HeaderName))?;
+        let value = HeaderValue::from_bytes(header.value)
+            .map_err(|_| HeadFault::Syntax(httparse::Error::HeaderValue))?;
+        headers.append(name, value);
+    }
+    let is_first_version = read.version == Some(0);
+    let framing = framing(status, &headers, is_first_version)?;
+    let keeps_open = keeps_open(&headers, is_first_version, &framing);
+    let head = Head {
+        status,
+        headers,
+        framing,
+        keeps_open,
+    };
+    Ok(Some((head, length)))
+}
+
+/// RFC 9112 6.3, for requests that are neither `HEAD` nor `CONNECT`. Whoever is not clear about it may be
+/// trying to smuggle the answer to another request in.
+fn framing(
+    status: StatusCode,
+    headers: &HeaderMap,
+    is_first_version: bool,
+) -> Result<Framing, HeadFault> {
+    let is_bare = status.is_informational()
+        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    if is_bare {
+        return Ok(Framing::Length(0));
+    }
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let mut codings = tokens(headers, &TRANSFER_ENCODING);
+        return match (is_first_version, codings.next_back()) {
+            (true, _) => Err(HeadFault::Length("HTTP/1.0 has no chunks")),
+            (false, Some(last)) if last.eq_ignore_ascii_case("chunked") => match codings.next() {
+                None => Ok(Framing::chunked()),
+                Some(_) => Err(HeadFault::Length("its coding is not known")),
+            },
+            (false, _) => Err(HeadFault::Length("its coding is not known")),
+        };
+    }
+    let mut length = None;
+    for value in headers.get_all(CONTENT_LENGTH) {
+        let digits = value.as_bytes();
+        let said = digits.iter().all(u8::is_ascii_digit).then_some(digits);
+        let said = said.and_then(|digits| std::str::from_utf8(digits).ok()?.parse::<u64>().ok());
+        match (said, length) {
+            (None, _) => return Err(HeadFault::Length("its length is not a number")),
+            (Some(said), Some(before)) if said != before => {
+                return Err(HeadFault::Length("it has two lengths"));
+            }
+            (Some(said), _) => length = Some(said),
+        }
+    }
+    Ok(length.map_or(Framing::UntilClosed, Framing::Length))
+}
+
+fn keeps_open(headers: &HeaderMap, is_first_version: bool, framing: &Framing) -> bool {
+    let says =
+        |wanted: &str| tokens(headers, &CONNECTION).any(|token| token.eq_ignore_ascii_case(wanted));
+    let has_two_ends =
+        headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH);
+    let is_kept = match is_first_version {
+        true => says("keep-alive"),
+        false => !says("close"),
+    };
+    is_kept && !has_two_ends && *framing != Framing::UntilClosed
+}
+
+/// The parts of a header that is a list.
+fn tokens<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> impl DoubleEndedIterator<Item = &'h str> {
+    let values = headers.get_all(name).into_iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim_ascii)
+        .filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn take(text: &str) -> Result<Option<Head>, HeadFault> {
+        Head::take(&mut BytesMut::from(text))
+    }
+
+    fn head(lines: &str) -> Head {
+        take(&format!("HTTP/1.1 {lines}\r\n\r\n")).unwrap().unwrap()
+    }
+
+    /// T9: where a body ends is as the head says, and a connection whose end is the end of the body is not used
+    /// again.
+    #[test]
+    fn the_head_says_where_the_body_ends() {
+        let chunked = Framing::chunked();
+        let rows = [
+            ("200 OK\r\nContent-Length: 12", Framing::Length(12), true),
+            (
+                "200 OK\r\nContent-Length: 5\r\nContent-Length: 5",
+                Framing::Length(5),
+                true,
+            ),
+            ("200 OK\r\nTransfer-Encoding: Chunked", chunked, true),
+            (
+                "200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3",
+                chunked,
+                false,
+            ),
+            (
+                "200 OK\r\nContent-Length: 1\r\nConnection: Close",
+                Framing::Length(1),
+                false,
+            ),
+            (
+                "200 OK\r\nContent-Length: 1\r\nConnection: x, close",
+                Framing::Length(1),
+                false,
+            ),
+            ("200 OK", Framing::UntilClosed, false),
+            (
+                "204 No Content\r\nContent-Length: 7",
+                Framing::Length(0),
+                true,
+            ),
+            ("304 Not Modified", Framing::Length(0), true),
+        ];
+        for (lines, framing, keeps_open) in rows {
+            let head = head(lines);
+            assert_eq!(
+                (head.framing, head.keeps_open),
+                (framing, keeps_open),
+                "{lines}"
+            );
+        }
+        let old = take("HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\n")
+            .unwrap()
+            .unwrap();
+        assert!(!old.keeps_open);
+        let kept = take("HTTP/1.0 200 OK\r\nContent-Length: 1\r\nConnection: keep-alive\r\n\r\n");
+        assert!(kept.unwrap().unwrap().keeps_open);
+    }
+
+    /// T9: an answer whose end is not clear is refused: another answer could be hidden in it.
+    #[test]
+    fn unclear_heads_are_refused() {
+        for lines in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6",
+            "HTTP/1.1 200 OK\r\nContent-Length: +5",
+            "HTTP/1.1 200 OK\r\nContent-Length: 5, 5",
+            "HTTP/1.1 200 OK\r\nContent-Length:",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding:",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x",
+            "HTTP/1.1 020 Low",
+            "HTTP/1.1 200 OK\r\nA: 1\r\n folded",
+            "HTTP/1.1 200 OK\r\nA : 1",
+            "HTTP/2 200 OK",
+            "hello",
+        ] {
+            let refused = take(&format!("{lines}\r\n\r\n"));
+            assert!(refused.is_err(), "{lines}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_taken_once_it_is_there() {
+        let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nLink: x\r\n\r\n\
+            HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n";
+        let mut came = BytesMut::new();
+        for byte in text.bytes() {
+            assert!(Head::take(&mut came).unwrap().is_none());
+            came.extend_from_slice(&[byte]);
+        }
+        came.extend_from_slice(b"{}HTTP");
+        let head = Head::take(&mut came).unwrap().unwrap();
+        assert_eq!((head.status.as_u16(), head.headers.len()), (200, 1));
+        assert_eq!(&came[..], b"{}HTTP");
+    }
+
+    /// T9: a head is limited in bytes and in headers.
+    #[test]
+    fn heads_are_limited() {
+        let long = format!("HTTP/1.1 200 OK\r\nA: {}", "a".repeat(MAX_BYTES));
+        assert_eq!(take(&long).unwrap_err(), HeadFault::TooLong);
+        let many = format!(
+            "HTTP/1.1 200 OK\r\n{}\r\n",
+            "A: 1\r\n".repeat(MAX_HEADERS + 1)
+        );
+        assert!(matches!(take(&many), Err(HeadFault::Syntax(_))));
+    }
+}
