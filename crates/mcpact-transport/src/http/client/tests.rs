@@ -1,6 +1,7 @@
 //! The door itself: what it waits for, what it trusts, what it refuses.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -95,6 +96,94 @@ async fn a_connection_that_was_closed_meanwhile_is_not_used() {
         seen.recv().await.unwrap();
         // Whoever has heard from another socket since then has heard from this one, too.
         post(&other, HttpSettings::default()).await.unwrap();
+    }
+}
+
+/// A server that answers every request of a connection with this, and tells how many connections there were.
+async fn answering(text: &'static str) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                while socket.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {
+                    let _ = socket.write_all(text.as_bytes()).await;
+                }
+            });
+        }
+    });
+    (url, count)
+}
+
+/// T6: a connection carries the next request once an answer is read to its end, and only if the server means to go on
+/// and has not said more than was asked.
+#[tokio::test]
+async fn connections_are_used_again() {
+    const LENGTH: &str =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+    const CHUNKS: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\
+        Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n";
+    const CLOSE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\
+        Content-Length: 2\r\n\r\n{}";
+    const MORE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n\
+        {}HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n7";
+    const NOTHING: &str = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
+    for (text, body, connections) in [
+        (LENGTH, "{}", 1),
+        (CHUNKS, "{}", 1),
+        (CLOSE, "{}", 3),
+        (MORE, "{}", 3),
+        (NOTHING, "", 1),
+    ] {
+        let (url, count) = answering(text).await;
+        let client = HttpClient::new(&url, HttpSettings::default()).unwrap();
+        for _ in 0..3 {
+            let message = Bytes::from_static(b"{}");
+            let answer = client.post(&HeaderMap::new(), message).await.unwrap();
+            let read = match answer.body {
+                AnswerBody::Json(bytes) => String::from_utf8(bytes.into()).unwrap(),
+                AnswerBody::Empty => String::new(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(read, body, "{text}");
+        }
+        assert_eq!(count.load(Ordering::Relaxed), connections, "{text}");
+    }
+}
+
+/// T6: a server may refuse a request that it has not read to its end, and does not go on then.
+#[tokio::test]
+async fn an_answer_may_come_before_the_request_is_sent() {
+    let text = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n";
+    let client = HttpClient::new(&serve(text).await, HttpSettings::default()).unwrap();
+    let message = Bytes::from(vec![b' '; 32 * 1024 * 1024]);
+    let answer = client.post(&HeaderMap::new(), message).await.unwrap();
+    assert_eq!(answer.status, 413);
+    assert!(client.pool.take().is_none());
+}
+
+/// T9: a body that breaks off is told, and is not taken for all.
+#[tokio::test]
+async fn half_an_answer_is_none() {
+    for text in [
+        "",
+        "HTTP/1.1 200 OK\r\nContent-",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{}",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let _ = socket.read(&mut [0; 4096]).await;
+            let _ = socket.write_all(text.as_bytes()).await;
+        });
+        let failed = post(&url, HttpSettings::default()).await.unwrap_err();
+        let told = failed.to_string();
+        assert!(told.contains("the connection ended"), "{text}: {told}");
     }
 }
 
