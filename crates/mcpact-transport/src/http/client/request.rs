@@ -133,7 +133,7 @@ mod tests {
         String::from_utf8(all).unwrap()
     }
 
-    /// T6: a request carries the facts of the protocol, and what a caller chose unless the protocol says it.
+    /// T7: a request carries the facts of the protocol, and what a caller chose unless the protocol says it.
     #[test]
     fn requests_are_written_whole() {
         let value = HeaderValue::from_static;
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    /// T6: a proxy is told where the request goes.
+    /// T7: a proxy is told where the request goes.
     #[test]
     fn proxies_are_told_where_it_goes() {
         let none = HeaderMap::new();

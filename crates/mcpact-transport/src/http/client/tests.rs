@@ -118,7 +118,7 @@ async fn answering(text: &'static str) -> (String, Arc<AtomicUsize>) {
     (url, count)
 }
 
-/// T6: a connection carries the next request once an answer is read to its end, and only if the server means to go on
+/// T7: a connection carries the next request once an answer is read to its end, and only if the server means to go on
 /// and has not said more than was asked.
 #[tokio::test]
 async fn connections_are_used_again() {
@@ -154,7 +154,7 @@ async fn connections_are_used_again() {
     }
 }
 
-/// T6: a server may refuse a request that it has not read to its end, and does not go on then.
+/// T7: a server may refuse a request that it has not read to its end, and does not go on then.
 #[tokio::test]
 async fn an_answer_may_come_before_the_request_is_sent() {
     let text = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n";
