@@ -313,7 +313,8 @@ fn clients_are_imported_from_where_they_keep_their_configs() {
         "Bearer ${C_TOKEN}",
         "K = \"${env:E_KEY}\"",
         "K = \"${F_KEY}\"",
-        "headers = { Authorization = \"Bearer ${L_KEY}\", X-Team = \"${L_TEAM}\" }",
+        "Authorization = \"Bearer ${L_KEY}\"",
+        "X-Team = \"${L_TEAM}\"",
     ] {
         assert!(written.contains(part), "{part}: {written}");
     }

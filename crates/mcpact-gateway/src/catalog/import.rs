@@ -425,8 +425,9 @@ mod tests {
     fn secrets_of_continue_stay_names() {
         let text = "mcpServers:\n- name: a\n  url: https://a.example/\n  apiKey: ${{ secrets.KEY }}\n  requestOptions: {headers: {X: '${{secrets.X}}!'}}\n";
         let import = imported(&[("config.yaml", text)]);
-        let headers = "headers = { Authorization = \"Bearer ${KEY}\", X = \"${X}!\" }\n";
-        assert!(import.text.ends_with(headers), "{}", import.text);
+        for header in ["Authorization = \"Bearer ${KEY}\"", "X = \"${X}!\""] {
+            assert!(import.text.contains(header), "{}", import.text);
+        }
         assert!(import.reports[0].1.is_empty(), "{:?}", import.reports);
     }
 
