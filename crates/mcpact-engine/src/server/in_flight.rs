@@ -15,7 +15,8 @@ use crate::refusal::{Misbehaviour, Refusal};
 pub(super) struct InFlight {
     pub(super) revision: Revision,
     pub(super) log_level: Option<LogLevel>,
-    pub(super) listen: Option<ListenFilter>,
+    /// In a box, so that a map of requests stays small: most of them do not listen.
+    pub(super) listen: Option<Box<ListenFilter>>,
     /// The resource that it subscribes to, and the client was not subscribed to before.
     pub(super) subscribes: Option<Box<str>>,
     pub(super) cancelled: bool,

@@ -1,5 +1,6 @@
 //! What comes from the client.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 
 use mcpact_spec::{Feature, Kind, Method, Revision, Side};
@@ -210,7 +211,7 @@ impl Server {
         let entry = InFlight {
             revision,
             log_level: call.log_level,
-            listen,
+            listen: listen.map(Box::new),
             subscribes: None,
             cancelled: false,
         };

@@ -72,7 +72,8 @@ pub(super) fn traced(mut facts: HeaderMap, trace: &TraceContext) -> HeaderMap {
 
 /// `2026-07-28 basic/transports/streamable-http#protocol-headers`
 pub(super) fn modern(order: Ordered<'_>, revision: Revision, book: &HeaderBook) -> HeaderMap {
-    let mut facts = HeaderMap::with_capacity(8);
+    // More room than most need would be slow to get.
+    let mut facts = HeaderMap::with_capacity(6);
     if let Some(trace) = order.trace {
         facts = traced(facts, trace);
     }

@@ -265,13 +265,18 @@ impl HttpClient {
     }
 
     async fn send(&self, order: Order<'_>) -> Result<Unread, DoorError> {
+        let answer = self.exchange(&order, &self.address).await?;
+        match answer.status.is_redirection() {
+            // In a box: what is rare makes every request larger otherwise.
+            true => Box::pin(self.follow(&order, answer)).await,
+            false => Ok(answer),
+        }
+    }
+
+    /// Sends a request to where the server points, for as long as it does.
+    async fn follow(&self, order: &Order<'_>, mut answer: Unread) -> Result<Unread, DoorError> {
         let mut place = Cow::Borrowed(&*self.endpoint);
-        let mut address = Arc::clone(&self.address);
-        for _ in 0..=MAX_REDIRECTS {
-            let answer = self.exchange(&order, &address).await?;
-            if !answer.status.is_redirection() {
-                return Ok(answer);
-            }
+        for _ in 0..MAX_REDIRECTS {
             let location = answer.headers.get(LOCATION);
             let Some(location) = location.and_then(|value| value.to_str().ok()) else {
                 return Ok(answer);
@@ -287,7 +292,11 @@ impl HttpClient {
                     location: next.to_string(),
                 });
             }
-            address = Arc::new(Address::new(&next, &self.proxy)?);
+            let address = Address::new(&next, &self.proxy)?;
+            answer = self.exchange(order, &address).await?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
+            }
             place = Cow::Owned(next);
         }
         Err(DoorError::Redirect {
