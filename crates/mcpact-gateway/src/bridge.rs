@@ -60,7 +60,8 @@ pub(crate) use self::latecomer::{Kept, again};
 pub(crate) use self::listens::farewell;
 pub(crate) use self::listing::{Listing, Unlisted};
 use self::parking::ParkingLot;
-use self::port::{Port, Shared};
+use self::pool::Pool;
+use self::port::Shared;
 pub(crate) use self::pump::level_of;
 use self::regulars::Regulars;
 use self::tasks::{Hosting, Mapping, ToolTasks};
@@ -177,8 +178,8 @@ pub struct Bridge {
     /// The terms for whoever has not said anything yet.
     terms: Arc<ServerTerms>,
     shared: Arc<Shared>,
-    /// The way to a modern server, which everybody shares.
-    modern: RwLock<Option<Arc<Port>>>,
+    /// The ways to a modern server, which everybody shares.
+    modern: RwLock<Option<Arc<Pool>>>,
     guests: Mutex<Guests>,
     lot: Arc<ParkingLot>,
     hosting: Arc<Hosting>,
@@ -287,7 +288,7 @@ impl Bridge {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn modern(&self) -> Option<Arc<Port>> {
+    fn modern(&self) -> Option<Arc<Pool>> {
         let modern = self.modern.read().unwrap_or_else(PoisonError::into_inner);
         modern.clone()
     }

@@ -23,7 +23,7 @@ mod tell;
 pub(crate) use self::handles::{InUse, Life, Running, Witness};
 pub(crate) use self::health::Question;
 pub(crate) use self::instance::Farewell;
-pub(crate) use self::placement::{Sharing, Tenant, least, most, sharing};
+pub(crate) use self::placement::{Few, Sharing, Tenant, least, most, sharing};
 pub(crate) use self::run::{Connection, Starter, Supervisor};
 
 pub use self::instance::{InstanceId, InstanceState, StartCause, StopCause};

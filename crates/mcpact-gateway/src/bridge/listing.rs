@@ -222,10 +222,10 @@ impl Bridge {
 
     /// Who stands for everybody at a modern server that is awake.
     pub(crate) fn everybody(&self) -> Option<Arc<Caller>> {
-        let port = self.modern()?;
-        let lane = port.live()?;
+        let pool = self.modern()?;
+        let lane = pool.open_lane()?;
         let is_modern = lane.revision().era() == Era::Modern;
-        is_modern.then(|| Arc::new(Caller::passing(port, None)))
+        is_modern.then(|| Arc::new(Caller::passing(pool.first(), Some(pool))))
     }
 
     /// Who stands for modern clients that declare this at a legacy server that is awake.

@@ -1,4 +1,4 @@
-//! The connections to a legacy server that clients of one kind share.
+//! The connections to a server that clients of one kind share; of a modern one, everybody.
 //!
 //! A question of a legacy server on a pipe does not say which call it belongs to. So a connection carries
 //! one call at a time that could be asked something, and a second such call gets a connection of its
@@ -13,14 +13,13 @@ use super::audience::Audience;
 use super::lane::Lane;
 use super::port::{Boarded, Port, Shared};
 use crate::error::UpstreamError;
-use crate::supervisor::{StartCause, Tenant};
+use crate::supervisor::{Few, StartCause, Tenant};
 use crate::upstream::Wish;
 
 /// Connections for those who are told the same.
 #[derive(Debug)]
 pub(super) struct Pool {
     shared: Arc<Shared>,
-    wish: Wish,
     /// The one that everybody of this kind may use.
     first: Arc<Port>,
     /// Those for calls that may be asked something while others are.
@@ -87,15 +86,31 @@ impl Pool {
     }
 
     fn with(shared: Arc<Shared>, wish: Wish, limit: usize, tenant: Tenant) -> Self {
-        let (first_of, wished) = (Arc::clone(&shared), wish.clone());
+        let audience = Audience::of_many();
+        let first = Port::new(Arc::clone(&shared), wish, tenant, audience);
         Self {
-            first: Port::new(first_of, wished, tenant, Audience::of_many()),
+            first,
             shared,
-            wish,
             more: Mutex::default(),
             limit,
             tenant,
         }
+    }
+
+    /// Connections for everybody, of which there is one already.
+    pub(super) fn of_all(shared: Arc<Shared>, first: Arc<Port>, limit: usize) -> Self {
+        Self {
+            first,
+            shared,
+            more: Mutex::default(),
+            limit,
+            tenant: Tenant::Shared,
+        }
+    }
+
+    /// Whether it is for more than one client.
+    pub(super) fn is_shared(&self) -> bool {
+        self.tenant == Tenant::Shared
     }
 
     /// The connection that everybody of this kind may use.
@@ -137,33 +152,44 @@ impl Pool {
         if found.is_some() || more.len() + 1 >= self.limit {
             return found;
         }
-        let port = self.another();
+        let port = self.first.alike();
         more.push(Arc::clone(&port));
         let permit = port.try_turn();
         Some((port, permit))
     }
 
-    fn another(&self) -> Arc<Port> {
-        let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
-        Port::new(shared, wish, Tenant::Shared, Audience::of_many())
-    }
-
-    fn ports(&self) -> Vec<Arc<Port>> {
-        let more = self.more();
-        std::iter::once(&self.first)
-            .chain(more.iter())
-            .cloned()
-            .collect()
+    /// A port that has no connection.
+    fn closed_port(&self) -> Arc<Port> {
+        let mut more = self.more();
+        let mut ports = std::iter::once(&self.first).chain(more.iter());
+        if let Some(closed) = ports.find(|port| port.live().is_none()) {
+            return Arc::clone(closed);
+        }
+        let port = self.first.alike();
+        more.push(Arc::clone(&port));
+        port
     }
 
     /// Any connection that is open.
     pub(super) fn open_lane(&self) -> Option<Arc<Lane>> {
-        self.ports().iter().find_map(|port| port.live())
+        let more = self.more();
+        let mut ports = std::iter::once(&self.first).chain(more.iter());
+        ports.find_map(|port| port.live())
+    }
+
+    /// A connection, opened if there is none.
+    pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
+        match self.open_lane() {
+            Some(lane) => Ok(lane),
+            None => self.first.lane().await,
+        }
     }
 
     /// All connections that are open.
-    pub(super) fn open_lanes(&self) -> Vec<Arc<Lane>> {
-        self.ports().iter().filter_map(|port| port.live()).collect()
+    pub(super) fn open_lanes(&self) -> Few<Arc<Lane>> {
+        let more = self.more();
+        let ports = std::iter::once(&self.first).chain(more.iter());
+        ports.filter_map(|port| port.live()).collect()
     }
 
     /// A connection with room for a call; another one is opened when all are full, if there may be one.
@@ -183,15 +209,7 @@ impl Pool {
 
     /// Opens a connection more.
     pub(super) async fn open_another(&self, cause: StartCause) -> Result<(), UpstreamError> {
-        let closed = self.ports().into_iter().find(|port| port.live().is_none());
-        let port = match closed {
-            Some(port) => port,
-            None => {
-                let port = self.another();
-                self.more().push(Arc::clone(&port));
-                port
-            }
-        };
+        let port = self.closed_port();
         port.lane_because(cause).await.map(|_| ())
     }
 }

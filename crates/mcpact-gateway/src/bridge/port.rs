@@ -139,6 +139,12 @@ impl Port {
         })
     }
 
+    /// Another way to the same server as the same, for whoever comes.
+    pub(super) fn alike(&self) -> Arc<Self> {
+        let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
+        Self::new(shared, wish, Tenant::Shared, Audience::of_many())
+    }
+
     fn current(&self) -> MutexGuard<'_, Option<Arc<Lane>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! On which terms clients are served, and which connection serves them.
 //!
-//! A modern server is stateless: everybody shares one connection. Of a legacy server, modern clients that
+//! A modern server is stateless: everybody shares its connections. Of a legacy server, modern clients that
 //! declare the same capabilities are told the same, and share, unless the server's strategy says otherwise and
 //! something tells them apart; legacy clients do as the strategy says.
 
@@ -69,14 +69,32 @@ impl Newcomer {
     }
 }
 
+/// A connection, and the ways by which its like are got.
+struct Reached {
+    port: Arc<Port>,
+    pool: Option<Arc<Pool>>,
+    lane: Arc<Lane>,
+}
+
+impl Reached {
+    fn of_all(pool: Arc<Pool>, lane: Arc<Lane>) -> Self {
+        Self {
+            port: pool.first(),
+            pool: Some(pool),
+            lane,
+        }
+    }
+}
+
 impl Starter for Bridge {
     /// For clients that declare nothing; a modern server serves everybody by it.
     fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()> {
-        let kind = self.common_kind();
+        let common = || Arc::clone(&self.common_kind().pool);
+        let pool = self.modern().unwrap_or_else(common);
         let starting = async move {
-            if kind.pool.open_another(cause).await.is_ok() {
+            if pool.open_another(cause).await.is_ok() {
                 // A modern one becomes everybody's.
-                let _ = self.reach(kind.pool.first(), Some(&kind.pool)).await;
+                let _ = self.reach(pool.first(), Some(&pool)).await;
             }
         };
         starting.boxed()
@@ -111,42 +129,48 @@ impl Bridge {
     async fn reach(
         &self,
         port: Arc<Port>,
-        pool: Option<&Pool>,
-    ) -> Result<(Arc<Port>, Arc<Lane>), UpstreamError> {
+        pool: Option<&Arc<Pool>>,
+    ) -> Result<Reached, UpstreamError> {
         if let Some(shared) = self.modern() {
             let lane = shared.lane().await?;
             if lane.revision().era() == Era::Modern {
-                return Ok((shared, lane));
+                return Ok(Reached::of_all(shared, lane));
             }
             // It has come back as a server that tells its clients apart.
             self.unshare(&shared);
         }
-        let lane = match pool.and_then(Pool::open_lane) {
+        let lane = match pool.and_then(|pool| pool.open_lane()) {
             Some(lane) => lane,
             None => port.lane().await?,
         };
         if lane.revision().era() == Era::Modern {
-            let shared = self.share(port);
+            let shared = self.share(port, pool);
             let lane = shared.lane().await?;
-            return Ok((shared, lane));
+            return Ok(Reached::of_all(shared, lane));
         }
-        Ok((port, lane))
+        let pool = pool.map(Arc::clone);
+        Ok(Reached { port, pool, lane })
     }
 
-    /// The way that everybody shares from here on.
-    fn share(&self, port: Arc<Port>) -> Arc<Port> {
+    /// The ways that everybody shares from here on.
+    fn share(&self, port: Arc<Port>, pool: Option<&Arc<Pool>>) -> Arc<Pool> {
+        let of_many = pool.filter(|pool| pool.is_shared());
+        let of_all = || {
+            let limit = most(&self.shared.run());
+            Arc::new(Pool::of_all(Arc::clone(&self.shared), port, limit))
+        };
         let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(modern.get_or_insert(port))
+        Arc::clone(modern.get_or_insert_with(|| of_many.map_or_else(of_all, Arc::clone)))
     }
 
-    fn unshare(&self, port: &Arc<Port>) {
+    fn unshare(&self, pool: &Arc<Pool>) {
         let mut modern = self.modern.write().unwrap_or_else(PoisonError::into_inner);
-        modern.take_if(|shared| Arc::ptr_eq(shared, port));
+        modern.take_if(|shared| Arc::ptr_eq(shared, pool));
     }
 
     /// Whether a client would be served by a connection that is there.
     pub(super) fn is_awake_for(&self, opening: &Opening<'_>, visitor: &Visitor) -> bool {
-        if self.modern().is_some_and(|port| port.live().is_some()) {
+        if self.modern().is_some_and(|pool| pool.open_lane().is_some()) {
             return true;
         }
         let pool = match opening {
@@ -177,9 +201,8 @@ impl Bridge {
             info,
         } = newcomer;
         let (port, pool) = self.place(&visitor.principal, wish);
-        let (port, lane) = self.reach(port, pool.as_deref()).await?;
+        let Reached { port, pool, lane } = self.reach(port, pool.as_ref()).await?;
         let upstream = lane.upstream.revision();
-        let pool = pool.filter(|_| upstream.era() == Era::Legacy);
         let stamp = (upstream.era() == Era::Modern).then(|| {
             let mapped = client_capabilities(&declared, revision, upstream);
             let stand_in = &self.settings.stand_in;
@@ -267,7 +290,8 @@ impl Bridge {
             Sharing::Everybody => self.pool_for(self.nobodys_wish()),
             Sharing::Nobody | Sharing::Kind => self.pool(apart, params),
         });
-        let (port, lane) = self.reach(kind.pool.first(), Some(&kind.pool)).await?;
+        let reached = self.reach(kind.pool.first(), Some(&kind.pool)).await?;
+        let Reached { port, pool, lane } = reached;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let withheld = self.withheld();
         let terms = || Arc::new(self.terms_on(&lane, Revision::LATEST, &kind.principal));
@@ -280,8 +304,6 @@ impl Bridge {
                 same.withheld = withheld;
             }
         } else {
-            let is_legacy = lane.revision().era() == Era::Legacy;
-            let pool = is_legacy.then(|| Arc::clone(&kind.pool));
             *served = Some(Served {
                 terms: terms(),
                 withheld,

@@ -1,9 +1,13 @@
 //! Which instance serves whom, and whether there is room for another one.
 
 use mcpact_engine::time::Moment;
+use smallvec::SmallVec;
 
 use super::instance::{Instance, InstanceId};
 use crate::catalog::{RunSettings, Strategy};
+
+/// As many as a server usually has instances, which are gathered for every call.
+pub(crate) type Few<T> = SmallVec<[T; 4]>;
 
 /// Who may use an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +19,7 @@ pub(crate) enum Tenant {
 }
 
 /// With whom a client shares its instance of a legacy server. (A modern server keeps nothing between
-/// requests: it has one instance, for everybody.)
+/// requests: its instances are for everybody.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// With nobody, if it has a session.

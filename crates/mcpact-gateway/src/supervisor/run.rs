@@ -18,7 +18,7 @@ use super::handles::{InUse, Running, Start};
 use super::health::{Answer, Diagnosis, Question, judge, question};
 use super::instance::{Farewell, InstanceId, StartCause, StopCause};
 use super::mishaps::Standing;
-use super::placement::{Choice, Sharing, Tenant, most, sharing};
+use super::placement::{Choice, Few, Sharing, Tenant, most, sharing};
 use super::queue::Turn;
 use super::status::ServerStatus;
 use crate::catalog::RunSettings;
@@ -177,11 +177,11 @@ impl Supervisor {
     /// another instance is to be started for it.
     pub(crate) async fn enter_any<L: AsRef<Running>>(
         self: &Arc<Self>,
-        open: impl Fn() -> Vec<Arc<L>>,
+        open: impl Fn() -> Few<Arc<L>>,
     ) -> Result<Option<(Arc<L>, InUse)>, Trouble> {
         self.wait_for(|line| {
             let open = open();
-            let ids: Vec<InstanceId> = open.iter().map(|one| (**one).as_ref().id()).collect();
+            let ids: Few<InstanceId> = open.iter().map(|one| (**one).as_ref().id()).collect();
             let mut fleet = self.fleet();
             let id = match fleet.choose(&ids, line) {
                 Choice::Use(id) => id,

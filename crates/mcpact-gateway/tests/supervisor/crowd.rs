@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mcpact::model::ElicitResult;
+use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::{RunSettings, Strategy};
 use mcpact_spec::Revision;
 use serde_json::Map;
@@ -120,17 +121,29 @@ async fn who_declares_something_else_does_not_share() {
 }
 
 /// G12: calls that an instance has no room for get another one, as many as there may be, then they wait, as
-/// many as may, and the rest is refused at once, with what to do about it.
+/// many as may, and the rest is refused at once, with what to do about it. That holds for servers and clients of
+/// both eras.
 #[tokio::test]
 async fn full_instances() {
+    for (mode, files) in [
+        (EraMode::Legacy, [].as_slice()),
+        (EraMode::Modern, &["modern"]),
+    ] {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            fill(mode, files, revision).await;
+        }
+    }
+}
+
+async fn fill(mode: EraMode, files: &[&str], revision: Revision) {
     let run = RunSettings {
         max_concurrent: 2,
         max_instances: 2,
         queue: 1,
         ..keeping(Strategy::Stateless)
     };
-    let house = House::new(run);
-    let client = house.connect(Revision::V2025_11_25).await;
+    let house = House::with(run, mode, files);
+    let client = house.connect(revision).await;
     let in_flight = |house: &House| -> usize {
         let status = house.bridge.status();
         status.instances.iter().map(|one| one.in_flight).sum()

@@ -20,16 +20,19 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Notes every start and every handshake. Its tools say who answered: `who` at once, `slow` when there is a
 /// file `go`, `die` never. It hears no `ping` while there is a file `deaf`, does not start while there is a
-/// file `broken`, and agrees to nothing while there is a file `late`.
+/// file `broken`, agrees to nothing while there is a file `late`, and speaks 2026-07-28 if there is a file `modern`.
 const SERVER: &str = r#"
 echo $$ >> "$NOTES/starts"
 [ -e "$NOTES/broken" ] && { echo "it is broken" >&2; exit 3; }
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
-said() { answer "$1" "{\"content\":[{\"type\":\"text\",\"text\":\"$$\"}]}"; }
+said() { answer "$1" "{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"$$\"}]}"; }
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
   case "$line" in
-    *'"server/discover"'*) [ -e "$NOTES/brittle" ] && exit 4 ;;
+    *'"server/discover"'*)
+      [ -e "$NOTES/brittle" ] && exit 4
+      id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
+      [ -e "$NOTES/modern" ] && answer "$id" '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}' ;;
     *'"initialize"'*)
       printf '%s\n' "$line" >> "$NOTES/handshakes"
       id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9][0-9]*\).*/\1/p')
