@@ -37,12 +37,18 @@ pub(super) fn forgot_session(answer: &Answer) -> bool {
 /// not looked at the request then.
 ///
 /// `2026-07-28 basic/transports/streamable-http#backward-compatibility`: one that knows no requests without a
-/// session wants one, or a handshake, or does not know the address at all.
+/// session wants one, or a handshake, or does not know the address at all. Servers on the official TypeScript SDK
+/// say in words that they do not support the version.
 pub(super) fn disagrees(era: Era, answer: &Answer) -> bool {
     let refuses = |error: &ErrorBody<'_>| {
+        let says_so = error.code == -32000 && names(error, "unsupported protocol version");
         let wants_session = || names(error, "session") || names(error, "initializ");
-        error.code == ErrorCode::UnsupportedVersion.code()
-            || (era == Era::Modern && answer.status == 400 && wants_session())
+        match (answer.status, era) {
+            _ if error.code == ErrorCode::UnsupportedVersion.code() => true,
+            (400, _) if says_so => true,
+            (400 | 404, Era::Modern) => wants_session(),
+            _ => false,
+        }
     };
     match (answer.status, era) {
         (200..300, _) => false,
@@ -53,4 +59,74 @@ pub(super) fn disagrees(era: Era, answer: &Answer) -> bool {
 
 fn names(error: &ErrorBody<'_>, word: &str) -> bool {
     error.message.to_ascii_lowercase().contains(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    /// G9: a server that another revision has taken the place of is known by its refusal, in the words of every SDK;
+    /// what is said about the call is not taken for it.
+    #[test]
+    fn another_server_is_known_by_its_refusal() {
+        let (legacy, modern) = (Era::Legacy, Era::Modern);
+        for (era, status, code, message, expected) in [
+            (
+                modern,
+                400,
+                -32000,
+                "Bad Request: No valid session ID provided",
+                true,
+            ),
+            (modern, 400, -32600, "Bad Request: Missing session ID", true),
+            (
+                modern,
+                400,
+                -32000,
+                "Bad Request: Server not initialized",
+                true,
+            ),
+            (modern, 404, -32001, "Session not found", true),
+            (modern, 404, -32601, "Method not found", false),
+            (modern, 400, -32602, "Invalid params", false),
+            (modern, 200, -32000, "no session", false),
+            (
+                legacy,
+                400,
+                -32000,
+                "Bad Request: Unsupported protocol version: 2025-11-25",
+                true,
+            ),
+            (
+                modern,
+                400,
+                -32000,
+                "Bad Request: Unsupported protocol version (supported versions: 2025-11-25)",
+                true,
+            ),
+            (
+                legacy,
+                400,
+                ErrorCode::UnsupportedVersion.code(),
+                "Unsupported",
+                true,
+            ),
+            (legacy, 400, -32000, "Bad Request: no session", false),
+        ] {
+            let error = format!(r#"{{"code":{code},"message":"{message}"}}"#);
+            let body = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{error}}}"#);
+            let answer = Answer {
+                status,
+                headers: HeaderMap::new(),
+                body: AnswerBody::Json(body.into()),
+            };
+            assert_eq!(
+                disagrees(era, &answer),
+                expected,
+                "{era:?} {status} {message}"
+            );
+        }
+    }
 }
