@@ -463,6 +463,10 @@ impl Talk {
             *session = Some(id.clone());
         }
         let bytes = match answer.body {
+            // Whoever stands before the server speaks JSON, too.
+            AnswerBody::Json(bytes) if status >= 500 && Envelope::parse(&bytes).is_err() => {
+                return Ok(self.feed(Input::Status(status), None));
+            }
             AnswerBody::Json(bytes) => bytes,
             AnswerBody::Events(mut events) => loop {
                 let event = match tokio::time::timeout(self.patience(), events.next()).await {

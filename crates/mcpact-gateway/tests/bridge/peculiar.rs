@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::middle::{Carrier, connect};
 use crate::raw::Raw;
+use crate::scripted::Scripted;
 
 fn bridge(target: Target) -> Arc<Bridge> {
     Bridge::new(target, BridgeSettings::default()).unwrap()
@@ -213,4 +214,16 @@ async fn a_call_that_is_given_up_ends_at_the_server() {
             assert!(is_seen, "{client} before {server}");
         }
     }
+}
+
+/// G14: who stands before a server may answer for it in JSON that is no message; it is told what it said.
+#[tokio::test]
+async fn trouble_before_the_agreement_is_told_with_its_status() {
+    let script = |_: &Arrival, _: &Value| Answer::json(503, r#"{"message":"Service Unavailable"}"#);
+    let (_, target) = Scripted::listen(script).await;
+    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let mut client = Raw::before(&bridge);
+    let refused = client.ask_modern(1, "tools/list", json!({})).await;
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(told.contains("503"), "{told}");
 }
