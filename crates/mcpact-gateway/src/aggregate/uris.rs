@@ -2,7 +2,8 @@
 //!
 //! An address stays as its server gave it as long as one server has it. Where several do, each gets a form
 //! that names the server: `mcpact://SERVER/` and the address as it is, so that templates can still be
-//! filled in, and the way back needs no table.
+//! filled in, and the way back needs no table. An address that a server itself gave in this form, such as
+//! another gateway does, gets it in any case: it would lead elsewhere.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -106,22 +107,23 @@ impl Uris {
     /// Whether an address leads to this server as it is; one that no list has, to the server that
     /// mentioned it first (`seen`).
     pub(crate) fn is_plain(&self, server: usize, uri: &str, seen: Option<usize>) -> bool {
+        if names_a_server(uri) {
+            return false;
+        }
         match (self.owners.get(uri), seen) {
             (Some(Owner::One(owner)), _) => *owner == server,
             (Some(Owner::Several(_)), _) => false,
             (None, Some(first)) => first == server,
-            // One that looks like ours would lead elsewhere.
-            (None, None) => {
-                !names_a_server(uri) && self.by_template(uri).iter().all(|at| *at == server)
-            }
+            (None, None) => self.by_template(uri).iter().all(|at| *at == server),
         }
     }
 
-    /// Where an address leads: to the server that it names or that listed it, then to the one that
-    /// mentioned it first (`seen`), then to the one with the longest template that begins alike.
+    /// Where an address leads: to the server that it names and no other one, or to the one that listed it,
+    /// then to the one that mentioned it first (`seen`), then to the one with the longest template that
+    /// begins alike.
     pub(crate) fn lead<'a>(&self, uri: &'a str, seen: Option<usize>) -> Lead<'a> {
-        if let Some(route) = self.named(uri) {
-            return Lead::To(route);
+        if names_a_server(uri) {
+            return self.named(uri).map_or(Lead::Nowhere, Lead::To);
         }
         let servers = match (self.owners.get(uri), seen) {
             (Some(owner), _) => owner.all().to_vec(),
@@ -146,10 +148,8 @@ impl Uris {
 
     /// The servers with the longest template that begins alike, in their order.
     fn by_template(&self, uri: &str) -> Vec<usize> {
-        // A template for everything is none for servers that there are not.
-        let alike =
-            |fixed: &str| uri.starts_with(fixed) && (!fixed.is_empty() || !names_a_server(uri));
-        let alike = self.templates.iter().filter(|(fixed, _)| alike(fixed));
+        let all = self.templates.iter();
+        let alike = all.filter(|(fixed, _)| uri.starts_with(&**fixed));
         let longest = alike.clone().map(|(fixed, _)| fixed.len()).max();
         let longest = alike.filter(|(fixed, _)| Some(fixed.len()) == longest);
         let servers: BTreeSet<usize> = longest.map(|(_, server)| *server).collect();
@@ -201,6 +201,9 @@ mod tests {
         uris.add_template(1, "note://deep/{id}");
         uris.add_template(0, "same://{x}");
         uris.add_template(1, "same://{x}");
+        // As another gateway lists them.
+        uris.add_resource(1, "mcpact://a/test://one");
+        uris.add_template(1, "mcpact://zzz/{x}");
         uris
     }
 
@@ -215,6 +218,12 @@ mod tests {
             // Listed by the other one only.
             (1, "test://one", "mcpact://b/test://one"),
             (1, "mcpact://a/x", "mcpact://b/mcpact://a/x"),
+            (
+                1,
+                "mcpact://a/test://one",
+                "mcpact://b/mcpact://a/test://one",
+            ),
+            (1, "mcpact://zzz/{x}", "mcpact://b/mcpact://zzz/{x}"),
             (1, "same://{x}", "mcpact://b/same://{x}"),
         ];
         for (server, uri, shown) in cells {

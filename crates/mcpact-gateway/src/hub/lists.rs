@@ -180,7 +180,7 @@ impl Hub {
             );
         }
         let known = self.boards.addressed();
-        let none = Uris::default();
+        let none = roster.uris();
         let uris = known.as_ref().map_or(&none, |known| &known.uris);
         roster.leave_out_unable(kind, &mut parts, able);
         let list = merge::merged(kind, &parts, &names, uris);
@@ -213,7 +213,7 @@ impl Hub {
         };
         let others = self.listings(roster, guest, other).await;
         let others = self::parts(&others, client);
-        let mut uris = Uris::new(roster.members.iter().map(|member| &*member.name));
+        let mut uris = roster.uris();
         merge::note_uris(kind, parts, &mut uris);
         merge::note_uris(other, &others, &mut uris);
         let list = merge::merged(kind, parts, &Names::default(), &uris);
@@ -226,6 +226,11 @@ impl Hub {
 }
 
 impl Roster {
+    /// The addresses of these servers, while nothing of them is known.
+    fn uris(&self) -> Uris {
+        Uris::new(self.members.iter().map(|member| &*member.name))
+    }
+
     /// The names of what is in no list of these, and was in one that somebody else was shown.
     fn names_besides(
         &self,

@@ -17,7 +17,7 @@ use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{UriMap, edit, edit_questions, quoted};
 use crate::aggregate::tasks::{TaskMap, placed};
-use crate::aggregate::uris::{Seen, naming};
+use crate::aggregate::uris::{Seen, names_a_server, naming};
 use crate::bridge::View;
 
 /// One server, as part of a hub.
@@ -90,7 +90,8 @@ impl PartView {
         let own = self.member.number;
         let first = seen.owner(uri);
         let Some(known) = hub.boards.addressed() else {
-            return Some(is_of_the_web(uri) || !self.has_rivals(hub));
+            let is_alone = || is_of_the_web(uri) || !self.has_rivals(hub);
+            return Some(!names_a_server(uri) && is_alone());
         };
         let members = &known.roster.members;
         let at = |number| members.iter().position(|member| member.number == number);

@@ -10,6 +10,7 @@ mod flawed;
 mod house;
 mod late;
 mod lists;
+mod nested;
 mod news;
 mod principals;
 mod scripted;

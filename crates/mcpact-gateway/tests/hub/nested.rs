@@ -1,0 +1,121 @@
+//! Servers whose own addresses look like the hub's, such as those of a gateway behind a gateway.
+
+use serde_json::{Value, json};
+
+use crate::house::hub;
+use crate::scripted::{Script, Speaks};
+use crate::wire::Wire;
+
+/// What the inner gateway shows of its own server `a`.
+const THEIRS: &str = "mcpact://a/note://x";
+
+/// The same, as the outer one shows it.
+const SHOWN: &str = "mcpact://inner/mcpact://a/note://x";
+
+/// A server with this resource and this template, whose tool links to the resource.
+fn script(era: Speaks, uri: &str, template: &str, text: &str) -> Script {
+    let declared = json!({"tools": {}, "resources": {"subscribe": true}, "completions": {}});
+    let script = Script::new(era, &declared);
+    let link = json!({"type": "resource_link", "uri": uri, "name": "x"});
+    for (method, member, value) in [
+        (
+            "resources-list",
+            "resources",
+            json!([{"uri": uri, "name": "x"}]),
+        ),
+        (
+            "resources-templates-list",
+            "resourceTemplates",
+            json!([{"uriTemplate": template, "name": "t"}]),
+        ),
+        (
+            "resources-read",
+            "contents",
+            json!([{"uri": uri, "text": text}]),
+        ),
+        ("tools-call", "content", json!([link])),
+        (
+            "completion-complete",
+            "completion",
+            json!({"values": [text]}),
+        ),
+    ] {
+        let answer = json!({"resultType": "complete", member: value});
+        script.answers(method, &answer);
+    }
+    script.answers("resources-subscribe", &json!({}));
+    script
+}
+
+async fn linked(wire: &mut Wire, server: &str) -> Value {
+    let called = json!({"name": format!("{server}__one"), "arguments": {}});
+    let answer = wire.ask("tools/call", called).await;
+    answer["result"]["content"][0]["uri"].clone()
+}
+
+async fn read(wire: &mut Wire, uri: &str) -> Value {
+    wire.ask("resources/read", json!({"uri": uri})).await
+}
+
+/// G14, AG-08: an address that a server gives in the form that names a server leads back to whoever gave it, in
+/// lists, links and completions; nobody gets the addresses of another server by this.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_that_names_a_server_leads_to_whoever_gave_it() {
+    for era in [Speaks::Handshake, Speaks::Discover] {
+        let own = script(era, "note://x", "own://{id}", "outer");
+        let inner = script(era, THEIRS, "mcpact://a/own://{id}", "inner");
+        let hub = hub(vec![own.member("a"), inner.member("inner")]);
+        for mut wire in [
+            Wire::legacy(&hub, &json!({})).await,
+            Wire::modern(&hub, &json!({})),
+        ] {
+            assert_eq!(linked(&mut wire, "inner").await, SHOWN, "{era:?}");
+            let listed = wire.ask("resources/list", json!({})).await;
+            let listed = &listed["result"]["resources"];
+            assert_eq!(listed[0]["uri"], "note://x", "{listed}");
+            assert_eq!(listed[1]["uri"], SHOWN, "{listed}");
+            let templates = wire.ask("resources/templates/list", json!({})).await;
+            let template = &templates["result"]["resourceTemplates"][1]["uriTemplate"];
+            assert_eq!(*template, "mcpact://inner/mcpact://a/own://{id}");
+            assert_eq!(linked(&mut wire, "inner").await, SHOWN, "{era:?}");
+
+            for (uri, text, shown) in [(SHOWN, "inner", SHOWN), (THEIRS, "outer", "note://x")] {
+                let answer = read(&mut wire, uri).await;
+                let contents = &answer["result"]["contents"][0];
+                assert_eq!(contents["text"], text, "{answer}");
+                assert_eq!(contents["uri"], shown, "{answer}");
+            }
+            let reference = json!({"type": "ref/resource", "uri": template});
+            let params = json!({"ref": reference, "argument": {"name": "id", "value": ""}});
+            let answer = wire.ask("completion/complete", params).await;
+            assert_eq!(answer["result"]["completion"]["values"][0], "inner");
+        }
+    }
+}
+
+/// G14, AG-08: the same for subscriptions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_to_an_address_that_names_a_server_reaches_whoever_gave_it() {
+    let era = Speaks::Handshake;
+    let own = script(era, "note://x", "own://{id}", "outer");
+    let inner = script(era, THEIRS, "mcpact://a/own://{id}", "inner");
+    let hub = hub(vec![own.member("a"), inner.member("inner")]);
+    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    let params = json!({"uri": SHOWN});
+    let answer = wire.ask("resources/subscribe", params).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    let heard = inner.heard("resources/subscribe");
+    assert_eq!(heard[0]["params"]["uri"], THEIRS);
+    assert_eq!(own.heard("resources/subscribe").len(), 0);
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": THEIRS}});
+    inner.put("news", &changed.to_string());
+    let called = json!({"name": "inner__one", "arguments": {}});
+    wire.begin("tools/call", called).await;
+    let told = loop {
+        let message = wire.hear().await;
+        if message["method"] == "notifications/resources/updated" {
+            break message;
+        }
+    };
+    assert_eq!(told["params"]["uri"], SHOWN, "{told}");
+}
