@@ -8,6 +8,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
+use smallvec::{SmallVec, smallvec};
+
 /// How an address begins that names its server.
 const SCHEME: &str = "mcpact://";
 
@@ -39,10 +41,10 @@ impl Owner {
     }
 }
 
-/// Addresses that results mentioned as they are, and the number of the server that did so first.
+/// Addresses that results mentioned as they are, and the numbers of the servers that did so.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    owners: HashMap<Box<str>, u64>,
+    owners: HashMap<Box<str>, SmallVec<[u64; 1]>>,
     order: VecDeque<Box<str>>,
 }
 
@@ -99,36 +101,36 @@ impl Uris {
     /// An address of a server as clients see it in lists.
     pub(crate) fn shown<'a>(&self, server: usize, uri: &'a str) -> Cow<'a, str> {
         match self.servers.get(server) {
-            Some(name) if !self.is_plain(server, uri, None) => Cow::Owned(naming(name, uri)),
+            Some(name) if !self.is_plain(server, uri, &[]) => Cow::Owned(naming(name, uri)),
             Some(_) | None => Cow::Borrowed(uri),
         }
     }
 
-    /// Whether an address leads to this server as it is; one that no list has, to the server that
-    /// mentioned it first (`seen`).
-    pub(crate) fn is_plain(&self, server: usize, uri: &str, seen: Option<usize>) -> bool {
+    /// Whether an address leads to this server as it is; one that no list has, to the only server that has
+    /// mentioned it so far (`seen`).
+    pub(crate) fn is_plain(&self, server: usize, uri: &str, seen: &[usize]) -> bool {
         if names_a_server(uri) {
             return false;
         }
         match (self.owners.get(uri), seen) {
             (Some(Owner::One(owner)), _) => *owner == server,
             (Some(Owner::Several(_)), _) => false,
-            (None, Some(first)) => first == server,
-            (None, None) => self.by_template(uri).iter().all(|at| *at == server),
+            (None, []) => self.by_template(uri).iter().all(|at| *at == server),
+            (None, seen) => *seen == [server],
         }
     }
 
     /// Where an address leads: to the server that it names and no other one, or to the one that listed it,
-    /// then to the one that mentioned it first (`seen`), then to the one with the longest template that
-    /// begins alike.
-    pub(crate) fn lead<'a>(&self, uri: &'a str, seen: Option<usize>) -> Lead<'a> {
+    /// then to the one that mentioned it (`seen`), then to the one with the longest template that begins
+    /// alike.
+    pub(crate) fn lead<'a>(&self, uri: &'a str, seen: &[usize]) -> Lead<'a> {
         if names_a_server(uri) {
             return self.named(uri).map_or(Lead::Nowhere, Lead::To);
         }
         let servers = match (self.owners.get(uri), seen) {
             (Some(owner), _) => owner.all().to_vec(),
-            (None, Some(server)) => vec![server],
-            (None, None) => self.by_template(uri),
+            (None, []) => self.by_template(uri),
+            (None, seen) => seen.to_vec(),
         };
         match *servers {
             [] => Lead::Nowhere,
@@ -168,17 +170,20 @@ pub(crate) fn naming(server: &str, uri: &str) -> String {
 }
 
 impl Seen {
-    /// Who mentioned an address first.
-    pub(crate) fn owner(&self, uri: &str) -> Option<u64> {
-        self.owners.get(uri).copied()
+    /// Who mentioned an address, in the order in which they did.
+    pub(crate) fn owners(&self, uri: &str) -> &[u64] {
+        self.owners.get(uri).map_or(&[], SmallVec::as_slice)
     }
 
-    /// A result of a server mentioned an address, which is this server's unless it is another one's.
+    /// A result of a server mentioned an address.
     pub(crate) fn note(&mut self, server: u64, uri: &str) {
-        if self.owners.contains_key(uri) {
+        if let Some(owners) = self.owners.get_mut(uri) {
+            if !owners.contains(&server) {
+                owners.push(server);
+            }
             return;
         }
-        self.owners.insert(Box::from(uri), server);
+        self.owners.insert(Box::from(uri), smallvec![server]);
         self.order.push_back(Box::from(uri));
         if self.order.len() > SEEN
             && let Some(oldest) = self.order.pop_front()
@@ -228,7 +233,7 @@ mod tests {
         ];
         for (server, uri, shown) in cells {
             assert_eq!(uris.shown(server, uri), shown);
-            let lead = uris.lead(shown, None);
+            let lead = uris.lead(shown, &[]);
             assert_eq!(lead, Lead::To(UriRoute { server, uri }), "{shown}");
         }
     }
@@ -237,12 +242,12 @@ mod tests {
     fn addresses_that_no_list_has_are_routed_by_what_was_seen_and_by_templates() {
         let uris = uris();
         let cells = [
-            ("note://7", None, Some(0)),
-            ("note://deep/7", None, Some(1)),
-            ("other://7", None, None),
-            ("other://7", Some(1), Some(1)),
-            ("same://7", Some(1), Some(1)),
-            ("mcpact://zzz/other://1", None, None),
+            ("note://7", &[][..], Some(0)),
+            ("note://deep/7", &[], Some(1)),
+            ("other://7", &[], None),
+            ("other://7", &[1], Some(1)),
+            ("same://7", &[1], Some(1)),
+            ("mcpact://zzz/other://1", &[], None),
         ];
         for (uri, seen, server) in cells {
             let to = |server| Lead::To(UriRoute { server, uri });
@@ -257,27 +262,28 @@ mod tests {
         let uris = uris();
         for uri in ["test://both", "same://7", "same://{x}"] {
             let forms = ["a", "b"].map(|server| naming(server, uri));
-            assert_eq!(uris.lead(uri, None), Lead::Open(forms.to_vec()));
+            assert_eq!(uris.lead(uri, &[]), Lead::Open(forms.to_vec()));
             for (server, form) in forms.iter().enumerate() {
                 let route = UriRoute { server, uri };
-                assert_eq!(uris.lead(form, None), Lead::To(route), "{form}");
+                assert_eq!(uris.lead(form, &[]), Lead::To(route), "{form}");
             }
         }
     }
 
     /// G14, AG-08: an address that results mention stays as it is for the first server that does, unless
-    /// templates tell that another one may have it.
+    /// templates tell that another one may have it; if several did, it leads to none of them by itself.
     #[test]
     fn what_results_mention_leads_back_to_their_server() {
         let uris = uris();
         let cells = [
-            (0, "note://7", None, true),
-            (1, "note://7", None, false),
-            (0, "same://7", None, false),
-            (1, "same://7", Some(1), true),
-            (0, "other://7", None, true),
-            (0, "other://7", Some(0), true),
-            (0, "other://7", Some(1), false),
+            (0, "note://7", &[][..], true),
+            (1, "note://7", &[], false),
+            (0, "same://7", &[], false),
+            (1, "same://7", &[1], true),
+            (0, "other://7", &[], true),
+            (0, "other://7", &[0], true),
+            (0, "other://7", &[1], false),
+            (0, "other://7", &[0, 1], false),
         ];
         for (server, uri, seen, is_plain) in cells {
             assert_eq!(uris.is_plain(server, uri, seen), is_plain, "{server} {uri}");
@@ -285,7 +291,10 @@ mod tests {
         let mut seen = Seen::default();
         seen.note(7, "other://7");
         seen.note(8, "other://7");
-        assert_eq!(seen.owner("other://7"), Some(7));
+        seen.note(7, "other://7");
+        assert_eq!(seen.owners("other://7"), [7, 8]);
+        let forms = ["b", "a"].map(|server| naming(server, "other://7"));
+        assert_eq!(uris.lead("other://7", &[1, 0]), Lead::Open(forms.to_vec()));
     }
 
     #[test]
@@ -295,6 +304,7 @@ mod tests {
             seen.note(0, &format!("x://{number}"));
         }
         assert_eq!((seen.owners.len(), seen.order.len()), (SEEN, SEEN));
-        assert_eq!((seen.owner("x://0"), seen.owner("x://20")), (None, Some(0)));
+        assert_eq!(seen.owners("x://0"), [0; 0]);
+        assert_eq!(seen.owners("x://20"), [0]);
     }
 }

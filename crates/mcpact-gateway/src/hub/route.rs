@@ -10,7 +10,7 @@ use super::guest::Guest;
 use super::lists::Addressed;
 use super::member::Member;
 use super::unknown::listed_of;
-use super::{Hub, lock};
+use super::{Hub, Roster, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::uris::{Lead, names_a_server};
@@ -203,7 +203,7 @@ impl Hub {
 
     fn addressed(&self, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
         let known = self.boards.addressed()?;
-        match known.uris.lead(uri, self.seen_at(&known, uri)) {
+        match known.uris.lead(uri, &self.seen_at(&known, uri)) {
             Lead::To(route) => {
                 let member = known.roster.members.get(route.server)?;
                 Some((Arc::clone(member), Box::from(route.uri)))
@@ -217,7 +217,7 @@ impl Hub {
         let Some(known) = self.boards.addressed() else {
             return Ok(());
         };
-        let Lead::Open(forms) = known.uris.lead(uri, self.seen_at(&known, uri)) else {
+        let Lead::Open(forms) = known.uris.lead(uri, &self.seen_at(&known, uri)) else {
             return Ok(());
         };
         let why = format!(
@@ -230,16 +230,28 @@ impl Hub {
         Err(wire_error(code, why, Some(data), client))
     }
 
-    /// Where the server stands that has mentioned an address.
-    fn seen_at(&self, known: &Addressed, uri: &str) -> Option<usize> {
-        let number = lock(&self.seen).owner(uri)?;
-        let mut members = known.roster.members.iter();
-        members.position(|member| member.number == number)
+    /// Where the servers stand that have mentioned an address.
+    fn seen_at(&self, known: &Addressed, uri: &str) -> Vec<usize> {
+        known.roster.places(lock(&self.seen).owners(uri))
     }
 
     pub(super) fn server_names(&self) -> String {
         let roster = self.roster();
         let names: Vec<&str> = roster.members.iter().map(|member| &*member.name).collect();
         listed("", &names)
+    }
+}
+
+impl Roster {
+    /// Where the server of a number stands.
+    pub(super) fn place(&self, number: u64) -> Option<usize> {
+        let mut members = self.members.iter();
+        members.position(|member| member.number == number)
+    }
+
+    /// Where the servers of these numbers stand that are there.
+    pub(super) fn places(&self, numbers: &[u64]) -> Vec<usize> {
+        let numbers = numbers.iter();
+        numbers.filter_map(|number| self.place(*number)).collect()
     }
 }

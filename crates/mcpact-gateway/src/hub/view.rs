@@ -87,15 +87,13 @@ impl PartView {
 
     /// Whether an address leads to this server as it is; none if the server is not there any more.
     fn is_plain(&self, hub: &Hub, seen: &Seen, uri: &str) -> Option<bool> {
-        let own = self.member.number;
-        let first = seen.owner(uri);
         let Some(known) = hub.boards.addressed() else {
             let is_alone = || is_of_the_web(uri) || !self.has_rivals(hub);
             return Some(!names_a_server(uri) && is_alone());
         };
-        let members = &known.roster.members;
-        let at = |number| members.iter().position(|member| member.number == number);
-        Some(known.uris.is_plain(at(own)?, uri, first.and_then(at)))
+        let at = known.roster.place(self.member.number)?;
+        let seen = known.roster.places(seen.owners(uri));
+        Some(known.uris.is_plain(at, uri, &seen))
     }
 
     /// Whether the server is one of those that the client sees.

@@ -1,4 +1,5 @@
-//! Servers whose own addresses look like the hub's, such as those of a gateway behind a gateway.
+//! Servers whose own addresses look like the hub's, such as those of a gateway behind a gateway, or like those of
+//! others, such as those of the web.
 
 use serde_json::{Value, json};
 
@@ -118,4 +119,52 @@ async fn a_subscription_to_an_address_that_names_a_server_reaches_whoever_gave_i
         }
     };
     assert_eq!(told["params"]["uri"], SHOWN, "{told}");
+}
+
+/// G14, AG-08: an address of the web that results of two servers have in them, while nobody has listed anything,
+/// is read from neither by itself, whoever called first; the refusal says what to use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_client_was_shown_does_not_decide_for_another() {
+    let link = "https://w/x";
+    for era in [Speaks::Handshake, Speaks::Discover] {
+        for is_modern in [false, true] {
+            let scripts = ["a", "b"].map(|name| {
+                let script = script(era, link, "own://{id}", name);
+                let none = json!({"resultType": "complete", "resources": []});
+                script.answers("resources-list", &none);
+                script
+            });
+            let hub = hub(vec![scripts[0].member("a"), scripts[1].member("b")]);
+            let mut first = Wire::modern(&hub, &json!({}));
+            assert_eq!(linked(&mut first, "a").await, link);
+            let mut second = match is_modern {
+                true => Wire::modern(&hub, &json!({})),
+                false => Wire::legacy(&hub, &json!({})).await,
+            };
+            assert_eq!(linked(&mut second, "b").await, link);
+            let refused = read(&mut second, link).await;
+            let told = refused["error"]["message"].as_str().unwrap_or_default();
+            for server in ["a", "b"] {
+                let named = format!("mcpact://{server}/{link}");
+                assert!(told.contains(&format!("`{named}`")), "{refused}");
+                let answer = read(&mut second, &named).await;
+                assert_eq!(answer["result"]["contents"][0]["text"], server, "{answer}");
+            }
+        }
+    }
+}
+
+/// G14, AG-08: such an address of one server is read from it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_link_of_one_server_is_read_from_it() {
+    let link = "https://w/x";
+    let [one, other] =
+        [link, "note://y"].map(|uri| script(Speaks::Handshake, uri, "own://{id}", uri));
+    let none = json!({"resources": []});
+    one.answers("resources-list", &none);
+    let hub = hub(vec![other.member("a"), one.member("b")]);
+    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    assert_eq!(linked(&mut wire, "b").await, link);
+    let answer = read(&mut wire, link).await;
+    assert_eq!(answer["result"]["contents"][0]["text"], link, "{answer}");
 }
