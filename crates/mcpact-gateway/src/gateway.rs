@@ -252,7 +252,8 @@ impl Gateway {
             .tell_absent(state.catalog.wrong.keys().map(ServerName::as_str));
         self.hub.replace(state.members(), separator);
         for (tags, selection) in &state.selections {
-            selection.hub.replace(state.tagged(tags), separator);
+            let members = state.tagged(tags).cloned().collect();
+            selection.hub.replace(members, separator);
         }
         drop(state);
         for (_, served) in gone {
@@ -401,28 +402,28 @@ impl State {
     }
 
     /// The servers that have all of these tags.
-    fn tagged(&self, tags: &[String]) -> Vec<Arc<Member>> {
-        let mut members = self.members();
-        members.retain(|member| {
+    fn tagged(&self, tags: &[String]) -> impl Iterator<Item = &Arc<Member>> {
+        let members = self.servers.values().map(|served| &served.member);
+        members.filter(|member| {
             let has = |tag: &String| member.tags().iter().any(|of| **of == **tag);
             tags.iter().all(has)
-        });
-        members
+        })
     }
 }
 
 impl Gateway {
-    /// How those are shown that are chosen by their tags.
+    /// How those are shown that are chosen by their tags; none if there are none, whoever chose so before.
     fn selection(&self, state: &mut State, tags: Vec<String>) -> Option<Door> {
         /// How many choices are kept; each has its own sessions.
         const SELECTIONS: usize = 256;
+        state.tagged(&tags).next()?;
         if let Some(selection) = state.selections.get(&tags) {
             return Some(selection.door.clone());
         }
-        let members = state.tagged(&tags);
-        if members.is_empty() || state.selections.len() >= SELECTIONS {
+        if state.selections.len() >= SELECTIONS {
             return None;
         }
+        let members = state.tagged(&tags).cloned().collect();
         let settings = build::hub_settings(
             &state.catalog.gateway,
             &self.settings,

@@ -25,6 +25,9 @@ pub(super) const SERVER: HeaderName = HeaderName::from_static("mcpact-server");
 /// Chooses servers by their tags at the address of all.
 pub(super) const TAGS: HeaderName = HeaderName::from_static("mcpact-tags");
 
+/// Tells to which session a legacy request belongs.
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+
 impl Reception for Gateway {
     fn settings(&self) -> &Settings {
         &self.settings
@@ -136,13 +139,19 @@ impl Gateway {
                 }
                 None => Directed::Answer(refused(&no_server(&state, &name), arrival)),
             },
-            Wanted::Tagged(tags) => match self.selection(&mut state, tags.clone()) {
-                Some(door) => {
-                    self.settings.path.clone_into(&mut arrival.path);
-                    Directed::To(door)
+            Wanted::Tagged(tags) => {
+                // Whoever has a session stays, because the servers may come back.
+                let stays = arrival.headers.contains_key(&SESSION_ID);
+                let kept = state.selections.get(&tags).filter(|_| stays);
+                let kept = kept.map(|selection| selection.door.clone());
+                match kept.or_else(|| self.selection(&mut state, tags.clone())) {
+                    Some(door) => {
+                        self.settings.path.clone_into(&mut arrival.path);
+                        Directed::To(door)
+                    }
+                    None => Directed::Answer(refused(&no_tag(&state, &tags), arrival)),
                 }
-                None => Directed::Answer(refused(&no_tag(&state, &tags), arrival)),
-            },
+            }
             Wanted::Alive | Wanted::Ready | Wanted::Metrics if !is_reading(&arrival.verb) => {
                 Directed::Answer(Answer::empty(405).with(ALLOW, "GET, HEAD"))
             }

@@ -6,7 +6,7 @@ use mcpact::client::Watch;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{CATALOG, UNGUARDED, catalog, client, gateway, get, tools};
+use crate::place::{CATALOG, UNGUARDED, catalog, client, first_message, gateway, get, tools};
 
 /// G19: a new catalog takes effect for clients that are there; they are told, and what did not change
 /// goes on undisturbed.
@@ -48,6 +48,43 @@ async fn another_catalog_takes_effect_while_clients_stay() {
         alone.close().await;
         connected.close().await;
     }
+}
+
+/// G17, G19: a tag that no server has any more is refused with those that there are, also where it was used before;
+/// whoever has a session there stays, and sees the servers that get the tag again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tag_that_is_gone_is_refused() {
+    let (gateway, origin) = gateway(CATALOG).await;
+    let path = "/tags/calm/mcp";
+    let stays = client(Revision::V2025_11_25).connect(format!("{origin}{path}"));
+    let stays = stays.await.unwrap();
+    let expected = ["old__echo".to_owned(), "late__echo".to_owned()];
+    let before = tools(&stays).await;
+    assert!(expected.iter().all(|name| before.contains(name)));
+    let revisions = [Revision::V2025_11_25, Revision::V2026_07_28];
+    for revision in revisions {
+        let answer = first_message(&origin, path, revision).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+
+    let next = CATALOG.replace("calm", "quiet");
+    gateway.change(catalog(&next)).unwrap();
+    for revision in revisions {
+        let answer = first_message(&origin, path, revision).await;
+        assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+        for words in ["no_such_tag", "`quiet`", "`wild`"] {
+            assert!(answer.contains(words), "{answer}");
+        }
+    }
+    assert_eq!(tools(&stays).await, Vec::<String>::new());
+
+    gateway.change(catalog(CATALOG)).unwrap();
+    assert_eq!(tools(&stays).await, before);
+    for revision in revisions {
+        let answer = first_message(&origin, path, revision).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    stays.close().await;
 }
 
 /// G19, O5: what still runs of a server that another catalog has ended is seen until it is over, whether there is
