@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use mcpact_wire::raw::Object;
 
 use super::kind::ListKind;
-use super::merge::Page;
+use super::merge::{Next, Page};
 use super::rewrite::edit;
 use crate::nearest::{listed, shortened};
 
@@ -30,6 +30,8 @@ enum End {
     Whole,
     /// Its cursors go in a circle.
     Circle { cursor: String, pages: usize },
+    /// What comes after these pages cannot be asked for.
+    OutOfReach { pages: usize },
     /// Nobody wanted to read on.
     Cut { pages: usize },
     /// This page is none.
@@ -57,12 +59,13 @@ impl<'p> Sifted<'p> {
                 sifted.take(kind, item, &mut known);
             }
             sifted.flaws.end = match page.next {
-                None => End::Whole,
-                Some(next) if cursors.contains(&next) => End::Circle {
+                Next::Nothing => End::Whole,
+                Next::OutOfReach => End::OutOfReach { pages: at + 1 },
+                Next::Cursor(next) if cursors.contains(&next) => End::Circle {
                     cursor: next,
                     pages: at + 1,
                 },
-                Some(next) => {
+                Next::Cursor(next) => {
                     cursors.insert(next);
                     End::Cut { pages: at + 1 }
                 }
@@ -137,6 +140,9 @@ impl Flaws {
                 "its `{method}` does not end: after {pages} pages the cursor `{}` comes again, and is not followed",
                 shortened(cursor)
             )),
+            End::OutOfReach { pages } => Some(format!(
+                "page {pages} of its `{method}` has a `nextCursor` that is no text; what follows is left out"
+            )),
             End::Cut { pages } => Some(format!(
                 "its `{method}` goes on after {pages} pages, which is too long; the rest is left out"
             )),
@@ -195,6 +201,11 @@ mod tests {
                 "the cursor `a` comes again, and is not followed",
             ),
             (&[again, on], 2, "goes on after 2 pages"),
+            (
+                &[again, r#"{"tools":[{"name":"two"}],"nextCursor":2}"#],
+                2,
+                "page 2 of its `tools/list` has a `nextCursor` that is no text",
+            ),
             (
                 &[again, r#"{"tools":"none"}"#],
                 1,

@@ -41,8 +41,38 @@ impl CacheHint {
 #[derive(Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) items: Vec<&'a str>,
-    pub(crate) next: Option<String>,
+    pub(crate) next: Next,
     pub(crate) hint: CacheHint,
+}
+
+/// What a page says of the next one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// There is none.
+    Nothing,
+    /// It is had with this cursor.
+    Cursor(String),
+    /// There is one, and nothing with which it could be had.
+    OutOfReach,
+}
+
+impl Next {
+    fn of(page: &Object<'_>) -> Self {
+        match (page.get_present("nextCursor"), page.get_str("nextCursor")) {
+            (None, _) => Self::Nothing,
+            (Some(_), Some(cursor)) => Self::Cursor(cursor.into_owned()),
+            // In every revision a cursor is a text.
+            (Some(_), None) => Self::OutOfReach,
+        }
+    }
+
+    /// The cursor with which the next page is had.
+    pub(crate) fn cursor(self) -> Option<String> {
+        match self {
+            Self::Cursor(cursor) => Some(cursor),
+            Self::Nothing | Self::OutOfReach => None,
+        }
+    }
 }
 
 impl<'a> Page<'a> {
@@ -52,9 +82,7 @@ impl<'a> Page<'a> {
         let ttl = result.get("ttlMs").and_then(|raw| raw.parse().ok());
         Some(Self {
             items: elements(result.get(kind.member())?).ok()?,
-            next: result
-                .get_str("nextCursor")
-                .map(std::borrow::Cow::into_owned),
+            next: Next::of(&result),
             hint: CacheHint {
                 ttl_ms: ttl.unwrap_or_default(),
             },
@@ -293,7 +321,7 @@ mod tests {
             let page = format!("{{{page}}}");
             let page = Page::parse(ListKind::Tools, &page).unwrap();
             seen += page.items.len();
-            match page.next {
+            match page.next.cursor() {
                 Some(next) => cursor = Some(next),
                 None => break,
             }

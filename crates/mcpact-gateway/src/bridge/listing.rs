@@ -300,7 +300,7 @@ impl Lane {
             if parsed.is_none() && pages.is_empty() {
                 return Err(Unlisted::Refused(no_list(kind)));
             }
-            let next = parsed.and_then(|page| page.next);
+            let next = parsed.and_then(|page| page.next.cursor());
             if kind == ListKind::Tools {
                 self.learn_tools(&page);
             }

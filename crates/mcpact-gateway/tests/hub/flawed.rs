@@ -14,7 +14,7 @@ fn tool(name: &str) -> Value {
 }
 
 /// What the servers answer to `tools/list`, what of it can be used, and what is told of the rest.
-fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 5] {
+fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 6] {
     let mixed = json!([tool("a"), tool("a"), {"name": 5}, {}, "text", null, tool("b")]);
     [
         (
@@ -34,6 +34,12 @@ fn cases() -> [(&'static str, Value, &'static [&'static str], &'static str); 5] 
             json!({"tools": [tool("a")], "nextCursor": "same"}),
             &["a"],
             "its `tools/list` does not end: after 2 pages the cursor `same` comes again",
+        ),
+        (
+            "number",
+            json!({"tools": [tool("a")], "nextCursor": 2}),
+            &["a"],
+            "page 1 of its `tools/list` has a `nextCursor` that is no text; what follows is left out",
         ),
         (
             "mixed",
