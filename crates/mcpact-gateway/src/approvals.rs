@@ -89,7 +89,8 @@ impl Deed {
         let written = launch.args.iter().map(|arg| arg.written().to_owned());
         lines.extend(written.map(|arg| ("argument", arg)));
         let variables = launch.env.iter().map(|(name, value)| {
-            let shown = loads_code(name).then(|| format!("{name}={}", value.reveal()));
+            let shown = || format!("{name}={}", without_passwords(value.reveal()));
+            let shown = loads_code(name).then(shown);
             shown.unwrap_or_else(|| name.clone())
         });
         lines.extend(variables.map(|variable| ("variable", variable)));
@@ -296,6 +297,24 @@ impl Approval {
     }
 }
 
+/// A value of which everything is shown but who one is at an address: an index of packages may want a password.
+fn without_passwords(value: &str) -> String {
+    let mut parts = value.split("://");
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        // Where some reader ends the host: behind it nothing is hidden.
+        let end = part.find(|c: char| "/\\?#".contains(c) || c.is_whitespace());
+        let (host, rest) = part.split_at(end.unwrap_or(part.len()));
+        shown.push_str("://");
+        match host.rsplit_once('@') {
+            Some((_, host)) => shown.extend(["…@", host]),
+            None => shown.push_str(host),
+        }
+        shown.push_str(rest);
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use mcpact_transport::stdio::child::Confinement;
@@ -343,6 +362,20 @@ mod tests {
         let shown = Deed::of_command(&loading).unwrap().lines;
         let variable = ("variable", String::from("NODE_OPTIONS=--require=/a.js"));
         assert!(shown.contains(&variable), "{shown:?}");
+        let indexed = |addresses: &str| {
+            let mut launch = usual.clone();
+            let addresses = Secret::new(addresses);
+            launch.env.insert("UV_EXTRA_INDEX_URL".into(), addresses);
+            Deed::of_command(&launch).unwrap()
+        };
+        let index = indexed("https://a.example/@x https://ada:hunter3@b.example/simple");
+        let variable = "UV_EXTRA_INDEX_URL=https://a.example/@x https://…@b.example/simple";
+        let shown = &index.lines;
+        assert!(
+            shown.contains(&("variable", variable.to_owned())),
+            "{shown:?}"
+        );
+        assert_ne!(index.mark, indexed("https://evil.example/simple").mark);
         let mut others = vec![usual.clone(), usual.clone(), usual.clone(), usual.clone()];
         others[0].args = vec![Filled::new("a", "a"), Filled::new("b", "b")];
         others[1].env.insert("MORE".into(), Secret::new("x"));

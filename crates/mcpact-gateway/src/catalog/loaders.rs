@@ -7,6 +7,10 @@ const FAMILIES: &[&str] = &["LD_", "DYLD_", "BASH_FUNC_"];
 const NAMES: &[&str] = &[
     // Whoever starts programs.
     "PATH",
+    // Where programs look for their settings, and languages for packages of the user.
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
     "GCONV_PATH",
     "OPENSSL_CONF",
     "OPENSSL_MODULES",
@@ -26,6 +30,17 @@ const NAMES: &[&str] = &[
     "PYTHONPLATLIBDIR",
     "PYTHONBREAKPOINT",
     "PYTHONWARNINGS",
+    // Where packages of Python come from.
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_FIND_LINKS",
+    "UV_CONFIG_FILE",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "PIP_CONFIG_FILE",
     // Node.
     "NODE_OPTIONS",
     "NODE_PATH",
@@ -93,12 +108,21 @@ mod tests {
             "PERL5OPT",
             "RUBYOPT",
             "npm_config_script_shell",
+            "HOME",
+            "XDG_CONFIG_HOME",
+            "XDG_DATA_HOME",
+            "UV_INDEX_URL",
+            "UV_DEFAULT_INDEX",
+            "UV_EXTRA_INDEX_URL",
+            "PIP_INDEX_URL",
+            "PIP_EXTRA_INDEX_URL",
         ] {
             assert!(loads_code(name), "{name}");
         }
         for name in [
             "TOKEN",
-            "HOME",
+            "HOMEPAGE",
+            "UV_INDEX_MAIN_PASSWORD",
             "path",
             "MY_LD_X",
             "NODE_ENV",
