@@ -4,6 +4,7 @@
 //! by itself. What is judged here is what a config asks for in the open: a shell, other rights, programs
 //! that destroy or fetch, and programs that somebody else could have replaced.
 
+mod chain;
 mod options;
 mod words;
 
@@ -14,6 +15,8 @@ use super::fields::Text;
 use super::problem::Findings;
 use super::source::Span;
 use super::surroundings::ProgramFacts;
+pub(super) use chain::Lookup;
+use chain::Start;
 pub(super) use words::name as program_name;
 use words::{Sort, sort};
 
@@ -27,7 +30,7 @@ const MOST_WRAPPERS: usize = 4;
 pub(super) fn judge(
     program: &Text<'_>,
     args: &[Text<'_>],
-    rules: &CommandRules,
+    judge: Judge<'_>,
     facts: &ProgramFacts,
     findings: &mut Findings,
 ) {
@@ -40,22 +43,23 @@ pub(super) fn judge(
         problem.remedy("put the first word into `command` and the others into `args`");
         return;
     }
-    place(program, rules, facts, findings);
-    let mut all: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
-    // Another name does not make it another program.
-    if let Some(real) = facts
-        .real
-        .as_deref()
-        .filter(|real| is_in_disguise(program, real))
-    {
-        all[0].value = real;
-    }
-    if started(&all, rules, findings, 0) == Reached::Shell {
+    let all: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
+    let value = all[0].value;
+    judge.trusted(&all[0], value, facts, findings);
+    place(program, facts, findings);
+    if judge.started(&all, facts, findings, 0) == Reached::Shell {
         // It reads its arguments in its own way, which was judged already.
         return;
     }
     args.iter().for_each(|arg| argument(arg, findings));
     pairs(&all, findings);
+}
+
+/// What commands are judged by.
+#[derive(Clone, Copy)]
+pub(super) struct Judge<'a> {
+    pub(super) rules: &'a CommandRules,
+    pub(super) lookup: Lookup<'a>,
 }
 
 /// What a command leads to.
@@ -84,34 +88,14 @@ impl<'t> Word<'t> {
     }
 }
 
-/// Whether a link to a program hides that it is one of those that are judged.
-fn is_in_disguise(program: &Text<'_>, real: &str) -> bool {
-    let is_judged = match sort(real) {
-        Sort::Raiser | Sort::Destroyer | Sort::Fetcher | Sort::Pipe | Sort::Shell => true,
-        Sort::Container | Sort::Wrapper | Sort::Runner(_) | Sort::Other => false,
-    };
-    is_judged && sort(program.filled.value()) == Sort::Other
-}
-
 fn is_one_word(program: &str) -> bool {
     !program.contains(|c: char| c.is_whitespace() || "&|;<>$`\"'(){}*?".contains(c))
 }
 
-/// Where the program lies, and who could have changed it.
-fn place(program: &Text<'_>, rules: &CommandRules, facts: &ProgramFacts, findings: &mut Findings) {
+/// Where the program lies, and whether it can be started.
+fn place(program: &Text<'_>, facts: &ProgramFacts, findings: &mut Findings) {
     let value = program.filled.value();
     let shown = program.filled;
-    if !rules.allow.is_empty() && !is_allowed(value, rules, facts) {
-        let message = format!("`{shown}` is not among the programs that may be started");
-        let problem = findings.error(program.span, message);
-        problem.remedy("add it to `allow` in `[gateway.commands]`");
-    }
-    if let Some(path) = &facts.writable_by_all {
-        let message =
-            format!("everybody on this machine may change `{path}`, and so what `{shown}` does");
-        let problem = findings.error(program.span, message);
-        problem.remedy(format!("take that right away: `chmod o-w {path}`"));
-    }
     let is_refused = matches!(sort(value), Sort::Raiser | Sort::Destroyer | Sort::Fetcher);
     if let Some(obstacle) = facts.obstacle.as_ref().filter(|_| !is_refused) {
         let (message, remedy) = match obstacle {
@@ -145,82 +129,177 @@ fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool
     })
 }
 
-/// The program that is started, and whatever that starts in turn.
-fn started(
-    words: &[Word<'_>],
-    rules: &CommandRules,
-    findings: &mut Findings,
-    depth: usize,
-) -> Reached {
-    let Some((program, args)) = words.split_first() else {
-        return Reached::Program;
-    };
-    if depth > MOST_WRAPPERS {
-        findings.error(program.span, "too many programs start one another here");
-        return Reached::Program;
+impl<'a> Judge<'a> {
+    /// Whether the program may be started, and who could have changed it. A list knows it under a name of its own.
+    fn trusted(
+        self,
+        program: &Word<'_>,
+        listed_as: &str,
+        facts: &ProgramFacts,
+        findings: &mut Findings,
+    ) {
+        let shown = program.written;
+        let allow = &self.rules.allow;
+        if !allow.is_empty() && !is_allowed(listed_as, self.rules, facts) {
+            let message = format!("`{shown}` is not among the programs that may be started");
+            let problem = findings.error(program.span, message);
+            problem.remedy("add it to `allow` in `[gateway.commands]`");
+        }
+        if let Some(path) = &facts.writable_by_all {
+            let message = format!(
+                "everybody on this machine may change `{path}`, and so what `{shown}` does"
+            );
+            let problem = findings.error(program.span, message);
+            problem.remedy(format!("take that right away: `chmod o-w {path}`"));
+        }
     }
-    let shown = program.written;
-    if let Some(option) = hidden(program, args) {
-        let message = format!("`{shown} {}` hides what is done", option.written);
-        let problem = findings.error(option.span, message);
-        problem.remedy("start the server itself");
-        return Reached::Shell;
+
+    /// A program that another one starts is found and trusted like the first.
+    fn trusted_behind(self, program: &Word<'_>, findings: &mut Findings) -> ProgramFacts {
+        let facts = self.lookup.facts(program.value);
+        let path = facts.path.as_deref();
+        // A list of names means the programs that the gateway itself finds under them.
+        let is_usual = path == self.lookup.usual_path(program.value).as_deref();
+        let listed_as = path.filter(|_| !is_usual).unwrap_or(program.value);
+        self.trusted(program, listed_as, &facts, findings);
+        facts
     }
-    let destroying = args
-        .iter()
-        .find(|word| words::destroys(program.value, word.value));
-    if let Some(option) = destroying {
-        let message = format!("`{shown} {}` destroys what it finds", option.written);
-        findings.error(option.span, message);
-        return Reached::Program;
+
+    fn started_behind(self, words: &[Word<'a>], findings: &mut Findings, depth: usize) -> Reached {
+        let Some(program) = words.first() else {
+            return Reached::Program;
+        };
+        let facts = self.trusted_behind(program, findings);
+        self.started(words, &facts, findings, depth + 1)
     }
-    for (at, word) in args.iter().enumerate() {
-        let is_reached = options::starts_for_each(program.value, word.value)
-            && started(&args[at + 1..], rules, findings, depth + 1) == Reached::Shell;
-        if is_reached {
+
+    /// What a wrapper such as `env` starts. Where its options are not known, the first word that is judged at all
+    /// counts, too.
+    fn wrapped(
+        self,
+        wrapper: &str,
+        args: &[Word<'a>],
+        findings: &mut Findings,
+        depth: usize,
+    ) -> Reached {
+        let lookup = self.lookup.behind(wrapper, args);
+        let judge = Self { lookup, ..self };
+        let judged = lookup.first_judged(wrapper, args);
+        match (chain::start(wrapper, args, &lookup), judged) {
+            (Start::At(at), Some(judged)) if at < judged => {
+                judge.trusted_behind(&args[at], findings);
+                let rest = &args[judged..];
+                judge.started(rest, &lookup.facts(rest[0].value), findings, depth + 1)
+            }
+            (Start::Perhaps(at), Some(judged)) if at < judged => {
+                judge.trusted_behind(&args[at], findings);
+                judge.started_behind(&args[judged..], findings, depth)
+            }
+            (_, Some(at)) | (Start::At(at) | Start::Perhaps(at), None) => {
+                judge.started_behind(&args[at..], findings, depth)
+            }
+            (Start::Unknown(at), None) => {
+                judge.started(&args[at..], &ProgramFacts::default(), findings, depth + 1)
+            }
+        }
+    }
+
+    /// What a runner of packages starts: a package, or any program with packages beside it.
+    fn fetched(self, args: &[Word<'a>], findings: &mut Findings, depth: usize) -> Reached {
+        let at = words::run_by(args.iter().map(|word| word.value));
+        let is_program = |word: &Word<'_>| {
+            let is_place = word.value.contains('/');
+            self.lookup.is_judged(word) || is_place && self.lookup.facts(word.value).path.is_some()
+        };
+        match at.map(|at| &args[at..]) {
+            Some(rest) if is_program(&rest[0]) => self.started_behind(rest, findings, depth),
+            Some(_) | None => Reached::Program,
+        }
+    }
+
+    /// The program that is started, and whatever that starts in turn.
+    fn started(
+        self,
+        words: &[Word<'a>],
+        facts: &ProgramFacts,
+        findings: &mut Findings,
+        depth: usize,
+    ) -> Reached {
+        let Some((program, args)) = words.split_first() else {
+            return Reached::Program;
+        };
+        if depth > MOST_WRAPPERS {
+            findings.error(program.span, "too many programs start one another here");
+            return Reached::Program;
+        }
+        // Another name does not make it another program.
+        let value = chain::disguised(program.value, facts).unwrap_or(program.value);
+        let program = &Word { value, ..*program };
+        let shown = program.written;
+        if let Some(option) = hidden(program, args) {
+            let message = format!("`{shown} {}` hides what is done", option.written);
+            let problem = findings.error(option.span, message);
+            problem.remedy("start the server itself");
             return Reached::Shell;
         }
+        let destroying = args
+            .iter()
+            .find(|word| words::destroys(program.value, word.value));
+        if let Some(option) = destroying {
+            let message = format!("`{shown} {}` destroys what it finds", option.written);
+            findings.error(option.span, message);
+            return Reached::Program;
+        }
+        for (at, word) in args.iter().enumerate() {
+            let is_reached = options::starts_for_each(program.value, word.value)
+                && self.started_behind(&args[at + 1..], findings, depth) == Reached::Shell;
+            if is_reached {
+                return Reached::Shell;
+            }
+        }
+        match sort(program.value) {
+            Sort::Raiser => {
+                let problem = findings.error(
+                    program.span,
+                    format!("`{shown}` takes the rights of another user"),
+                );
+                problem.remedy("run the server with your own rights");
+            }
+            Sort::Destroyer => {
+                findings.error(
+                    program.span,
+                    format!("`{shown}` destroys what is there, and is no server"),
+                );
+            }
+            Sort::Fetcher => {
+                findings.error(
+                    program.span,
+                    format!("`{shown}` moves files over the network, and is no server"),
+                );
+            }
+            Sort::Pipe => {
+                let message = format!("`{shown}` leads to another machine, which is trusted then");
+                findings.warning(program.span, message);
+            }
+            Sort::Shell => {
+                shell(program, args, self.rules, findings);
+                return Reached::Shell;
+            }
+            Sort::Wrapper => return self.wrapped(program.value, args, findings, depth),
+            Sort::Container => openings(shown, args, findings),
+            Sort::Runner(pin) => {
+                unpinned(shown, args, pin, findings);
+                return self.fetched(args, findings, depth);
+            }
+            Sort::Other
+                if words::runs_package(program.value, args.iter().map(|word| word.value)) =>
+            {
+                return self.fetched(args, findings, depth);
+            }
+            Sort::Other => {}
+        }
+        Reached::Program
     }
-    match sort(program.value) {
-        Sort::Raiser => {
-            let problem = findings.error(
-                program.span,
-                format!("`{shown}` takes the rights of another user"),
-            );
-            problem.remedy("run the server with your own rights");
-        }
-        Sort::Destroyer => {
-            findings.error(
-                program.span,
-                format!("`{shown}` destroys what is there, and is no server"),
-            );
-        }
-        Sort::Fetcher => {
-            findings.error(
-                program.span,
-                format!("`{shown}` moves files over the network, and is no server"),
-            );
-        }
-        Sort::Pipe => {
-            let message = format!("`{shown}` leads to another machine, which is trusted then");
-            findings.warning(program.span, message);
-        }
-        Sort::Shell => {
-            shell(program, args, rules, findings);
-            return Reached::Shell;
-        }
-        Sort::Wrapper => return started(behind(args), rules, findings, depth + 1),
-        Sort::Container => openings(shown, args, findings),
-        Sort::Runner(pin) => {
-            unpinned(shown, args, pin, findings);
-            return fetched(args, rules, findings, depth);
-        }
-        Sort::Other if words::runs_package(program.value, args.iter().map(|word| word.value)) => {
-            return fetched(args, rules, findings, depth);
-        }
-        Sort::Other => {}
-    }
-    Reached::Program
 }
 
 /// The word by which the program is handed a text to run, if it is.
@@ -233,22 +312,6 @@ fn hidden<'w, 't>(program: &Word<'_>, args: &'w [Word<'t>]) -> Option<&'w Word<'
     option.or_else(|| args.first().filter(|_| is_text))
 }
 
-/// What a runner of packages starts: a package, or any program with packages beside it.
-fn fetched(
-    args: &[Word<'_>],
-    rules: &CommandRules,
-    findings: &mut Findings,
-    depth: usize,
-) -> Reached {
-    let at = words::run_by(args.iter().map(|word| word.value));
-    match at.map(|at| &args[at..]) {
-        Some(rest) if sort(rest[0].value) != Sort::Other => {
-            started(rest, rules, findings, depth + 1)
-        }
-        Some(_) | None => Reached::Program,
-    }
-}
-
 /// The words that can be options of the program itself: behind a package stand those of the package.
 fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
     if let Some(own) = options::own_words(program, args.iter().map(|word| word.value)) {
@@ -259,18 +322,6 @@ fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
     }
     let end = words::run_by(args.iter().map(|word| word.value));
     &args[..end.unwrap_or(args.len())]
-}
-
-/// The command behind the options and variables of a wrapper such as `env`. What the options take is not
-/// known here, so that the first word that is judged at all counts.
-fn behind<'w, 't>(args: &'w [Word<'t>]) -> &'w [Word<'t>] {
-    let is_own = |word: &Word<'_>| {
-        let value = word.value;
-        value.starts_with('-') || value.contains('=') || value.parse::<f64>().is_ok()
-    };
-    let own = args.iter().take_while(|word| is_own(word)).count();
-    let judged = args.iter().position(|word| sort(word.value) != Sort::Other);
-    &args[judged.unwrap_or(own)..]
 }
 
 /// Options that let out of a container what it is there to hold.

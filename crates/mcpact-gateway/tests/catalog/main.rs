@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod anything;
+mod chains;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

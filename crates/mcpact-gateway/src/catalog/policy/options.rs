@@ -51,6 +51,64 @@ const OPTIONS: &[Options] = &[
         own: Own::Beside(0),
     },
     Options {
+        of: &["nohup", "setsid"],
+        valued: &[],
+        scripts: &[],
+        own: Own::Beside(0),
+    },
+    Options {
+        of: &["nice"],
+        valued: &["-n", "--adjustment"],
+        scripts: &[],
+        own: Own::Beside(0),
+    },
+    Options {
+        of: &["ionice"],
+        valued: &["-c", "--class", "-n", "--classdata"],
+        scripts: &[],
+        own: Own::Beside(0),
+    },
+    Options {
+        of: &["timeout"],
+        valued: &["-k", "--kill-after", "-s", "--signal"],
+        scripts: &[],
+        own: Own::Beside(1),
+    },
+    Options {
+        of: &["stdbuf"],
+        valued: &["-i", "--input", "-o", "--output", "-e", "--error"],
+        scripts: &[],
+        own: Own::Beside(0),
+    },
+    Options {
+        of: &["time"],
+        valued: &["-f", "--format", "-o", "--output"],
+        scripts: &[],
+        own: Own::Beside(0),
+    },
+    Options {
+        of: &["xargs"],
+        valued: &[
+            "-a",
+            "--arg-file",
+            "-d",
+            "--delimiter",
+            "-E",
+            "-I",
+            "-L",
+            "--max-lines",
+            "-n",
+            "--max-args",
+            "-P",
+            "--max-procs",
+            "-s",
+            "--max-chars",
+            "--process-slot-var",
+        ],
+        scripts: &[],
+        own: Own::Beside(0),
+    },
+    Options {
         of: &["watch"],
         valued: &["-n", "--interval", "-q", "--equexit", "-s", "--shotsdir"],
         scripts: &[],
@@ -160,6 +218,13 @@ fn meaning(word: &str, options: &Options) -> Meaning {
 /// Whether a long option is this one, or as much of it as tells it from others.
 fn is_short_for(option: &str, known: &str) -> bool {
     option.len() > 2 && option.starts_with("--") && known.starts_with(option)
+}
+
+/// Whether something is known about how this program starts others.
+pub(super) fn is_known(program: &str) -> bool {
+    let name = &*name(program);
+    let finds = FINDERS.iter().any(|(names, _)| names.contains(&name));
+    finds || of(name).is_some() || runs_text(name, [])
 }
 
 /// Whether an option of this program makes it run a text.

@@ -31,8 +31,8 @@ const SORTS: &[(Sort, &[&str])] = &[
     (
         Sort::Destroyer,
         &[
-            "rm", "rmdir", "shred", "dd", "mkfs", "del", "format", "shutdown", "reboot", "halt",
-            "poweroff",
+            "rm", "rmdir", "unlink", "shred", "wipefs", "mke2fs", "dd", "mkfs", "del", "format",
+            "shutdown", "reboot", "halt", "poweroff",
         ],
     ),
     (Sort::Fetcher, &["curl", "wget", "scp", "ftp"]),
@@ -193,7 +193,28 @@ pub(in crate::catalog) fn name(program: &str) -> String {
         .iter()
         .find(|end| name.ends_with(**end));
     name.truncate(name.len() - end.map_or(0, |end| end.len()));
-    name
+    let script = SCRIPTS.iter().find(|(script, _)| *script == name);
+    script.map_or(name, |(_, program)| (*program).to_owned())
+}
+
+/// Files that links of package managers lead to.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("npx-cli.js", "npx"),
+    ("npm-cli.js", "npm"),
+    ("pnpm.cjs", "pnpm"),
+    ("pnpx.cjs", "pnpx"),
+    ("yarn.js", "yarn"),
+];
+
+/// Whether something is known about a program of this name.
+pub(super) fn is_known(program: &str) -> bool {
+    let is_manager = matches!(&*name(program), "npm" | "pnpm" | "yarn" | "bun");
+    is_manager || sort(program) != Sort::Other || super::options::is_known(program)
+}
+
+/// Whether a package stands behind this option.
+pub(super) fn names_package(option: &str) -> bool {
+    option.starts_with("--") && VALUED.contains(&option)
 }
 
 /// What kind of program it is.
