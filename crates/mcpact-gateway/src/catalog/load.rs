@@ -93,7 +93,27 @@ pub fn inspect(path: &Path) -> Result<(Source, Reading), CatalogError> {
             },
         );
     }
+    reading.problems.extend(open_folder(path));
     Ok((source, reading))
+}
+
+/// A folder on the way to the config, or to where it really lies, in which everybody may put another in its place.
+/// It is not refused: the volumes of containers look like that, though nobody else can reach them.
+fn open_folder(path: &Path) -> Option<Problem> {
+    let path = std::path::absolute(path).ok()?;
+    let real = path.canonicalize().ok();
+    let ways = path.ancestors().skip(1);
+    let real_ways = real.iter().flat_map(|real| real.ancestors().skip(1));
+    let mut ways = ways.chain(real_ways);
+    let open = ways.find(|folder| is_writable_by_all(folder))?.display();
+    Some(Problem {
+        severity: Severity::Warning,
+        span: Span::default(),
+        message: format!(
+            "everybody on this machine may change `{open}`, and so put another config there"
+        ),
+        remedy: Some(format!("take that right away: `chmod o-w {open}`")),
+    })
 }
 
 /// Reads the config in a file.

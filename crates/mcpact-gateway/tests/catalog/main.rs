@@ -111,6 +111,21 @@ fn a_config_that_everybody_may_change_is_refused() {
     assert!(refused(&file).contains("everybody on this machine may change this config"));
 }
 
+/// K4: in a folder that everybody may write, everybody may put another config; that is told.
+#[test]
+fn a_folder_in_which_everybody_may_put_a_config_is_told() {
+    let folder = folder();
+    let file = config(&folder, "[servers.a]\nbuiltin = \"everything\"\n");
+    for (mode, is_told) in [(0o755, false), (0o777, true), (0o1777, false)] {
+        fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        let problems = loaded(&file).problems;
+        let found = problems
+            .iter()
+            .any(|problem| problem.message.contains("put another config there"));
+        assert_eq!(found, is_told, "{mode:o}: {problems:?}");
+    }
+}
+
 /// K7: secrets come from files, relative to the config; a missing one is an error with its place.
 #[test]
 fn secrets_are_read_from_files() {
