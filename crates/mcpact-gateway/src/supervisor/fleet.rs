@@ -184,8 +184,8 @@ impl Fleet {
             Room::Refuse => return Admission::Refuse(Refusal::Busy),
         }
         match self.policy.ask(now) {
-            Verdict::Start => {}
-            Verdict::Follow => return waiting(None),
+            Verdict::Start if !self.is_tried() => {}
+            Verdict::Start | Verdict::Follow => return waiting(None),
             Verdict::Wait { until } => {
                 let until = Some(until);
                 return Admission::Wait { until, close: None };

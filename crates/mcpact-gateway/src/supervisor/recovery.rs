@@ -1,19 +1,19 @@
-//! When a server that failed is tried again without being called.
+//! When it is looked again whether a server may be started, where no start was even begun.
 //!
-//! These tries have a pace of their own: what comes of them does not make callers wait longer than their own
-//! failures do.
+//! These looks have a pace of their own: nothing of the server has failed, so that they do not count against it
+//! and do not make callers wait. Starts that fail are the restart policy's.
 
 use mcpact_engine::time::Moment;
 
 use super::restart_policy::pause;
 use crate::catalog::Restarts;
 
-/// The tries since the server could be used last.
+/// The looks since a start was begun last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Recovery {
     /// How many came to nothing.
     tries: u32,
-    /// When the next one is, if something has failed.
+    /// When the next one is, if one is due.
     due: Option<Moment>,
 }
 
@@ -23,20 +23,20 @@ impl Recovery {
         self.due
     }
 
-    /// A call has failed, after which the first try is soon.
+    /// Somebody wanted a start and had none, after which the first look is soon.
     pub(super) fn begin(&mut self, restarts: &Restarts, random: u32, now: Moment) {
         if self.due.is_none() {
             self.due = Some(now.after(pause(restarts, 0, random)));
         }
     }
 
-    /// A try came to nothing, and the next one is later.
+    /// A look came to nothing, and the next one is later.
     pub(super) fn failed(&mut self, restarts: &Restarts, random: u32, now: Moment) {
         self.tries = self.tries.saturating_add(1);
         self.due = Some(now.after(pause(restarts, self.tries, random)));
     }
 
-    /// The server can be used.
+    /// A start was begun.
     pub(super) fn over(&mut self) {
         *self = Self::default();
     }
@@ -52,9 +52,9 @@ mod tests {
         Moment::at(Duration::from_secs(seconds))
     }
 
-    /// G5: tries become rarer, up to a limit, until one succeeds.
+    /// G5: looks become rarer, up to a limit, until one succeeds.
     #[test]
-    fn tries_become_rarer() {
+    fn looks_become_rarer() {
         let restarts = Restarts {
             backoff: Duration::from_secs(1),
             backoff_max: Duration::from_secs(5),

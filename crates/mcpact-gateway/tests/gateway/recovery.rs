@@ -172,3 +172,16 @@ async fn who_died_before_it_was_listed_comes_back() {
             .contains("is missing")
     );
 }
+
+/// G13: a server that never starts is suspended after so many starts, although nobody has asked for more than one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_never_starts_is_suspended_uncalled() {
+    let (gateway, _origin) = gateway(
+        "[servers.never]\ncommand = \"false\"\nera = \"legacy\"\nfailures = 2\nsuspend_seconds = 600\n",
+    )
+    .await;
+    let _met: Vec<_> = gateway.meet().collect().await;
+    until(&gateway, |server| server.state == "suspended").await;
+    let server = &gateway.status(None).unwrap().servers[0];
+    assert_eq!((server.starts, server.failures), (2, 2), "{server:?}");
+}

@@ -277,19 +277,24 @@ fn who_is_suspended_is_tried_again() {
     let round = fleet.round(at(70));
     assert_eq!(
         (round.start, round.next),
-        (None, Some(at(72))),
-        "not at once"
+        (None, Some(at(190))),
+        "twice as long"
     );
-    let admission = fleet.admit(Tenant::Shared, StartCause::Recovery, Line::Arriving, at(72));
+    let admission = fleet.admit(
+        Tenant::Shared,
+        StartCause::Recovery,
+        Line::Arriving,
+        at(190),
+    );
     let Admission::Start(id) = admission else {
         panic!("{admission:?}");
     };
-    fleet.agreed(id, Revision::V2025_11_25, at(72));
-    assert_eq!(fleet.status(at(72)).stands, None);
-    let _ = fleet.gone(id, FELL, u32::MAX, at(73));
-    let status = fleet.status(at(73));
+    fleet.agreed(id, Revision::V2025_11_25, at(190));
+    assert_eq!(fleet.status(at(190)).stands, None);
+    let _ = fleet.gone(id, FELL, u32::MAX, at(191));
+    let status = fleet.status(at(191));
     assert_eq!(status.state.as_str(), "suspended", "it did not last");
-    assert_eq!(status.tried_in, Some(Duration::from_secs(120)));
+    assert_eq!(status.tried_in, Some(Duration::from_secs(240)));
 }
 
 /// L26: calls that run at the end are given their time, unless nobody waits for them.
@@ -314,8 +319,8 @@ fn failed(fleet: &mut Fleet, cause: StartCause, now: Moment) {
     let _ = fleet.gone(id, FELL, u32::MAX, now);
 }
 
-/// G5: a server that did not start is tried again without being called, ever more rarely, which does not keep
-/// callers from it; one that is well is left alone, and so is one that nobody is served by any more.
+/// G5, G13: a server that did not start is tried again without being called, ever more rarely, until it is suspended
+/// as if it had been; one that is well is left alone, and so is one that nobody is served by any more.
 #[test]
 fn what_did_not_start_is_tried_again() {
     let mut fleet = Fleet::new(settings());
@@ -324,23 +329,28 @@ fn what_did_not_start_is_tried_again() {
     let round = fleet.round(at(0));
     assert_eq!((round.start, round.next), (None, Some(at(1))));
     assert_eq!(fleet.status(at(0)).tried_in, Some(Duration::from_secs(1)));
-    for (now, next) in [(1, 3), (3, 7), (7, 11), (11, 15)] {
+    for (now, next, state) in [
+        (1, 3, "pausing"),
+        (3, 63, "suspended"),
+        (63, 183, "suspended"),
+    ] {
         assert_eq!(fleet.round(at(now)).start, Some(StartCause::Recovery));
         failed(&mut fleet, StartCause::Recovery, at(now));
         let round = fleet.round(at(now));
         assert_eq!((round.start, round.next), (None, Some(at(next))));
+        assert_eq!(fleet.status(at(now)).state.as_str(), state, "{now}");
     }
-    assert_eq!(fleet.failures(), 1, "only the caller's");
-    fleet.not_begun(u32::MAX, at(15));
-    assert_eq!(fleet.round(at(15)).start, None, "it could not be begun");
-    let id = started(&mut fleet, at(16));
-    assert_eq!(fleet.round(at(16)).start, None);
-    let _ = fleet.retire(id, StopCause::Idle, at(60));
-    let _ = fleet.gone(id, FELL, u32::MAX, at(60));
-    assert_eq!(fleet.round(at(60)).start, None, "it sleeps");
-    failed(&mut fleet, StartCause::Request, at(70));
-    fleet.close(Farewell::Short, at(71));
-    assert_eq!(fleet.round(at(90)).start, None);
+    assert_eq!(fleet.failures(), 3);
+    fleet.not_begun(u32::MAX, at(183));
+    assert_eq!(fleet.round(at(183)).start, None, "it could not be begun");
+    let id = started(&mut fleet, at(190));
+    assert_eq!(fleet.round(at(190)).start, None);
+    let _ = fleet.retire(id, StopCause::Idle, at(260));
+    let _ = fleet.gone(id, FELL, u32::MAX, at(260));
+    assert_eq!(fleet.round(at(260)).start, None, "it sleeps");
+    failed(&mut fleet, StartCause::Request, at(270));
+    fleet.close(Farewell::Short, at(271));
+    assert_eq!(fleet.round(at(290)).start, None);
 }
 
 /// G12: those that must run are missing until they are on their way.

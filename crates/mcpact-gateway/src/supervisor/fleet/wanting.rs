@@ -3,9 +3,9 @@
 use mcpact_engine::time::Moment;
 
 use super::{Berth, Fleet};
-use crate::supervisor::instance::{Event, InstanceId, StartCause};
+use crate::supervisor::instance::{Event, Instance, InstanceId, StartCause};
 use crate::supervisor::placement::least;
-use crate::supervisor::restart_policy::Outcome;
+use crate::supervisor::restart_policy::{Outcome, State};
 
 /// Instances that are to be started without being called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,19 +46,21 @@ impl Fleet {
         (is_down && self.settings.recovers).then_some(StartCause::Recovery)
     }
 
+    /// Whether somebody tries what failed lately: one start shows whether it fails still, and the others wait for
+    /// what comes of it.
+    pub(super) fn is_tried(&self) -> bool {
+        let has_failed = matches!(self.policy.state(), State::Pausing { .. });
+        let mut instances = self.seats.values().map(|berth| &berth.seat.instance);
+        has_failed && !self.is_awake() && instances.any(Instance::is_starting)
+    }
+
     /// A start came to nothing.
     pub(crate) fn failed(&mut self, id: InstanceId, why: String, random: u32, now: Moment) {
         self.no_start(&why, now);
-        let cause = self.seats.get(&id).map(|berth| berth.seat.instance.cause);
         let _ = self.handle(id, Event::Failed(why), now);
-        let restarts = &self.settings.restarts;
-        if cause == Some(StartCause::Recovery) {
-            self.recovery.failed(restarts, random, now);
-            self.outcome(Outcome::GivenUp, now);
-        } else {
-            self.recovery.begin(restarts, random, now);
-            self.outcome(Outcome::Failed(random), now);
-        }
+        self.recovery.over();
+        // Whoever wanted it: a server is not better for having been tried unasked.
+        self.outcome(Outcome::Failed(random), now);
     }
 
     /// A start was not even tried, for somebody has to agree to it; it is looked again whether somebody has.

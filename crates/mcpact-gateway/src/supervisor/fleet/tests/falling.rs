@@ -47,3 +47,29 @@ fn who_was_wanted_while_it_rests_is_tried_again() {
     assert_eq!(fleet.round(at(25)).next, Some(at(30)));
     assert_eq!(fleet.round(at(30)).start, Some(StartCause::Recovery));
 }
+
+/// G13: what failed is started once after a pause, whoever asks, and the others wait for what comes of it; what can be
+/// used again is started as often as it is needed.
+#[test]
+fn a_pause_ends_with_one_start() {
+    let mut fleet = Fleet::new(settings());
+    failed(&mut fleet, StartCause::Request, at(0));
+    let mut ask = |cause, now| {
+        (
+            fleet.admit(Tenant::Own, cause, Line::Arriving, now),
+            fleet.starts(),
+        )
+    };
+    let (first, _) = ask(StartCause::Recovery, at(1));
+    let Admission::Start(id) = first else {
+        panic!("{first:?}");
+    };
+    let wait = Admission::Wait {
+        until: None,
+        close: None,
+    };
+    assert_eq!(ask(StartCause::Request, at(1)), (wait, 2));
+    fleet.agreed(id, Revision::V2025_11_25, at(2));
+    let second = fleet.admit(Tenant::Own, StartCause::Request, Line::Arriving, at(2));
+    assert!(matches!(second, Admission::Start(_)), "{second:?}");
+}
