@@ -386,6 +386,11 @@ impl Bridge {
         self.shared.retune(run);
     }
 
+    /// Somebody has to do without it who does not ask again.
+    pub(crate) fn did_without(&self) {
+        self.shared.supervisor.did_without();
+    }
+
     /// Whether it failed, and is left alone for now.
     pub(crate) fn is_resting(&self) -> bool {
         self.status().state.wait().is_some()

@@ -205,6 +205,7 @@ impl Hub {
             }
             Err(Unlisted::Lost(error)) => {
                 member.judge(Some(&error.message));
+                member.bridge.did_without();
                 None
             }
             Err(Unlisted::Late(error)) => {

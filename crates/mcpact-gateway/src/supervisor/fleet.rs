@@ -37,7 +37,7 @@ pub(crate) struct Fleet {
     queued: usize,
     mishaps: Mishaps,
     recovery: Recovery,
-    /// Whether it has ever answered anything but whether it is well.
+    /// Whether it has answered anything but whether it is well, since somebody last had to do without it.
     has_served: bool,
     is_closed: bool,
 }

@@ -134,6 +134,12 @@ impl Supervisor {
         self.standing.turns()
     }
 
+    /// Somebody has to do without the server who does not ask again.
+    pub(crate) fn did_without(&self) {
+        self.fleet().did_without();
+        self.changed();
+    }
+
     /// A start was not even tried, for somebody has to agree to it.
     pub(crate) fn not_allowed(&self, trouble: &Trouble) {
         self.fleet()

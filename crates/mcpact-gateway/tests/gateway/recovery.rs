@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use mcpact::client::Client;
+use mcpact::client::{Client, Watch};
 use mcpact_gateway::Gateway;
 use mcpact_gateway::control::ServerLine;
 use mcpact_spec::Revision;
@@ -79,7 +79,8 @@ async fn who_is_suspended_comes_back() {
     assert!(starts > 1, "somebody has tried");
 }
 
-/// The config of a legacy server that has one tool, and ends as soon as it has agreed while there is this file.
+/// The config of a legacy server that has one tool, and ends as soon as it has agreed while there is this file, or once when
+/// it is to list while there is one like it that ends in `.list`.
 fn brittle(file: &Path) -> String {
     let server = r##"
 commands.shells = "warn"
@@ -91,7 +92,8 @@ while IFS= read -r line; do
   case "$line" in
     *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
     *'notifications/initialized'*) [ -e "$BRITTLE" ] && exit 7; continue ;;
-    *'"tools/list"'*) result='{"tools":[{"name":"one","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/list"'*) rm "$BRITTLE.list" && exit 8; result='{"tools":[{"name":"one","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) result='{"content":[]}' ;;
     *) continue ;;
   esac
   printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
@@ -171,6 +173,29 @@ async fn who_died_before_it_was_listed_comes_back() {
             .unwrap_or_default()
             .contains("is missing")
     );
+}
+
+/// G5, G15: a server that dies when it is to list, after it was of use, is tried again after `backoff_seconds`, although nobody
+/// calls, and whoever had to do without its list is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_died_of_its_list_comes_back() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("brittle");
+        let (gateway, origin) =
+            gateway(&format!("{}backoff_seconds = 0.2\n", brittle(&file))).await;
+        let connected = client(revision).connect(format!("{origin}/mcp")).await;
+        let connected = connected.unwrap();
+        let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+        connected.call_tool("brief__one", json!({})).await.unwrap();
+        std::fs::write(folder.path().join("brittle.list"), "").unwrap();
+        assert_eq!(tools(&connected).await, [""; 0], "{revision}");
+        let told = tokio::time::timeout(PATIENCE, changes.next()).await;
+        assert!(matches!(told, Ok(Some(_))), "{revision}: {told:?}");
+        let server = &gateway.status(None).unwrap().servers[0];
+        assert_eq!(server.instances[0].cause, "recovery", "{server:?}");
+        assert_eq!(tools(&connected).await, ["brief__one"], "{revision}");
+    }
 }
 
 /// G13: a server that never starts is suspended after so many starts, although nobody has asked for more than one.

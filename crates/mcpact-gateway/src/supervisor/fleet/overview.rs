@@ -68,7 +68,7 @@ impl Fleet {
     }
 
     /// An instance that could be used has failed. The next call may do better, unless the server is left alone
-    /// for long, or has never done any good: then it cannot be used, which nobody would know otherwise who does
+    /// for long, or has done no good: then it cannot be used, which nobody would know otherwise who does
     /// not call it.
     pub(super) fn fell(&mut self, why: &str, random: u32, now: Moment) {
         self.outcome(Outcome::Failed(random), now);
@@ -84,6 +84,15 @@ impl Fleet {
     pub(super) fn missed_while_resting(&mut self) {
         if !self.is_awake() {
             self.mishaps.stay();
+        }
+    }
+
+    /// Somebody has to do without it who does not ask again: it is of no use until it answers, and is tried again
+    /// if it has failed, or as soon as it is known that it has.
+    pub(crate) fn did_without(&mut self) {
+        self.has_served = false;
+        if self.policy.state() != State::Calm {
+            self.missed_while_resting();
         }
     }
 

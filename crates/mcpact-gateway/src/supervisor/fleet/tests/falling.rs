@@ -48,6 +48,32 @@ fn who_was_wanted_while_it_rests_is_tried_again() {
     assert_eq!(fleet.round(at(30)).start, Some(StartCause::Recovery));
 }
 
+/// G5, O5: who falls while somebody does without it is tried again, whichever is known first; who sleeps is not.
+#[test]
+fn who_is_done_without_is_tried_again() {
+    for is_known in [true, false] {
+        let mut fleet = Fleet::new(settings());
+        let id = useful(&mut fleet, at(0));
+        if is_known {
+            fallen(&mut fleet, id, at(20));
+            fleet.did_without();
+        } else {
+            fleet.did_without();
+            fallen(&mut fleet, id, at(20));
+        }
+        let status = fleet.status(at(20));
+        assert_eq!(status.stands.unwrap().why, FELL, "{is_known}");
+        assert_eq!(status.tried_in, Some(Duration::from_secs(1)));
+        assert_eq!(fleet.round(at(21)).start, Some(StartCause::Recovery));
+    }
+    let mut fleet = Fleet::new(settings());
+    let id = useful(&mut fleet, at(0));
+    let _ = fleet.retire(id, StopCause::Idle, at(60));
+    fallen(&mut fleet, id, at(60));
+    fleet.did_without();
+    assert_eq!(fleet.round(at(62)).start, None);
+}
+
 /// G13: what failed is started once after a pause, whoever asks, and the others wait for what comes of it; what can be
 /// used again is started as often as it is needed.
 #[test]
