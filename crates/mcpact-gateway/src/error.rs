@@ -10,6 +10,9 @@ use mcpact_wire::raw::ObjectWriter;
 
 use crate::approvals::DeedKind;
 
+/// The word for [`Trouble::Closed`].
+pub(crate) const CLOSED: &str = "upstream_closed";
+
 /// Why an upstream server cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{target}: {kind}")]
@@ -319,8 +322,16 @@ impl Trouble {
             Self::Slow { .. } => "upstream_slow",
             Self::TooLong { .. } => "upstream_too_long",
             Self::Unapproved { .. } | Self::Unapprovable(_) => "upstream_unapproved",
-            Self::Closed => "upstream_closed",
+            Self::Closed => CLOSED,
             Self::Same(same) => same.reason(),
+        }
+    }
+
+    /// The same for a call of which the server has seen something.
+    fn after_all(self) -> Self {
+        match self.reason() {
+            CLOSED => Self::Gone(String::from("the server is not served any more")),
+            _ => self,
         }
     }
 
@@ -418,6 +429,13 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 impl UpstreamError {
+    /// The same for a call of which the server has seen something.
+    pub(crate) fn after_all(self) -> Self {
+        let Self { target, kind } = self;
+        let kind = kind.after_all();
+        Self { target, kind }
+    }
+
     /// What a client is told.
     #[must_use]
     pub fn on_wire(&self) -> WireError {

@@ -189,7 +189,11 @@ impl Crossing {
             ) => self.caller.board_at_home().await,
             (None, _) => self.caller.board().await,
         };
-        let Boarded { lane, in_use } = boarded.map_err(|error| error.on_wire())?;
+        let boarded = boarded.map_err(|error| match self.is_given.load(Ordering::Relaxed) {
+            true => error.after_all().on_wire(),
+            false => error.on_wire(),
+        });
+        let Boarded { lane, in_use } = boarded?;
         self.lane = lane;
         self.in_use = Some(in_use);
         Ok(())

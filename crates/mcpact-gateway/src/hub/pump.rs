@@ -16,13 +16,14 @@ use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::link::Link;
 
 use super::guest::Guest;
-use super::route::Names;
+use super::route::{Names, Routed};
+use super::succession::SUCCESSORS;
 use super::view::PartView;
 use super::watched::Watching;
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
-use crate::bridge::{Ear, again, level_of, wire_error};
+use crate::bridge::{Ear, again, is_unseen, level_of, wire_error};
 use crate::turnstile::closed;
 
 impl Backend for Hub {
@@ -162,9 +163,35 @@ impl Hub {
         }
     }
 
-    /// A request that one server answers.
+    /// A request that one server answers: whoever has taken its place, if it has not seen it.
     async fn forward(
         self: &Arc<Self>,
+        mut job: Job,
+        method: Method,
+        guest: &Arc<Guest>,
+        mut ear: Ear,
+    ) -> Result<ByteString, WireError> {
+        let client = job.pact.revision();
+        let mut left = SUCCESSORS;
+        loop {
+            // Which server, and what it calls the thing.
+            let routed = self.route(guest, method, &job.params, client).await;
+            let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
+            let member = Arc::clone(&routed.member);
+            let again = (job.clone(), ear.clone());
+            match self.forward_to(routed, job, method, guest, ear).await {
+                Err(error) if left > 0 && is_unseen(&error) && self.is_succeeded(&member) => {
+                    (job, ear) = again;
+                }
+                served => return served,
+            }
+            left -= 1;
+        }
+    }
+
+    async fn forward_to(
+        self: &Arc<Self>,
+        routed: Routed,
         mut job: Job,
         method: Method,
         guest: &Arc<Guest>,
@@ -172,9 +199,6 @@ impl Hub {
     ) -> Result<ByteString, WireError> {
         let client = job.pact.revision();
         let given = job.params.clone();
-        // Which server, and what it calls the thing.
-        let routed = self.route(guest, method, &job.params, client).await;
-        let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
         let member = routed.member;
         if let Some(params) = routed.params {
             job.params = params.into();

@@ -26,6 +26,9 @@ pub(super) const PAUSES: Backoff = Backoff {
     longest: Duration::from_secs(60),
 };
 
+/// How often in a row a call follows its server to the one that has taken its place.
+pub(super) const SUCCESSORS: usize = 2;
+
 /// What became of a subscription at a server that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tried {
@@ -47,6 +50,12 @@ impl Hub {
         let roster = self.roster();
         let mut members = roster.members.iter();
         members.find(|member| *member.name == *name).cloned()
+    }
+
+    /// Whether another one has taken a server's place.
+    pub(super) fn is_succeeded(&self, member: &Member) -> bool {
+        let next = self.named(&member.name);
+        next.is_some_and(|next| next.number != member.number)
     }
 
     /// Until a server is not there any more, or another one has taken its place.

@@ -10,6 +10,9 @@ use crate::place::{MORTAL, catalog, client, gateway};
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Where the server is, and what stands before the names of its tools there.
+const PLACES: [(&str, &str); 1] = [("/mcp", "m__")];
+
 fn server(calls: usize, seconds: f64) -> String {
     format!("{MORTAL}max_instances = 1\nmax_concurrent = {calls}\ncall_seconds = {seconds}\n")
 }
@@ -42,5 +45,62 @@ async fn what_nobody_has_seen_has_no_effect() {
         let given = given.to_string();
         assert!(given.contains("may have had its effect"), "{given}");
         first.abort();
+    }
+}
+
+/// A server with one call at a time, whose processes are told apart by this word.
+fn narrow(word: &str) -> String {
+    let server = server(1, 3600.0);
+    let server = server.replace("\\\"$$\\\"", &format!("\\\"{word}\\\""));
+    assert!(server.contains(word));
+    server
+}
+
+/// A place, for a server whose place another one takes, and for one that has none to follow it.
+fn onwards<P: Copy>(place: P) -> [(P, Option<&'static str>); 2] {
+    [(place, Some("second")), (place, None)]
+}
+
+/// G12, G19: calls that wait for a server whose place another one takes go to that one; where there is none, it is told that
+/// no server has seen them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_a_server_goes_to_the_next_one() {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        for ((path, prefix), next) in PLACES.into_iter().flat_map(onwards) {
+            let (gateway, origin) = gateway(&narrow("first")).await;
+            let connected = client(revision).connect(format!("{origin}{path}"));
+            let connected = connected.await.unwrap();
+            let call = |tool: &str| {
+                let (client, tool) = (connected.clone(), format!("{prefix}{tool}"));
+                tokio::spawn(async move { client.call_tool(&tool, json!({})).await })
+            };
+            let until = async |in_flight: usize, queued: usize| {
+                let is_so = || {
+                    let server = &gateway.status(None).unwrap().servers[0];
+                    (server.in_flight, server.queued) == (in_flight, queued)
+                };
+                let so = async {
+                    while !is_so() {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                };
+                let so = tokio::time::timeout(PATIENCE, so).await;
+                assert!(so.is_ok(), "{revision} {path}: {:?}", gateway.status(None));
+            };
+            let first = call("hang");
+            until(1, 0).await;
+            let second = call("who");
+            until(1, 1).await;
+            let told = next.map_or_else(String::new, narrow);
+            gateway.change(catalog(&told)).unwrap();
+            let second = tokio::time::timeout(PATIENCE, second).await.unwrap();
+            let second = match second.unwrap() {
+                Ok(result) => result.all_text(),
+                Err(error) => error.to_string(),
+            };
+            let expected = next.unwrap_or("is not served any more, and has not seen this call");
+            assert!(second.contains(expected), "{revision} {path}: {second}");
+            first.abort();
+        }
     }
 }
