@@ -9,6 +9,7 @@ use bytestring::ByteString;
 use futures_util::task::AtomicWaker;
 use mcpact_spec::Method;
 use mcpact_spec::tables::meta;
+use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
@@ -218,6 +219,17 @@ impl Mail {
         })
         .await
     }
+}
+
+/// An error as one that names no request: it belongs to the POST that it answers, and servers in the
+/// field give it an id of their own.
+pub(super) fn readdressed(answer: Bytes) -> Bytes {
+    if let Ok(Envelope::Response(response)) = Envelope::parse(&answer)
+        && let Outcome::Error(raw) = response.outcome
+    {
+        return Bytes::from(codec::error(None, raw));
+    }
+    answer
 }
 
 #[cfg(test)]

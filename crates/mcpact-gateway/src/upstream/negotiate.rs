@@ -23,7 +23,6 @@ use mcpact_spec::{Era, Method, Revision};
 use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::{Child, ChildCommand, Process};
-use mcpact_wire::codec;
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::model::implementation::Implementation;
@@ -33,7 +32,7 @@ use tokio::time::Instant;
 
 use super::http::HttpWire;
 use super::lines::LinesWire;
-use super::{HeaderBook, Ordered, Stray, Upstream, Wire, exit, headers, sse_link};
+use super::{HeaderBook, Ordered, Stray, Upstream, Wire, exit, headers, mail, sse_link};
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
@@ -483,22 +482,11 @@ impl Talk {
                 return Ok(self.feed(Input::Status(status), None));
             }
         };
-        let bytes = readdressed(bytes);
+        let bytes = mail::readdressed(bytes);
         let input = Input::Bytes {
             bytes: &bytes,
             http_status: Some(status),
         };
         Ok(self.feed(input, Some(&bytes)))
     }
-}
-
-/// An error as one that names no request: it belongs to the POST that it answers, and servers in the
-/// field give it an id of their own.
-fn readdressed(answer: Bytes) -> Bytes {
-    if let Ok(Envelope::Response(response)) = Envelope::parse(&answer)
-        && let Outcome::Error(raw) = response.outcome
-    {
-        return Bytes::from(codec::error(None, raw));
-    }
-    answer
 }
