@@ -29,7 +29,9 @@ use super::tasks::{Kept, Mapping, ToolTasks};
 use crate::catalog::Strategy;
 use crate::pins::Pins;
 use crate::supervisor::{Connection, Question, Running, Sharing, sharing};
-use crate::upstream::{Ask, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream};
+use crate::upstream::{
+    Ask, Call, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream,
+};
 
 /// How many visited URLs are remembered.
 const COMPLETIONS: usize = 256;
@@ -244,8 +246,8 @@ impl Lane {
         }
     }
 
-    /// Asks the server something that no client asked for; only the answer matters.
-    pub(super) async fn request(&self, method: Method, params: &str) -> Result<Reply, Loss> {
+    /// Makes a request that is in no client's words.
+    pub(super) async fn call(&self, method: Method, params: &str) -> Call {
         let order = Ordered {
             method: Some(method),
             name: method.as_str(),
@@ -253,7 +255,12 @@ impl Lane {
             trace: None,
         };
         let number = self.upstream.next_id();
-        let mut call = self.upstream.call(number, order, &self.book).await;
+        self.upstream.call(number, order, &self.book).await
+    }
+
+    /// Asks the server something that no client asked for; only the answer matters.
+    pub(super) async fn request(&self, method: Method, params: &str) -> Result<Reply, Loss> {
+        let mut call = self.call(method, params).await;
         loop {
             match call.next().await {
                 Event::Done(reply) => return Ok(reply),

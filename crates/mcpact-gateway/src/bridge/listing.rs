@@ -27,7 +27,7 @@ use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
 use crate::error::Trouble;
 use crate::target::{Target, digest};
-use crate::upstream::{Event, Loss, Ordered, Reply};
+use crate::upstream::{Event, Loss, Reply};
 
 /// How many pages a list may have.
 const PAGES: usize = 1000;
@@ -331,14 +331,8 @@ impl Lane {
                 Some(stamped.ok().flatten().unwrap_or_else(own))
             }
         };
-        let order = Ordered {
-            method: Some(kind.method()),
-            name: kind.method().as_str(),
-            params: stamped.as_deref().unwrap_or(params),
-            trace: None,
-        };
-        let number = self.upstream.next_id();
-        let mut call = self.upstream.call(number, order, &self.book).await;
+        let params = stamped.as_deref().unwrap_or(params);
+        let mut call = self.call(kind.method(), params).await;
         loop {
             match call.next().await {
                 Event::Done(Reply::Result(raw)) => return Ok(raw),

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::lane::Lane;
 use super::port::Shared;
-use crate::upstream::{Call, Event, Ordered};
+use crate::upstream::{Call, Event};
 
 /// The pauses before a stream that ended is opened again; one that lived longer than the longest was a
 /// good one.
@@ -91,14 +91,7 @@ impl Watch {
         let lane = self.lane.upgrade().filter(|lane| lane.is_open())?;
         let params = ObjectWriter::new().raw("notifications", &self.filter.encode());
         let params = lane.own_stamp(&params.finish());
-        let order = Ordered {
-            method: Some(Method::SubscriptionsListen),
-            name: Method::SubscriptionsListen.as_str(),
-            params: &params,
-            trace: None,
-        };
-        let number = lane.upstream.next_id();
-        Some(lane.upstream.call(number, order, &lane.book).await)
+        Some(lane.call(Method::SubscriptionsListen, &params).await)
     }
 
     /// Hears what the server tells until the stream ends.

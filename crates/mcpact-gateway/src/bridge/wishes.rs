@@ -24,7 +24,7 @@ use super::caller::Caller;
 use super::crossing::{Crossing, Told, stamped, wire_error};
 use super::ear::{Ear, FarEar};
 use super::lane::{Hold, Lane};
-use crate::upstream::{Call, Event, Ordered};
+use crate::upstream::{Call, Event};
 
 const LIMITS: WishLimits = WishLimits {
     uris: 4096,
@@ -198,15 +198,8 @@ impl Stream {
         let told = Told::AsDeclared;
         let stamped = stamped(&caller, Reach::Stream, told, lane.revision(), &params);
         let params = stamped.ok()??;
-        let order = Ordered {
-            method: Some(Method::SubscriptionsListen),
-            name: Method::SubscriptionsListen.as_str(),
-            params: &params,
-            trace: None,
-        };
-        let number = lane.upstream.next_id();
         Some(Self {
-            call: lane.upstream.call(number, order, &lane.book).await,
+            call: lane.call(Method::SubscriptionsListen, &params).await,
             _lane: lane,
             _awake: awake,
         })

@@ -9,7 +9,7 @@ use mcpact_spec::Method;
 use super::of_task;
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
-use crate::upstream::{Call, Event, Ordered, Reply};
+use crate::upstream::{Call, Event, Reply};
 
 /// A server's task whose result somebody waits for: whoever stops waiting calls it off.
 #[derive(Debug)]
@@ -92,14 +92,6 @@ impl Crossing {
 impl Lane {
     /// Asks a server of 2025-11-25 for the result of a task; what the task asks comes on this call.
     pub(super) async fn result_of(&self, id: &str) -> Call {
-        let params = of_task(id);
-        let order = Ordered {
-            method: Some(Method::TasksResult),
-            name: Method::TasksResult.as_str(),
-            params: &params,
-            trace: None,
-        };
-        let number = self.upstream.next_id();
-        self.upstream.call(number, order, &self.book).await
+        self.call(Method::TasksResult, &of_task(id)).await
     }
 }
