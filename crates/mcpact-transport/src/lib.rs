@@ -15,5 +15,6 @@ pub mod stdio;
 pub mod tcp;
 #[cfg(unix)]
 pub mod unix;
+pub mod vigil;
 pub mod websocket;
 pub mod within;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use mcpact::server::{Settings, TlsIdentity, Token};
 use mcpact_gateway::catalog::{HostsGiven, namelessness};
 use mcpact_transport::link::Link;
+use mcpact_transport::vigil;
 use tokio::sync::watch;
 
 use crate::args::Front;
@@ -17,11 +18,9 @@ use crate::report;
 
 /// Runs a future to its end.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(CliError::Runtime)?;
-    runtime.block_on(work)
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = vigil::keep(runtime.enable_all()).build();
+    runtime.map_err(CliError::Runtime)?.block_on(work)
 }
 
 /// The name of the variable that may hold the token.

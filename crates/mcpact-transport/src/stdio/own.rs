@@ -38,6 +38,7 @@ mod unix {
 
     use crate::link::Link;
     use crate::stdio::closable::closable;
+    use crate::vigil;
 
     /// What a stream is, as far as we may wait for it without a thread.
     pub(super) enum Carrier {
@@ -63,6 +64,9 @@ mod unix {
 
         /// Reads from it; `None` when it has to be read by a thread.
         pub(super) fn reader(self) -> io::Result<Option<Box<dyn AsyncRead + Send + Unpin>>> {
+            if let Self::Pipe(fd) | Self::Socket(fd) = &self {
+                vigil::over(fd);
+            }
             Ok(match self {
                 Self::Pipe(fd) => Some(Box::new(pipe::Receiver::from_owned_fd(fd)?)),
                 Self::Socket(fd) => Some(Box::new(socket(fd)?)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::Uri;
 use hyper::rt::{Read, Write};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use rustls::{ClientConfig, RootCertStore};
@@ -17,6 +17,7 @@ use super::HttpSettings;
 use super::pipe::Pipe;
 use super::proxy::{Router, Way};
 use crate::error::DoorError;
+use crate::vigil;
 
 /// TCP and, where the address wants it, TLS, through a proxy where there is one; all within one time
 /// limit.
@@ -99,7 +100,14 @@ impl Connector {
     async fn go(mut self, way: Way, address: Uri) -> Result<Pipe, Box<dyn Error + Send + Sync>> {
         let name = |proxy: &Uri| proxy.authority().map(ToString::to_string);
         match way {
-            Way::Direct => Ok(Pipe::new(self.direct.call(address).await?)),
+            Way::Direct => {
+                let io = self.direct.call(address).await?;
+                // What is near needs no TLS.
+                if let MaybeHttpsStream::Http(tcp) = &io {
+                    vigil::over(tcp.inner());
+                }
+                Ok(Pipe::new(io))
+            }
             Way::Forwarded { proxy } => match self.direct.call(proxy.clone()).await {
                 Ok(io) => Ok(Pipe::new(io)),
                 Err(source) => Err(proxy_failed(name(&proxy), source)),

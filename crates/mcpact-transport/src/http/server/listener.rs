@@ -25,6 +25,7 @@ use super::token::Token;
 use super::watch::{Order, Watch};
 use crate::error::DoorError;
 use crate::http::bell::{Part, Porter};
+use crate::vigil;
 
 /// What a server endures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,6 +188,7 @@ impl HttpServer {
                 (seat, Ok((stream, peer))) => {
                     // An answer in two writes waits 40 ms for the peer's ACK without this.
                     let _ = stream.set_nodelay(true);
+                    vigil::over(&stream);
                     let (shop, watch) = (Arc::clone(&shop), Arc::clone(&watch));
                     open.spawn(greet(shop, acceptor.clone(), stream, peer, watch, seat));
                 }

@@ -21,6 +21,7 @@ use super::tail::Tail;
 use crate::error::DoorError;
 use crate::link::Link;
 use crate::stdio::closable::{Closer, closable};
+use crate::vigil;
 
 /// How long the rest of the log may take after the group is gone; only a descendant that nobody can find
 /// any more keeps it open longer.
@@ -108,6 +109,7 @@ impl Child {
         ));
 
         let (stdin, input) = closable(Input::new(stdin, Arc::clone(&group)));
+        vigil::over(&stdout);
         let link = Link::new(Hearing::new(stdout, herald), stdin);
         Ok(Self {
             link,
