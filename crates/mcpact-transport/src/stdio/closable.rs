@@ -7,6 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::io::AsyncWrite;
 
+use crate::vigil;
+
 /// The writing end.
 ///
 /// Shutting it down or dropping it closes the file, which tokio's pipes do not do on shutdown; without
@@ -92,7 +94,9 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Closable<W> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll(context, |io, context| io.poll_write(context, bytes))
+        let result = self.poll(context, |io, context| io.poll_write(context, bytes));
+        vigil::expect(bytes.len());
+        result
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

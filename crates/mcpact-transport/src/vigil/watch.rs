@@ -14,6 +14,10 @@ use tokio::runtime::Builder;
 /// How long is looked out at most: what is not there by then is not near, and sleeping costs it little.
 const WATCH: Duration = Duration::from_micros(50);
 
+/// How many bytes are so few that they are read, and may be answered, at once. Where more are on their way several
+/// processes work at the same time, and whoever looks out is in their way.
+const FEW: usize = 16 * 1024;
+
 /// Everything that is looked at. What is closed leaves it by itself.
 static EYE: OnceLock<OwnedFd> = OnceLock::new();
 
@@ -22,6 +26,7 @@ static AWAKE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static HAS_SLEPT: Cell<bool> = const { Cell::new(false) };
+    static EXPECTS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Lets the workers of a runtime look out before they sleep. Where the system refuses the means, they just sleep.
@@ -50,6 +55,11 @@ fn add(eye: &OwnedFd, source: &impl AsFd) {
     );
 }
 
+/// So many bytes are written, and something may come for it.
+pub(crate) fn expect(sent: usize) {
+    EXPECTS.set(sent <= FEW);
+}
+
 fn get_up() {
     AWAKE.fetch_add(1, Ordering::Relaxed);
 }
@@ -58,7 +68,9 @@ fn lie_down() {
     if HAS_SLEPT.replace(true) {
         AWAKE.fetch_sub(1, Ordering::Relaxed);
     }
-    if let Some(eye) = EYE.get() {
+    if EXPECTS.take()
+        && let Some(eye) = EYE.get()
+    {
         look_out(eye);
     }
 }
@@ -114,6 +126,7 @@ mod tests {
         let said = runtime.block_on(async {
             let (mut near, mut far) = tokio::net::UnixStream::pair().unwrap();
             over(&near);
+            expect(0);
             let hearing = tokio::spawn(async move {
                 use tokio::io::AsyncReadExt as _;
                 let mut said = String::new();
@@ -123,6 +136,7 @@ mod tests {
                 use tokio::io::AsyncWriteExt as _;
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 far.write_all(word.as_bytes()).await.unwrap();
+                expect(word.len());
             }
             drop(far);
             hearing.await.unwrap().unwrap()

@@ -17,6 +17,7 @@ use super::head::Head;
 use super::pipe::Pipe;
 use super::request::Outgoing;
 use crate::error::DoorError;
+use crate::vigil;
 
 /// How much is read at a time.
 const READ: usize = 8 * 1024;
@@ -114,7 +115,10 @@ impl Open {
         while let Some(next) = request.next() {
             match ready!(Pin::new(&mut self.io).poll_write(context, next))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                count => request.sent(count),
+                count => {
+                    request.sent(count);
+                    vigil::expect(count);
+                }
             }
         }
         // TLS keeps back what the socket did not take.

@@ -11,6 +11,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::watch::Busy;
+use crate::vigil;
 
 /// How long a stream may be silent before a comment shows that it lives.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -65,8 +66,8 @@ impl Body for ReplyBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.get_mut().content {
-            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|b| Ok(Frame::data(b)))),
+        let next = match &mut self.get_mut().content {
+            Content::Whole(bytes) => bytes.take(),
             Content::Events { stream, silence } => {
                 let item = match stream.as_mut().poll_next(cx) {
                     Poll::Ready(item) => item,
@@ -74,9 +75,13 @@ impl Body for ReplyBody {
                     Poll::Pending => return Poll::Pending,
                 };
                 silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
-                Poll::Ready(item.map(|b| Ok(Frame::data(b))))
+                item
             }
+        };
+        if let Some(bytes) = &next {
+            vigil::expect(bytes.len());
         }
+        Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
 
     fn is_end_stream(&self) -> bool {
