@@ -24,9 +24,19 @@ static EYE: OnceLock<OwnedFd> = OnceLock::new();
 /// How many workers are awake, of those that have slept before.
 static AWAKE: AtomicUsize = AtomicUsize::new(0);
 
+/// What a worker has sent since it slept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Nothing,
+    /// One small thing.
+    Word,
+    /// Several calls are on their way, or a large one: something else is at work already, or will be soon.
+    Much,
+}
+
 thread_local! {
     static HAS_SLEPT: Cell<bool> = const { Cell::new(false) };
-    static EXPECTS: Cell<bool> = const { Cell::new(false) };
+    static SENT: Cell<Sent> = const { Cell::new(Sent::Nothing) };
 }
 
 /// Lets the workers of a runtime look out before they sleep. Where the system refuses the means, they just sleep.
@@ -56,8 +66,13 @@ fn add(eye: &OwnedFd, source: &impl AsFd) {
 }
 
 /// So many bytes are written, and something may come for it.
-pub(crate) fn expect(sent: usize) {
-    EXPECTS.set(sent <= FEW);
+pub(crate) fn expect(bytes: usize) {
+    let is_first = SENT.get() == Sent::Nothing;
+    SENT.set(if is_first && bytes <= FEW {
+        Sent::Word
+    } else {
+        Sent::Much
+    });
 }
 
 fn get_up() {
@@ -68,7 +83,7 @@ fn lie_down() {
     if HAS_SLEPT.replace(true) {
         AWAKE.fetch_sub(1, Ordering::Relaxed);
     }
-    if EXPECTS.take()
+    if SENT.replace(Sent::Nothing) == Sent::Word
         && let Some(eye) = EYE.get()
     {
         look_out(eye);
