@@ -5,6 +5,7 @@
 
 pub(crate) mod capabilities;
 pub(crate) mod flaws;
+pub(crate) mod given;
 pub(crate) mod instructions;
 pub(crate) mod kind;
 pub(crate) mod merge;

@@ -177,8 +177,8 @@ impl Hub {
             style,
             version,
         });
-        *lock(&self.roster) = roster;
-        self.forget();
+        let before = std::mem::replace(&mut *lock(&self.roster), Arc::clone(&roster));
+        self.forget(&before, &roster);
         self.follow();
         if version > 1 {
             self.announce_all();
@@ -201,14 +201,22 @@ impl Hub {
         *lock(&self.absent) = names.map(Box::from).collect();
     }
 
-    /// Where servers stood has another meaning now.
-    fn forget(&self) {
+    /// Where servers stood has another meaning now; names do not, where they are made as before.
+    fn forget(&self, before: &Roster, now: &Roster) {
         self.boards.clear();
+        let is_named_alike = before.style == now.style;
+        let origins = is_named_alike.then(|| now.origins());
+        self.boards.keep_names(&origins.unwrap_or_default());
         *lock(&self.seen) = Seen::default();
     }
 
     fn roster(&self) -> Arc<Roster> {
         Arc::clone(&lock(&self.roster))
+    }
+
+    /// Whether these are the servers.
+    fn is_current(&self, roster: &Roster) -> bool {
+        lock(&self.roster).version == roster.version
     }
 }
 

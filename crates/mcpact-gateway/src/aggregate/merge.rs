@@ -6,6 +6,7 @@ use std::fmt::Write;
 use mcpact_wire::raw::{Object, elements};
 use sha2::{Digest, Sha256};
 
+use super::given::{Given, Origin};
 use super::kind::ListKind;
 use super::names::{NameStyle, Names};
 use super::rewrite::{edit, quoted};
@@ -99,22 +100,13 @@ pub(crate) struct Merged {
     pub(crate) digest: [u8; 8],
 }
 
-/// The name of each server before the names of its things.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Prefixes<'a>(pub(crate) &'a [Box<str>]);
-
-impl Prefixes<'_> {
-    fn of(&self, server: usize) -> &str {
-        self.0.get(server).map_or("", |prefix| prefix)
-    }
-}
-
 /// Names the things in these lists, and others of the same servers.
 pub(crate) fn names(
     parts: &[Part],
     besides: impl IntoIterator<Item = (usize, String)>,
-    prefixes: Prefixes<'_>,
+    origins: &[Origin],
     style: &NameStyle,
+    given: &mut Given,
 ) -> Names {
     let mut things: Vec<(usize, String)> = parts
         .iter()
@@ -125,12 +117,10 @@ pub(crate) fn names(
         })
         .collect();
     things.extend(besides);
-    // The first of two that would have the same name keeps it, whatever anybody is shown.
+    // The first of two that would have the same name gets it, whatever anybody is shown.
     things.sort_by_key(|(server, _)| *server);
-    let things = things
-        .iter()
-        .map(|(server, name)| (*server, prefixes.of(*server), name.as_str()));
-    Names::assign(style, things)
+    let things = things.iter().map(|(server, name)| (*server, name.as_str()));
+    Names::assign(style, given, origins, things)
 }
 
 /// Notes who has which address.
@@ -286,9 +276,17 @@ mod tests {
         }
     }
 
+    fn named(parts: &[Part]) -> Names {
+        let origins = ["a", "b"].map(|name| Origin {
+            name: Box::from(name),
+            prefix: Box::from(name),
+        });
+        let (style, mut given) = (NameStyle::default(), Given::default());
+        names(parts, [], &origins, &style, &mut given)
+    }
+
     fn tools(parts: &[Part]) -> Merged {
-        let prefixes = [Box::from("a"), Box::from("b")];
-        let names = names(parts, [], Prefixes(&prefixes), &NameStyle::default());
+        let names = named(parts);
         merged(ListKind::Tools, parts, &names, &Uris::new(["a", "b"]))
     }
 
@@ -357,8 +355,7 @@ mod tests {
             1,
             &[r#"{"name":"x","_meta":{"ui":{"resourceUri":"ui://v"}}}"#],
         )];
-        let prefixes = [Box::from("a"), Box::from("b")];
-        let names = names(&parts, [], Prefixes(&prefixes), &NameStyle::default());
+        let names = named(&parts);
         let merged = merged(ListKind::Tools, &parts, &names, &uris);
         assert_eq!(
             merged.page(ListKind::Tools, None, 10).unwrap(),

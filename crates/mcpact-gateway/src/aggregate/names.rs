@@ -1,12 +1,14 @@
 //! Names of tools and prompts, unique over all servers.
 //!
 //! A name is a server's prefix, a separator, and the name that the server gave. It depends on nothing
-//! else, so it stays when other servers come and go; only where two servers would get the same, the later
-//! one is marked with a hash. Nothing is ever split to find the way back: a table knows.
+//! else, so it stays when other servers come and go; only where two servers would get the same, whoever comes
+//! later is marked with a hash. Nothing is ever split to find the way back: a table knows.
 
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
+
+use super::given::{Given, Origin};
 
 /// How many hexadecimal digits of a hash tell names apart.
 const DIGITS: usize = 8;
@@ -57,41 +59,79 @@ pub(crate) struct Names {
 
 impl Names {
     /// Names everything, in this order: servers as they are configured, things as their servers list
-    /// them.
+    /// them. What was given a name before keeps it.
     pub(crate) fn assign<'a>(
         style: &NameStyle,
-        things: impl IntoIterator<Item = (usize, &'a str, &'a str)>,
+        given: &mut Given,
+        origins: &[Origin],
+        things: impl IntoIterator<Item = (usize, &'a str)>,
     ) -> Self {
         let mut names = Self::default();
-        for (server, prefix, name) in things {
-            names.add(style, server, prefix, name);
+        for (server, name) in things {
+            if let Some(origin) = origins.get(server) {
+                names.add(style, given, server, origin, name);
+            }
+        }
+        for (server, origin) in origins.iter().enumerate() {
+            given.trim(origin, |name| names.shown(server, name).is_some());
         }
         names
     }
 
-    fn add(&mut self, style: &NameStyle, server: usize, prefix: &str, name: &str) {
+    fn add(
+        &mut self,
+        style: &NameStyle,
+        given: &mut Given,
+        server: usize,
+        origin: &Origin,
+        name: &str,
+    ) {
         let key = (server, Box::from(name));
         if self.shown.contains_key(&key) {
             return;
         }
-        let wanted = style.join(prefix, name);
-        let shown = if self.routes.contains_key(&*wanted) {
-            let instead = style.marked(&wanted, &format!("{server}\0{prefix}\0{name}"));
-            self.clashes.push(Clash {
-                name: wanted,
-                instead: instead.clone(),
-                server,
-            });
-            instead
-        } else {
-            wanted
-        };
+        let before = given.shown(origin, name).map(Box::from);
+        let shown = before.unwrap_or_else(|| {
+            let shown = self.free(style, given, server, origin, name);
+            given.give(origin, name, &shown);
+            shown
+        });
         let route = Route {
             server,
             name: Box::from(name),
         };
         self.routes.insert(shown.clone(), route);
         self.shown.insert(key, shown);
+    }
+
+    /// A name that nothing else has.
+    fn free(
+        &mut self,
+        style: &NameStyle,
+        given: &Given,
+        server: usize,
+        origin: &Origin,
+        name: &str,
+    ) -> Box<str> {
+        let wanted = style.join(&origin.prefix, name);
+        if !given.is_taken(&wanted) {
+            return wanted;
+        }
+        let mut of = format!("{}\0{}\0{name}", origin.name, origin.prefix);
+        let instead = loop {
+            let instead = style.marked(&wanted, &of);
+            // Somebody may have called a thing just so.
+            if !given.is_taken(&instead) {
+                break instead;
+            }
+            of.push('\0');
+        };
+        self.clashes.push(Clash {
+            name: wanted,
+            instead: instead.clone(),
+            server,
+        });
+        instead
     }
 
     /// Where a name leads.
@@ -104,7 +144,7 @@ impl Names {
         self.shown.get(&(server, Box::from(name))).map(|s| &**s)
     }
 
-    /// Which names were taken.
+    /// Which names were taken when something wanted them for the first time.
     pub(crate) fn clashes(&self) -> &[Clash] {
         &self.clashes
     }
@@ -176,14 +216,25 @@ fn is_allowed(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn names(things: &[(usize, &'static str, &'static str)]) -> Names {
-        Names::assign(&NameStyle::default(), things.iter().copied())
+    fn origins(prefixes: &[&str]) -> Vec<Origin> {
+        let all = prefixes.iter().enumerate();
+        all.map(|(at, prefix)| Origin {
+            name: format!("s{at}").into(),
+            prefix: Box::from(*prefix),
+        })
+        .collect()
+    }
+
+    fn names(prefixes: &[&str], things: &[(usize, &str)]) -> Names {
+        let (style, origins) = (NameStyle::default(), origins(prefixes));
+        let things = things.iter().copied();
+        Names::assign(&style, &mut Given::default(), &origins, things)
     }
 
     /// G14, AG-01: names are unique, and each leads back to where it came from.
     #[test]
     fn equal_tools_of_two_servers_have_two_names() {
-        let names = names(&[(0, "a", "search"), (1, "b", "search")]);
+        let names = names(&["a", "b"], &[(0, "search"), (1, "search")]);
         let route = names.route("b__search").unwrap();
         assert_eq!((route.server, &*route.name), (1, "search"));
         assert_eq!(names.shown(0, "search"), Some("a__search"));
@@ -194,17 +245,56 @@ mod tests {
     /// G14: what would be the same after prefixing is told apart, announced, and the first keeps its name.
     #[test]
     fn names_that_clash_are_resolved_and_announced() {
-        let names = names(&[
-            (0, "a", "b__c"),
-            (1, "a__b", "c"),
-            (2, "", "x"),
-            (3, "", "x"),
-        ]);
+        let prefixes = ["a", "a__b", "", ""];
+        let names = names(&prefixes, &[(0, "b__c"), (1, "c"), (2, "x"), (3, "x")]);
         assert_eq!(names.shown(0, "b__c"), Some("a__b__c"));
         let other = names.shown(1, "c").unwrap();
         assert!(other.starts_with("a__b__c_"), "{other}");
         assert_eq!(names.route(other).unwrap().server, 1);
         assert_eq!(names.clashes().len(), 2);
+    }
+
+    /// G14: a name means what it meant, whoever comes, goes and comes back.
+    #[test]
+    fn a_name_stays_with_what_was_given_it() {
+        let (style, mut given) = (NameStyle::default(), Given::default());
+        let origins = origins(&["", "", ""]);
+        let mut told = Vec::new();
+        for things in [
+            &[(1, "x")][..],
+            &[(0, "x"), (1, "x")],
+            &[(0, "x")],
+            &[(0, "x"), (1, "y"), (2, "x")],
+            &[(1, "x"), (2, "x")],
+        ] {
+            let names = Names::assign(&style, &mut given, &origins, things.iter().copied());
+            for (server, name) in things {
+                let shown = names.shown(*server, name).unwrap();
+                let route = names.route(shown).unwrap();
+                assert_eq!((route.server, &*route.name), (*server, *name));
+                assert_eq!(shown == "x", (*server, *name) == (1, "x"), "{shown}");
+            }
+            told.extend(names.clashes().iter().map(|clash| clash.server));
+        }
+        assert_eq!(told, [0, 2], "each is told once");
+    }
+
+    /// G14: who calls a thing as another's would be marked does not take its place.
+    #[test]
+    fn a_name_that_looks_marked_is_nobody_elses() {
+        let marked = names(&["", ""], &[(0, "x"), (1, "x")]);
+        let marked = marked.shown(1, "x").unwrap();
+        for things in [
+            [(0, "x"), (0, marked), (1, "x")],
+            [(0, "x"), (1, "x"), (1, marked)],
+        ] {
+            let names = names(&["", ""], &things);
+            for (server, name) in things {
+                let route = names.route(names.shown(server, name).unwrap());
+                let route = route.map(|route| (route.server, &*route.name));
+                assert_eq!(route, Some((server, name)));
+            }
+        }
     }
 
     /// G14, AG-01: no name is longer than a model takes, nor has characters that it does not take.

@@ -139,10 +139,16 @@ impl Hub {
         tokio::spawn(async move {
             tokio::time::sleep(TOGETHER).await;
             if let Some(hub) = hub.upgrade() {
-                lock(&hub.changes.pending).remove(method.as_str());
-                hub.tell(method);
+                hub.tell_now(method);
             }
         });
+    }
+
+    /// Tells at once what is to be told soon, if it is.
+    pub(super) fn tell_now(&self, method: Method) {
+        if lock(&self.changes.pending).remove(method.as_str()) {
+            self.tell(method);
+        }
     }
 
     fn tell(&self, method: Method) {

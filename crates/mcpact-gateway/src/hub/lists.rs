@@ -13,8 +13,9 @@ use mcpact_wire::raw::Object;
 use super::guest::Guest;
 use super::member::Member;
 use super::{Hub, Roster, lock};
+use crate::aggregate::given::{Given, Origin};
 use crate::aggregate::kind::ListKind;
-use crate::aggregate::merge::{self, Merged, Part, Prefixes};
+use crate::aggregate::merge::{self, Merged, Part};
 use crate::aggregate::names::Names;
 use crate::aggregate::uris::Uris;
 use crate::bridge::{Listing, wire_error};
@@ -26,9 +27,17 @@ const BOARDS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Boards {
     kept: Mutex<HashMap<BoardKey, Arc<Board>>>,
-    tools: Mutex<Option<Arc<Named>>>,
-    prompts: Mutex<Option<Arc<Named>>>,
+    tools: Naming,
+    prompts: Naming,
     addressed: Mutex<Option<Arc<Addressed>>>,
+}
+
+/// The names of one kind of things.
+#[derive(Debug, Default)]
+struct Naming {
+    /// Held by whoever names things, until the others can see it.
+    given: Mutex<Given>,
+    known: Mutex<Option<Arc<Named>>>,
 }
 
 /// Names, and the servers that they lead to.
@@ -70,18 +79,35 @@ impl Board {
 impl Boards {
     pub(super) fn clear(&self) {
         lock(&self.kept).clear();
-        *lock(&self.tools) = None;
-        *lock(&self.prompts) = None;
+        *lock(&self.tools.known) = None;
+        *lock(&self.prompts.known) = None;
         *lock(&self.addressed) = None;
+    }
+
+    /// Takes the names back from all servers but these.
+    pub(super) fn keep_names(&self, origins: &[Origin]) {
+        for naming in [&self.tools, &self.prompts] {
+            lock(&naming.given).keep(origins);
+        }
+    }
+
+    const fn naming(&self, kind: ListKind) -> Option<&Naming> {
+        match kind {
+            ListKind::Tools => Some(&self.tools),
+            ListKind::Prompts => Some(&self.prompts),
+            ListKind::Resources | ListKind::Templates => None,
+        }
+    }
+
+    /// Whether a name may be that of a thing of a server, as far as anybody was told.
+    pub(super) fn may_be(&self, kind: ListKind, shown: &str, origin: &Origin, name: &str) -> bool {
+        let naming = self.naming(kind);
+        naming.is_some_and(|naming| lock(&naming.given).may_be(shown, origin, name))
     }
 
     /// The names that are known.
     pub(super) fn named(&self, kind: ListKind) -> Option<Arc<Named>> {
-        match kind {
-            ListKind::Tools => lock(&self.tools).clone(),
-            ListKind::Prompts => lock(&self.prompts).clone(),
-            ListKind::Resources | ListKind::Templates => None,
-        }
+        lock(&self.naming(kind)?.known).clone()
     }
 
     /// The addresses that are known.
@@ -126,8 +152,24 @@ impl Hub {
         kind: ListKind,
         client: Revision,
     ) -> Arc<Board> {
-        let roster = self.roster();
-        let listings = self.listings(&roster, guest, kind).await;
+        loop {
+            let roster = self.roster();
+            // Where the servers have become others meanwhile, nothing may be made of those from before.
+            if let Some(board) = self.board_of(&roster, guest, kind, client).await {
+                return board;
+            }
+        }
+    }
+
+    /// The merged list of these servers; none if they are not the servers any more.
+    async fn board_of(
+        self: &Arc<Self>,
+        roster: &Arc<Roster>,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+        client: Revision,
+    ) -> Option<Arc<Board>> {
+        let listings = self.listings(roster, guest, kind).await;
         let key = BoardKey {
             kind,
             client,
@@ -136,41 +178,55 @@ impl Hub {
         };
         let kept = lock(&self.boards.kept).get(&key).cloned();
         if let Some(board) = kept.filter(|board| is_same(&board.of, &listings)) {
-            return board;
+            return Some(board);
         }
         let mut parts = parts(&listings, client);
         roster.leave_out(kind, &mut parts);
-        let board = match kind {
-            ListKind::Tools | ListKind::Prompts => {
+        let list = match self.boards.naming(kind) {
+            Some(naming) => {
+                let names = self.name(roster, kind, naming, &listings, &parts)?;
                 let able = guest.declared.under(client);
-                self.merge_named(&roster, kind, listings, parts, able)
+                self.merge_named(roster, kind, &names, parts, able)
             }
-            ListKind::Resources | ListKind::Templates => {
-                self.merge_addressed(&roster, guest, kind, listings, &parts, client)
-                    .await
+            None => {
+                self.merge_addressed(roster, guest, kind, &parts, client)
+                    .await?
             }
         };
-        let board = Arc::new(board);
+        let of = listings;
+        let board = Arc::new(Board { of, list });
         let mut kept = lock(&self.boards.kept);
+        if !self.is_current(roster) {
+            return None;
+        }
         if kept.len() >= BOARDS && !kept.contains_key(&key) {
             kept.clear();
         }
         kept.insert(key, Arc::clone(&board));
-        board
+        Some(board)
     }
 
-    fn merge_named(
+    /// Names the things of these servers; none if they are not the servers any more.
+    fn name(
         &self,
         roster: &Arc<Roster>,
         kind: ListKind,
-        of: Vec<Option<Arc<Listing>>>,
-        mut parts: Vec<Part>,
-        able: CapabilityBits,
-    ) -> Board {
-        let prefixes: Vec<Box<str>> = roster.members.iter().map(|m| m.prefix.clone()).collect();
+        naming: &Naming,
+        of: &[Option<Arc<Listing>>],
+        parts: &[Part],
+    ) -> Option<Arc<Named>> {
+        let mut given = lock(&naming.given);
+        if !self.is_current(roster) {
+            return None;
+        }
+        // What a name meant before means nothing any more, as clients know before it means something else.
+        if given.has_lost() {
+            self.tell_now(kind.changed());
+        }
         // A name leads to its server for everybody, whoever is shown it.
-        let besides = roster.names_besides(kind, &of);
-        let names = merge::names(&parts, besides, Prefixes(&prefixes), &roster.style);
+        let besides = roster.names_besides(kind, of);
+        let (origins, style) = (roster.origins(), &roster.style);
+        let names = merge::names(parts, besides, &origins, style, &mut given);
         for clash in names.clashes() {
             tracing::warn!(
                 server = roster.members.get(clash.server).map_or("", |member| &*member.name),
@@ -179,22 +235,27 @@ impl Hub {
                 "two servers would have had the same name for a thing"
             );
         }
-        let known = self.boards.addressed();
-        let none = roster.uris();
-        let uris = known.as_ref().map_or(&none, |known| &known.uris);
-        roster.leave_out_unable(kind, &mut parts, able);
-        let list = merge::merged(kind, &parts, &names, uris);
         let named = Arc::new(Named {
             roster: Arc::clone(roster),
             names,
         });
-        match kind {
-            ListKind::Prompts => *lock(&self.boards.prompts) = Some(named),
-            ListKind::Tools | ListKind::Resources | ListKind::Templates => {
-                *lock(&self.boards.tools) = Some(named);
-            }
-        }
-        Board { of, list }
+        *lock(&naming.known) = Some(Arc::clone(&named));
+        Some(named)
+    }
+
+    fn merge_named(
+        &self,
+        roster: &Roster,
+        kind: ListKind,
+        named: &Named,
+        mut parts: Vec<Part>,
+        able: CapabilityBits,
+    ) -> Merged {
+        let known = self.boards.addressed();
+        let none = roster.uris();
+        let uris = known.as_ref().map_or(&none, |known| &known.uris);
+        roster.leave_out_unable(kind, &mut parts, able);
+        merge::merged(kind, &parts, &named.names, uris)
     }
 
     /// Who has an address is told by both lists together.
@@ -203,10 +264,9 @@ impl Hub {
         roster: &Arc<Roster>,
         guest: &Arc<Guest>,
         kind: ListKind,
-        of: Vec<Option<Arc<Listing>>>,
         parts: &[Part],
         client: Revision,
-    ) -> Board {
+    ) -> Option<Merged> {
         let other = match kind {
             ListKind::Resources => ListKind::Templates,
             ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
@@ -217,15 +277,24 @@ impl Hub {
         merge::note_uris(kind, parts, &mut uris);
         merge::note_uris(other, &others, &mut uris);
         let list = merge::merged(kind, parts, &Names::default(), &uris);
-        *lock(&self.boards.addressed) = Some(Arc::new(Addressed {
+        let mut addressed = lock(&self.boards.addressed);
+        if !self.is_current(roster) {
+            return None;
+        }
+        *addressed = Some(Arc::new(Addressed {
             roster: Arc::clone(roster),
             uris,
         }));
-        Board { of, list }
+        Some(list)
     }
 }
 
 impl Roster {
+    /// Whose things are named.
+    pub(super) fn origins(&self) -> Vec<Origin> {
+        self.members.iter().map(|member| member.origin()).collect()
+    }
+
     /// The addresses of these servers, while nothing of them is known.
     fn uris(&self) -> Uris {
         Uris::new(self.members.iter().map(|member| &*member.name))

@@ -19,6 +19,7 @@ use self::lacking::Gap;
 pub(super) use self::unwell::Unwell;
 use super::slot::{Basis, ListKey, ListSlot};
 use super::{Hub, lock};
+use crate::aggregate::given::Origin;
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
@@ -111,6 +112,14 @@ impl Member {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whose its things are.
+    pub(super) fn origin(&self) -> Origin {
+        Origin {
+            name: self.name.clone(),
+            prefix: self.prefix.clone(),
+        }
     }
 
     /// By what it can be selected.

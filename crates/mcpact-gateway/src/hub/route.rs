@@ -122,7 +122,8 @@ impl Hub {
         coming.ok_or_else(|| self.not_found(kind, name, &board, client))
     }
 
-    /// The server whose prefix a name has, if it is the only one, and what it calls the thing.
+    /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
+    /// have another name, or another thing to have this one.
     fn guessed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
         let roster = self.roster();
         let prefixes = roster.members.iter().map(|member| &*member.prefix);
@@ -131,7 +132,8 @@ impl Hub {
             return None;
         };
         let member = roster.members.get(only.server)?;
-        let is_served = member.serves(kind, &only.name);
+        let is_served = member.serves(kind, &only.name)
+            && self.boards.may_be(kind, name, &member.origin(), &only.name);
         is_served.then(|| (Arc::clone(member), only.name.clone()))
     }
 

@@ -15,6 +15,7 @@ mod news;
 mod principals;
 mod scripted;
 mod states;
+mod steady;
 mod streams;
 mod stuck;
 mod tasks;

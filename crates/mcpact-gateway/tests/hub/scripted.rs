@@ -188,6 +188,19 @@ impl Script {
 
     /// As [`member_kept`](Self::member_kept), run in a way of its own.
     pub(crate) fn member_run(&self, name: &str, cache: &Cache, run: RunSettings) -> Arc<Member> {
+        let bridge = self.bridge(name, run);
+        let tools = ToolFilter::default();
+        Member::with(name, name, Vec::new(), tools, bridge, cache)
+    }
+
+    /// It as a member of a hub with this before its names, which runs on.
+    pub(crate) fn member_called(&self, name: &str, prefix: &str) -> Arc<Member> {
+        let bridge = self.bridge(name, RunSettings::default());
+        let (tools, nowhere) = (ToolFilter::default(), Cache::nowhere());
+        Member::with(name, prefix, Vec::new(), tools, bridge, &nowhere)
+    }
+
+    fn bridge(&self, name: &str, run: RunSettings) -> Arc<Bridge> {
         let mut command = ChildCommand::new("sh")
             .with_args(["-c", SERVER])
             .with_env("NOTES", self.notes.path());
@@ -202,9 +215,7 @@ impl Script {
             run,
             ..BridgeSettings::default()
         };
-        let bridge = Bridge::new(Target::Command(command), settings).unwrap();
-        let tools = ToolFilter::default();
-        Member::with(name, name, Vec::new(), tools, bridge, cache)
+        Bridge::new(Target::Command(command), settings).unwrap()
     }
 }
 
