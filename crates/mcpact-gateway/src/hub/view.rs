@@ -85,11 +85,14 @@ impl PartView {
         }
     }
 
-    /// Whether an address leads to this server as it is; none if the server is not there any more.
+    /// Whether an address is shown as it is: what leads to this server then, and what clients can open by themselves;
+    /// none if the server is not there any more.
     fn is_plain(&self, hub: &Hub, seen: &Seen, uri: &str) -> Option<bool> {
+        if is_of_the_web(uri) {
+            return Some(true);
+        }
         let Some(known) = hub.boards.addressed() else {
-            let is_alone = || is_of_the_web(uri) || !self.has_rivals(hub);
-            return Some(!names_a_server(uri) && is_alone());
+            return Some(!names_a_server(uri) && !self.has_rivals(hub));
         };
         let at = known.roster.place(self.member.number)?;
         let seen = known.roster.places(seen.owners(uri));
@@ -170,9 +173,12 @@ pub(super) fn under_each(
         .collect()
 }
 
-/// Whether clients can open it by themselves, so that it means the same whoever mentions it.
+/// Whether clients can open it by themselves, so that it means the same whoever mentions it
+/// (`2025-11-25 server/resources#common-uri-schemes`).
 fn is_of_the_web(uri: &str) -> bool {
-    uri.starts_with("https://") || uri.starts_with("http://")
+    let scheme = uri.split_once("://").map(|(scheme, _)| scheme);
+    let is = |known| scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(known));
+    is("https") || is("http")
 }
 
 impl View for PartView {

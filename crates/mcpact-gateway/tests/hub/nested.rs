@@ -121,50 +121,83 @@ async fn a_subscription_to_an_address_that_names_a_server_reaches_whoever_gave_i
     assert_eq!(told["params"]["uri"], SHOWN, "{told}");
 }
 
-/// G14, AG-08: an address of the web that results of two servers have in them, while nobody has listed anything,
-/// is read from neither by itself, whoever called first; the refusal says what to use.
+/// The address of a page, which clients open by themselves.
+const PAGE: &str = "https://w/x";
+
+/// A server that links to the page, and lists it or nothing.
+fn linking(era: Speaks, name: &str, lists: &[&str]) -> Script {
+    let script = script(era, PAGE, "own://{id}", name);
+    let listed: Vec<Value> = lists
+        .iter()
+        .map(|uri| json!({"uri": uri, "name": uri}))
+        .collect();
+    let listed = json!({"resultType": "complete", "resources": listed});
+    script.answers("resources-list", &listed);
+    script
+}
+
+/// G14, AG-08: an address of the web that results of two servers have in them stays as it is for everybody, whatever is
+/// listed, and is read from neither by itself, whoever called first; the refusal says what to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_one_client_was_shown_does_not_decide_for_another() {
-    let link = "https://w/x";
-    for era in [Speaks::Handshake, Speaks::Discover] {
-        for is_modern in [false, true] {
-            let scripts = ["a", "b"].map(|name| {
-                let script = script(era, link, "own://{id}", name);
-                let none = json!({"resultType": "complete", "resources": []});
-                script.answers("resources-list", &none);
-                script
-            });
-            let hub = hub(vec![scripts[0].member("a"), scripts[1].member("b")]);
-            let mut first = Wire::modern(&hub, &json!({}));
-            assert_eq!(linked(&mut first, "a").await, link);
-            let mut second = match is_modern {
-                true => Wire::modern(&hub, &json!({})),
-                false => Wire::legacy(&hub, &json!({})).await,
-            };
-            assert_eq!(linked(&mut second, "b").await, link);
-            let refused = read(&mut second, link).await;
-            let told = refused["error"]["message"].as_str().unwrap_or_default();
-            for server in ["a", "b"] {
-                let named = format!("mcpact://{server}/{link}");
-                assert!(told.contains(&format!("`{named}`")), "{refused}");
-                let answer = read(&mut second, &named).await;
-                assert_eq!(answer["result"]["contents"][0]["text"], server, "{answer}");
-            }
+    for (era, is_modern, is_listed) in [
+        (Speaks::Handshake, false, false),
+        (Speaks::Handshake, true, true),
+        (Speaks::Discover, false, true),
+        (Speaks::Discover, true, false),
+    ] {
+        let scripts = ["a", "b"].map(|name| linking(era, name, &[]));
+        let hub = hub(vec![scripts[0].member("a"), scripts[1].member("b")]);
+        let mut first = Wire::modern(&hub, &json!({}));
+        if is_listed {
+            first.ask("resources/list", json!({})).await;
+        }
+        assert_eq!(linked(&mut first, "a").await, PAGE);
+        let mut second = match is_modern {
+            true => Wire::modern(&hub, &json!({})),
+            false => Wire::legacy(&hub, &json!({})).await,
+        };
+        assert_eq!(linked(&mut second, "b").await, PAGE);
+        assert_eq!(linked(&mut first, "a").await, PAGE);
+        let refused = read(&mut second, PAGE).await;
+        let told = refused["error"]["message"].as_str().unwrap_or_default();
+        for server in ["a", "b"] {
+            let named = format!("mcpact://{server}/{PAGE}");
+            assert!(told.contains(&format!("`{named}`")), "{refused}");
+            let answer = read(&mut second, &named).await;
+            assert_eq!(answer["result"]["contents"][0]["text"], server, "{answer}");
         }
     }
 }
 
-/// G14, AG-08: such an address of one server is read from it.
+/// G14, AG-08: such an address of one server is read from it, and one that a server lists from that one, whoever else
+/// mentions it; where several list it, their lists tell them apart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_link_of_one_server_is_read_from_it() {
-    let link = "https://w/x";
-    let [one, other] =
-        [link, "note://y"].map(|uri| script(Speaks::Handshake, uri, "own://{id}", uri));
-    let none = json!({"resources": []});
-    one.answers("resources-list", &none);
-    let hub = hub(vec![other.member("a"), one.member("b")]);
-    let mut wire = Wire::legacy(&hub, &json!({})).await;
-    assert_eq!(linked(&mut wire, "b").await, link);
-    let answer = read(&mut wire, link).await;
-    assert_eq!(answer["result"]["contents"][0]["text"], link, "{answer}");
+async fn a_page_is_read_from_whoever_has_it() {
+    let named = |server: &str| format!("mcpact://{server}/{PAGE}");
+    let cells = [
+        (
+            &[][..],
+            &["note://y"][..],
+            vec![String::from("note://y")],
+            Some("a"),
+        ),
+        (&[], &[PAGE], vec![PAGE.to_owned()], Some("b")),
+        (&[PAGE], &[PAGE], vec![named("a"), named("b")], None),
+    ];
+    for (one, other, shown, from) in cells {
+        let era = Speaks::Handshake;
+        let (one, other) = (linking(era, "a", one), linking(era, "b", other));
+        let hub = hub(vec![one.member("a"), other.member("b")]);
+        let mut wire = Wire::legacy(&hub, &json!({})).await;
+        assert_eq!(linked(&mut wire, "a").await, PAGE);
+        let listed = wire.ask("resources/list", json!({})).await;
+        let listed = listed["result"]["resources"].as_array().unwrap().iter();
+        let listed: Vec<&Value> = listed.map(|resource| &resource["uri"]).collect();
+        assert_eq!(listed, shown.iter().collect::<Vec<_>>());
+        assert_eq!(linked(&mut wire, "a").await, PAGE);
+        let answer = read(&mut wire, PAGE).await;
+        let text = answer["result"]["contents"][0]["text"].as_str();
+        assert_eq!(text, from, "{answer}");
+    }
 }
