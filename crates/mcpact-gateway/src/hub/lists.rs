@@ -189,7 +189,7 @@ impl Hub {
                 self.merge_named(roster, kind, &names, parts, able)
             }
             None => {
-                self.merge_addressed(roster, guest, kind, &parts, client)
+                self.merge_addressed(roster, guest, kind, &listings, &parts, client)
                     .await?
             }
         };
@@ -258,12 +258,14 @@ impl Hub {
         merge::merged(kind, &parts, &named.names, uris)
     }
 
-    /// Who has an address is told by both lists together.
+    /// Who has an address is told by both lists together, and by what others were shown: it means the same for
+    /// everybody.
     async fn merge_addressed(
         self: &Arc<Self>,
         roster: &Arc<Roster>,
         guest: &Arc<Guest>,
         kind: ListKind,
+        of: &[Option<Arc<Listing>>],
         parts: &[Part],
         client: Revision,
     ) -> Option<Merged> {
@@ -272,10 +274,13 @@ impl Hub {
             ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
         };
         let others = self.listings(roster, guest, other).await;
-        let others = self::parts(&others, client);
         let mut uris = roster.uris();
         merge::note_uris(kind, parts, &mut uris);
-        merge::note_uris(other, &others, &mut uris);
+        merge::note_uris(other, &self::parts(&others, client), &mut uris);
+        for (kind, shown) in [(kind, of), (other, &*others)] {
+            let besides = roster.parts_besides(kind, shown, client);
+            merge::note_uris(kind, &besides, &mut uris);
+        }
         let list = merge::merged(kind, parts, &Names::default(), &uris);
         let mut addressed = lock(&self.boards.addressed);
         if !self.is_current(roster) {
@@ -306,12 +311,39 @@ impl Roster {
         kind: ListKind,
         shown: &[Option<Arc<Listing>>],
     ) -> Vec<(usize, String)> {
-        let all = self.members.iter().zip(shown).enumerate();
-        let besides = all.flat_map(|(server, (member, shown))| {
-            let names = member.names_besides(kind, shown.as_ref());
-            names.into_iter().map(move |name| (server, name))
+        let besides = self.lists_besides(kind, shown);
+        let named = besides.flat_map(|(server, member, listing)| {
+            let names = listing.names().into_iter();
+            let served = names.filter(|name| member.serves(kind, name));
+            served.map(move |name| (server, name)).collect::<Vec<_>>()
         });
-        besides.collect()
+        named.collect()
+    }
+
+    /// What somebody else was shown besides these.
+    fn parts_besides(
+        &self,
+        kind: ListKind,
+        shown: &[Option<Arc<Listing>>],
+        client: Revision,
+    ) -> Vec<Part> {
+        let besides = self.lists_besides(kind, shown);
+        besides
+            .map(|(server, _, listing)| listing.part(server, client))
+            .collect()
+    }
+
+    /// The lists of each server that somebody else was shown.
+    fn lists_besides(
+        &self,
+        kind: ListKind,
+        shown: &[Option<Arc<Listing>>],
+    ) -> impl Iterator<Item = (usize, &Member, Arc<Listing>)> {
+        let all = self.members.iter().zip(shown).enumerate();
+        all.flat_map(move |(server, (member, shown))| {
+            let besides = member.lists_besides(kind, shown.as_ref()).into_iter();
+            besides.map(move |listing| (server, &**member, listing))
+        })
     }
 
     /// Takes out what is not served.

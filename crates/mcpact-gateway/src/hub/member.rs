@@ -373,17 +373,16 @@ impl Member {
         others.find_map(|(_, slot)| slot.listing())
     }
 
-    /// The names of what is in its other lists, whoever was shown them.
-    pub(super) fn names_besides(
+    /// Its other lists, whoever was shown them.
+    pub(super) fn lists_besides(
         &self,
         kind: ListKind,
         listing: Option<&Arc<Listing>>,
-    ) -> Vec<String> {
+    ) -> Vec<Arc<Listing>> {
         let slots = self.slots().into_iter().filter(|(of, _)| *of == kind);
         let others = slots.filter_map(|(_, slot)| slot.listing());
-        let others = others.filter(|other| listing.is_none_or(|one| !one.is_same(other)));
-        let names = others.flat_map(|other| other.names());
-        names.filter(|name| self.serves(kind, name)).collect()
+        let is_other = |other: &Arc<Listing>| listing.is_none_or(|one| !one.is_same(other));
+        others.filter(is_other).collect()
     }
 
     fn changes_of(&self, kind: ListKind) -> u64 {

@@ -258,3 +258,49 @@ async fn a_list_is_kept_for_its_principal() {
         }
     }
 }
+
+/// G14, AG-08, FT24: an address that was shown to one principal does not lead to another server because another
+/// principal was shown it there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_does_not_lead_anothers_addresses_elsewhere() {
+    for speaks in [Speaks::Handshake, Speaks::Discover] {
+        let complete =
+            |member: &str, value: Value| json!({"resultType": "complete", member: value});
+        let scripts = ["a", "b"].map(|text| {
+            let script = Script::new(speaks, &json!({"tools": {}, "resources": {}}));
+            let contents = json!([{"uri": "note://x", "text": text}]);
+            script.answers("resources-read", &complete("contents", contents));
+            script.answers(
+                "resources-templates-list",
+                &complete("resourceTemplates", json!([])),
+            );
+            script
+        });
+        let list = |script: &Script, uris: &[&str]| {
+            let items = uris.iter().map(|uri| json!({"uri": uri, "name": uri}));
+            let items = Value::Array(items.collect());
+            script.answers("resources-list", &complete("resources", items));
+        };
+        let members = ["a", "b"].into_iter().zip(&scripts);
+        let url = listening(members.map(|(name, script)| script.member(name)).collect()).await;
+        let (ann, bob) = (User::new(&url, "ann"), User::new(&url, "bob"));
+        let asks = async |user: &User, method, params| user.ask_modern(method, params).await;
+        for (user, [one, other], shown) in [
+            (&ann, [&["note://x"][..], &[]], "note://x"),
+            (&bob, [&[], &["note://x"]], "mcpact://b/note://x"),
+        ] {
+            list(&scripts[0], one);
+            list(&scripts[1], other);
+            let listed = asks(user, "resources/list", json!({})).await;
+            assert_eq!(result(&listed)["resources"][0]["uri"], shown, "{speaks:?}");
+        }
+        let refused = asks(&ann, "resources/read", json!({"uri": "note://x"})).await;
+        let error = refused.1.last().unwrap()["error"]["message"].to_string();
+        for (server, user) in [("a", &ann), ("b", &bob)] {
+            let named = format!("mcpact://{server}/note://x");
+            assert!(error.contains(&named), "{refused:?}");
+            let read = asks(user, "resources/read", json!({"uri": named})).await;
+            assert_eq!(result(&read)["contents"][0]["text"], server, "{speaks:?}");
+        }
+    }
+}
