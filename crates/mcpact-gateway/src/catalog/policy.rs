@@ -4,13 +4,15 @@
 //! by itself. What is judged here is what a config asks for in the open: a shell, other rights, programs
 //! that destroy or fetch, and programs that somebody else could have replaced.
 
+mod arguments;
 mod chain;
 mod options;
+mod script;
 mod words;
 
 use mcpact_transport::stdio::child::Obstacle;
 
-use super::config::{CommandRules, ShellRule};
+use super::config::CommandRules;
 use super::fields::Text;
 use super::problem::Findings;
 use super::source::Span;
@@ -25,6 +27,9 @@ const NAMED: [&str; 3] = ["-p", "--package", "--from"];
 
 /// Programs may start one another so often before that is suspicious by itself.
 const MOST_WRAPPERS: usize = 4;
+
+/// Linux follows the `#!` lines of scripts so often.
+const MOST_INTERPRETERS: usize = 4;
 
 /// Judges a command.
 pub(super) fn judge(
@@ -51,15 +56,18 @@ pub(super) fn judge(
         // It reads its arguments in its own way, which was judged already.
         return;
     }
-    args.iter().for_each(|arg| argument(arg, findings));
-    pairs(&all, findings);
+    args.iter()
+        .for_each(|arg| arguments::argument(arg, findings));
+    arguments::pairs(&all, findings);
 }
 
 /// What commands are judged by.
 #[derive(Clone, Copy)]
 pub(super) struct Judge<'a> {
-    pub(super) rules: &'a CommandRules,
-    pub(super) lookup: Lookup<'a>,
+    rules: &'a CommandRules,
+    lookup: Lookup<'a>,
+    /// How many `#!` lines of scripts have led here.
+    scripts: usize,
 }
 
 /// What a command leads to.
@@ -130,6 +138,14 @@ fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool
 }
 
 impl<'a> Judge<'a> {
+    pub(super) const fn new(rules: &'a CommandRules, lookup: Lookup<'a>) -> Self {
+        Self {
+            rules,
+            lookup,
+            scripts: 0,
+        }
+    }
+
     /// Whether the program may be started, and who could have changed it. A list knows it under a name of its own.
     fn trusted(
         self,
@@ -152,6 +168,32 @@ impl<'a> Judge<'a> {
             let problem = findings.error(program.span, message);
             problem.remedy(format!("take that right away: `chmod o-w {path}`"));
         }
+        if let Some(line) = &facts.interpreter {
+            self.interpreted(program.span, line, findings);
+        }
+    }
+
+    /// What the system starts to run a script is judged as if the config named it, but for the list of programs:
+    /// a script that is in it brings its interpreter along. That a shell runs it is no fault of a script.
+    fn interpreted(self, span: Span, line: &str, findings: &mut Findings) {
+        if self.scripts >= MOST_INTERPRETERS {
+            return;
+        }
+        let rules = CommandRules {
+            allow: Vec::new(),
+            ..self.rules.clone()
+        };
+        let words = chain::interpreter(line).map(|value| Word {
+            value,
+            written: line,
+            span,
+        });
+        let judge = Judge {
+            rules: &rules,
+            scripts: self.scripts + 1,
+            ..self
+        };
+        judge.started_behind(&words.collect::<Vec<_>>(), findings, 0);
     }
 
     /// A program that another one starts is found and trusted like the first.
@@ -282,7 +324,7 @@ impl<'a> Judge<'a> {
                 findings.warning(program.span, message);
             }
             Sort::Shell => {
-                shell(program, args, self.rules, findings);
+                self.shell(program, args, findings);
                 return Reached::Shell;
             }
             Sort::Wrapper => return self.wrapped(program.value, args, findings, depth),
@@ -337,39 +379,6 @@ fn openings(program: &str, args: &[Word<'_>], findings: &mut Findings) {
     }
 }
 
-fn shell(program: &Word<'_>, args: &[Word<'_>], rules: &CommandRules, findings: &mut Findings) {
-    let script = args.iter().position(|word| words::takes_script(word.value));
-    let Some(at) = script else {
-        let message = format!(
-            "`{}` is a shell: what it runs is not seen here",
-            program.written
-        );
-        findings
-            .warning(program.span, message)
-            .remedy("start the server itself");
-        return;
-    };
-    let rest = &args[at + 1..];
-    let text: Vec<&str> = rest.iter().map(|word| word.value).collect();
-    let text = text.join(" ");
-    let span = rest.first().map_or(program.span, |word| word.span);
-    let danger = words::danger_in(&text);
-    if let Some(danger) = danger {
-        let problem = findings.error(span, format!("this script {danger}"));
-        problem.remedy("start the server itself");
-        return;
-    }
-    let message = format!("`{}` is a shell and runs a script", program.written);
-    let remedy =
-        "start the server itself: put the program into `command` and its arguments into `args`";
-    match rules.shells {
-        ShellRule::Refuse => findings.error(program.span, message).remedy(format!(
-            "{remedy}; or say `shells = \"warn\"` in `[gateway.commands]`"
-        )),
-        ShellRule::Warn => findings.warning(program.span, message).remedy(remedy),
-    }
-}
-
 /// A package that is fetched when it is started, in whatever version is the newest.
 fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findings) {
     let after = args
@@ -403,57 +412,6 @@ fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findin
         let alone = alone.unwrap_or(package.written);
         let example = format!("name a version, such as `{alone}{}1.2.3`", pin[0]);
         findings.note(package.span, message).remedy(example);
-    }
-}
-
-/// One argument, which reaches the program as it is.
-fn argument(arg: &Text<'_>, findings: &mut Findings) {
-    let value = arg.filled.value();
-    if words::OPERATORS.contains(&value) {
-        let message = format!(
-            "`{}` means something to a shell, and there is none",
-            arg.filled
-        );
-        let problem = findings.error(arg.span, message);
-        problem.remedy("leave it out, with what follows it");
-    } else if words::SUBSTITUTIONS.iter().any(|mark| value.contains(mark)) {
-        let message = format!(
-            "nothing is put in the place of what `{}` would mean to a shell",
-            arg.filled
-        );
-        findings
-            .warning(arg.span, message)
-            .remedy("write what is meant, or a `${VARIABLE}`");
-    } else if value.starts_with("~/") {
-        let message = format!(
-            "`{}` stays as it is: only a shell knows that `~` is your home",
-            arg.filled
-        );
-        findings
-            .warning(arg.span, message)
-            .remedy("write `${userHome}/…`");
-    } else if let Some(place) = words::SECRET_PLACES
-        .iter()
-        .find(|place| value.contains(*place))
-    {
-        let message = format!("the server is led to `{place}`, where secrets are kept");
-        findings.warning(arg.span, message);
-    }
-}
-
-/// Words that are harmless alone.
-fn pairs(words: &[Word<'_>], findings: &mut Findings) {
-    for pair in words.windows(2) {
-        if sort(pair[0].value) == Sort::Destroyer
-            && words::is_force(pair[1].value)
-            && pair[0].span != words[0].span
-        {
-            let message = format!(
-                "`{} {}` destroys what is there",
-                pair[0].written, pair[1].written
-            );
-            findings.error(pair[0].span, message).remedy("leave it out");
-        }
     }
 }
 

@@ -158,3 +158,62 @@ fn links_that_mean_what_they_are_called_are_left_alone() {
         assert_eq!(told, "", "{many}");
     }
 }
+
+/// K4: what the system starts to run a script is judged, by its name, by who may change it and where `env` finds it;
+/// that it is a shell is no fault, and a list of programs does not ask for it.
+#[test]
+fn what_runs_a_script_is_judged() {
+    let folder = folder();
+    let open = program(&folder, "open", "exit 0");
+    fs::set_permissions(&open, Permissions::from_mode(0o757)).unwrap();
+    let tidy = link(&folder, "tidy", "/bin/rm");
+    let script = |name: &str, line: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("{line}\nexit 0\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let behind = script("behind", &format!("#!{}", open.display()));
+    let changed = "everybody on this machine may change";
+    let cells = [
+        ("removes", "#!/bin/rm", "`#!/bin/rm` destroys"),
+        ("linked", &format!("#!{tidy}"), "destroys"),
+        ("env", "#!/usr/bin/env sudo", "rights"),
+        (
+            "spaced",
+            "#! /usr/bin/env -S bash -c id",
+            "is a shell and runs",
+        ),
+        ("text", "#!/bin/sh -c", "is a shell and runs a script"),
+        ("wild", &format!("#!{} -x", open.display()), changed),
+        ("twice", &format!("#!{behind}"), changed),
+        ("shell", "#!/bin/sh", ""),
+        ("flags", "#!/bin/sh -eu", ""),
+        ("found", "#!/usr/bin/env bash", ""),
+        ("plain", "echo #!/bin/rm", ""),
+    ];
+    for (name, line, why) in cells {
+        let script = script(name, line);
+        for lead in WRAPPERS {
+            let words = [*lead, &[&script]].concat();
+            let told = told(&folder, "", &words);
+            assert!(told.contains(why), "{words:?}: {told}");
+            assert_eq!(told.is_empty(), why.is_empty(), "{words:?}: {told}");
+        }
+    }
+    // The `env` of the script looks in the `PATH` that the command before it gives.
+    let path = format!("PATH={}", folder.path().display());
+    let named = script("named", "#!/usr/bin/env tidy");
+    let by_path = told(&folder, "", &["env", &path, &named]);
+    assert!(by_path.contains("destroys"), "{by_path}");
+    // A loop is the system's to refuse.
+    let loops = folder.path().join("loops");
+    let loops = script("loops", &format!("#!{}", loops.display()));
+    assert_eq!(told(&folder, "", &[&loops]), "");
+    let rules = format!(
+        "[gateway.commands]\nallow = [{:?}]\n",
+        folder.path().join("shell")
+    );
+    let shell = folder.path().join("shell");
+    assert_eq!(told(&folder, &rules, &[shell.to_str().unwrap()]), "");
+}

@@ -127,6 +127,17 @@ pub(super) fn start(wrapper: &str, args: &[Word<'_>], lookup: &Lookup<'_>) -> St
     }
 }
 
+/// The words of a `#!` line. Whether the system takes what follows the program apart, or `env -S` does, makes no
+/// difference to what is started.
+pub(super) fn interpreter(line: &str) -> impl Iterator<Item = &str> {
+    let words = line.trim_start_matches("#!").split_whitespace();
+    let splits = |word: &&str| matches!(*word, "-S" | "-vS" | "--split-string");
+    words
+        .enumerate()
+        .filter(move |(at, word)| *at != 1 || !splits(word))
+        .map(|(_, word)| word)
+}
+
 /// Where the word stands that says what a wrapper does.
 fn verb(wrapper: &str, args: &[Word<'_>]) -> Option<usize> {
     let first = args.iter().position(|word| can_be_program(word.value));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::catalog::config::ShellRule;
 use crate::catalog::problem::Severity;
 use crate::catalog::secret::Filled;
 
@@ -9,6 +10,7 @@ fn facts() -> ProgramFacts {
         real: Some(String::from("/usr/bin/x")),
         folder: None,
         writable_by_all: None,
+        interpreter: None,
     }
 }
 
@@ -27,7 +29,7 @@ fn judged(words: &[&str], rules: &CommandRules, facts: &ProgramFacts) -> Vec<(Se
         path: None,
         folder: None,
     };
-    let by = Judge { rules, lookup };
+    let by = Judge::new(rules, lookup);
     judge(&texts[0], &texts[1..], by, facts, &mut findings);
     let problems = findings.finish().into_iter();
     problems
@@ -409,6 +411,7 @@ fn a_list_of_programs_is_kept_to() {
             real: Some(path.to_owned()),
             folder: None,
             writable_by_all: None,
+            interpreter: None,
         };
         let found = judged(&[program], &rules, &facts);
         !found
@@ -433,6 +436,7 @@ fn programs_that_others_may_change_are_refused() {
         real: Some("/tmp/x".into()),
         folder: None,
         writable_by_all: Some("/tmp/x".into()),
+        interpreter: None,
     };
     let found = judged(&["/tmp/x"], &CommandRules::default(), &open);
     assert_eq!(found[0].0, Severity::Error);

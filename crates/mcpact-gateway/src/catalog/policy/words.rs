@@ -463,31 +463,3 @@ pub(super) fn is_force(option: &str) -> bool {
             letters.chars().all(|c| "rRfiIv".contains(c)) && letters.contains(['r', 'R', 'f'])
         })
 }
-
-/// What a script does that no server does.
-pub(super) fn danger_in(script: &str) -> Option<&'static str> {
-    let spaced = script.replace(['|', ';', '&', '(', ')', '{', '}', '`', '\n'], " \u{1} ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let starts =
-        |at: usize| at == 0 || words[at - 1] == "\u{1}" || sort(words[at - 1]) == Sort::Wrapper;
-    let has = |wanted: Sort| {
-        words
-            .iter()
-            .enumerate()
-            .any(|(at, word)| starts(at) && sort(word) == wanted)
-    };
-    let forces = words
-        .windows(2)
-        .any(|pair| sort(pair[0]) == Sort::Destroyer && is_force(pair[1]));
-    if has(Sort::Raiser) {
-        Some("takes the rights of another user")
-    } else if forces {
-        Some("destroys what is there")
-    } else if has(Sort::Fetcher) && has(Sort::Shell) {
-        Some("runs what it fetches from the network")
-    } else if has(Sort::Fetcher) {
-        Some("moves files over the network")
-    } else {
-        None
-    }
-}

@@ -162,14 +162,12 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
             path: own_path.map(Secret::reveal),
             folder: cwd.as_ref().map(Filled::value),
         });
-        let judge = policy::Judge {
-            rules: &ground.gateway.commands,
-            lookup: policy::Lookup {
-                find: &|sought| machine.program(sought),
-                path: env.get("PATH").map(Secret::reveal),
-                folder: cwd.as_ref().map(Filled::value),
-            },
+        let lookup = policy::Lookup {
+            find: &|sought| machine.program(sought),
+            path: env.get("PATH").map(Secret::reveal),
+            folder: cwd.as_ref().map(Filled::value),
         };
+        let judge = policy::Judge::new(&ground.gateway.commands, lookup);
         policy::judge(&program, &args, judge, &facts, fields.findings);
         if let Some(path) = facts.path.filter(|_| is_listed) {
             // The one that was judged is started, whatever `PATH` the server is given.
