@@ -8,6 +8,7 @@ mod arguments;
 mod chain;
 mod options;
 mod script;
+mod split;
 mod words;
 
 use mcpact_transport::stdio::child::Obstacle;

