@@ -6,6 +6,7 @@
 
 mod arguments;
 mod chain;
+mod launchers;
 mod options;
 mod script;
 mod split;
@@ -225,8 +226,12 @@ impl<'a> Judge<'a> {
         findings: &mut Findings,
         depth: usize,
     ) -> Reached {
-        let lookup = self.lookup.behind(wrapper, args);
-        let judge = Self { lookup, ..self };
+        let folder = self.lookup.folder_behind(wrapper, args);
+        let lookup = Lookup {
+            folder: folder.as_deref().or(self.lookup.folder),
+            ..self.lookup.behind(wrapper, args)
+        };
+        let judge = Judge { lookup, ..self };
         let judged = lookup.first_judged(wrapper, args);
         match (chain::start(wrapper, args, &lookup), judged) {
             (Start::At(at), Some(judged)) if at < judged => {
@@ -250,13 +255,10 @@ impl<'a> Judge<'a> {
     /// What a runner of packages starts: a package, or any program with packages beside it.
     fn fetched(self, args: &[Word<'a>], findings: &mut Findings, depth: usize) -> Reached {
         let at = words::run_by(args.iter().map(|word| word.value));
-        let is_program = |word: &Word<'_>| {
-            let is_place = word.value.contains('/');
-            self.lookup.is_judged(word) || is_place && self.lookup.facts(word.value).path.is_some()
-        };
         match at.map(|at| &args[at..]) {
-            Some(rest) if is_program(&rest[0]) => self.started_behind(rest, findings, depth),
-            Some(_) | None => Reached::Program,
+            Some(rest) if self.is_program(&rest[0]) => self.started_behind(rest, findings, depth),
+            Some(rest) => self.launched_by_package(rest, findings, depth),
+            None => Reached::Program,
         }
     }
 
@@ -300,6 +302,7 @@ impl<'a> Judge<'a> {
                 return Reached::Shell;
             }
         }
+        self.texted(program.value, args, findings, depth);
         match sort(program.value) {
             Sort::Raiser => {
                 let problem = findings.error(
@@ -339,7 +342,7 @@ impl<'a> Judge<'a> {
             {
                 return self.fetched(args, findings, depth);
             }
-            Sort::Other => {}
+            Sort::Other => return self.behind_dashes(args, findings, depth),
         }
         Reached::Program
     }

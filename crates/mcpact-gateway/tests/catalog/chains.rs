@@ -217,3 +217,36 @@ fn what_runs_a_script_is_judged() {
     let shell = folder.path().join("shell");
     assert_eq!(told(&folder, &rules, &[shell.to_str().unwrap()]), "");
 }
+
+/// K4: `env -C DIR ./program` starts what lies in that folder.
+#[test]
+fn another_folder_behind_a_wrapper_is_looked_in() {
+    let folder = folder();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    symlink("/bin/rm", inner.join("tidy")).unwrap();
+    program(&folder, "tidy", "exit 0");
+    let inner = inner.to_str().unwrap();
+    let (joined, long) = (format!("-iC{inner}"), format!("--chdir={inner}"));
+    let leads: &[&[&str]] = &[
+        &["env", "-C", inner],
+        &["env", &joined],
+        &["env", &long],
+        &["env", "--chd", inner],
+        &["timeout", "5", "env", "-u", "X", "-C", inner],
+        &[
+            "env",
+            "-C",
+            folder.path().to_str().unwrap(),
+            "env",
+            "-C",
+            "inner",
+        ],
+    ];
+    for lead in leads {
+        let told = told(&folder, "", &[*lead, &["./tidy", "x"]].concat());
+        assert!(told.contains("destroys"), "{lead:?}: {told}");
+    }
+    let outer = folder.path().to_str().unwrap();
+    assert_eq!(told(&folder, "", &["env", "-C", outer, "./tidy", "x"]), "");
+}

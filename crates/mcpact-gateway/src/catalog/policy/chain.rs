@@ -1,5 +1,7 @@
 //! Programs that start one another: where each of them lies, and what it really is.
 
+use std::path::Path;
+
 use super::super::surroundings::{ProgramFacts, Sought};
 use super::words::{self, Sort, sort};
 use super::{Word, options};
@@ -44,6 +46,14 @@ impl<'a> Lookup<'a> {
             path: path.or(self.path),
             ..self
         }
+    }
+
+    /// The folder that a wrapper such as `env -C …` starts the program in, if it is told one.
+    pub(super) fn folder_behind(&self, wrapper: &str, args: &[Word<'_>]) -> Option<String> {
+        let own = own_words(wrapper, args)?;
+        let folder = options::folder(wrapper, args[..own].iter().map(|word| word.value))?;
+        let whole = Path::new(self.folder.unwrap_or_default()).join(folder);
+        Some(whole.to_string_lossy().into_owned())
     }
 
     /// Where the first program stands behind a wrapper that is judged at all.

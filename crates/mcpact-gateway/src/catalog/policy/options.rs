@@ -148,6 +148,9 @@ const OPTIONS: &[Options] = &[
     },
 ];
 
+/// Programs that start others in another folder, and the option that says in which.
+const FOLDERS: &[(&str, &str, char)] = &[("env", "--chdir", 'C'), ("mise", "--cd", 'C')];
+
 /// Programs that run what they find, and the options behind which that command stands.
 const FINDERS: &[(&[&str], &[&str])] = &[
     (&["find", "gfind"], &["-exec", "-execdir", "-ok", "-okdir"]),
@@ -213,6 +216,31 @@ fn meaning(word: &str, options: &Options) -> Meaning {
         }
     }
     Meaning::Alone
+}
+
+/// The folder in which a program starts another, out of its own words.
+pub(super) fn folder<'a>(program: &str, own: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let (_, long, short) = FOLDERS.iter().find(|(of, ..)| *of == name(program))?;
+    let options = of(program)?;
+    let (mut own, mut found) = (own.into_iter(), None);
+    while let Some(word) = own.next() {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) => (option, Some(value)),
+            None => (word, None),
+        };
+        let takes_next = meaning(word, options) == Meaning::TakesNext;
+        let next = takes_next.then(|| own.next()).flatten();
+        if option == *long || is_short_for(option, long) {
+            found = value.or(next);
+        } else if let Some(letters) = word.strip_prefix('-').filter(|word| !word.starts_with('-')) {
+            let is_valued = |c: char| options.valued.contains(&&*format!("-{c}"));
+            let at = letters.find(is_valued);
+            if let Some(letters) = at.and_then(|at| letters[at..].strip_prefix(*short)) {
+                found = next.or(Some(letters));
+            }
+        }
+    }
+    found
 }
 
 /// Whether a long option is this one, or as much of it as tells it from others.

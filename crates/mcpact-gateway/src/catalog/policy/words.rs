@@ -183,6 +183,9 @@ const WRAPPERS: &[&str] = &[
     "micromamba",
     "entr",
     "watchexec",
+    "mcp-proxy",
+    "mcpo",
+    "mcp-inspector",
 ];
 
 /// The name of a program: the last part of its path, without what only Windows wants to see.
@@ -204,6 +207,8 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("pnpm.cjs", "pnpm"),
     ("pnpx.cjs", "pnpx"),
     ("yarn.js", "yarn"),
+    // What the package is called, and what its program is.
+    ("inspector", "mcp-inspector"),
 ];
 
 /// Whether something is known about a program of this name.
