@@ -65,7 +65,8 @@ use self::pool::Pool;
 use self::port::Shared;
 pub(crate) use self::pump::level_of;
 use self::regulars::Regulars;
-pub(crate) use self::succession::is_unseen;
+use self::succession::Succession;
+pub(crate) use self::succession::{SUCCESSORS, Undone};
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use crate::approvals::Approval;
 use crate::catalog::{ChangedTools, Health, Probe, Restarts, RunSettings, Strategy, ToolFilter};
@@ -193,6 +194,8 @@ pub struct Bridge {
     regulars: Regulars,
     /// Tells it from one to a server that had the same name before.
     number: u64,
+    /// Who takes its place.
+    succession: Succession,
 }
 
 /// What tells bridges from each other.
@@ -275,6 +278,7 @@ impl Bridge {
             tools: Mutex::default(),
             regulars: Regulars::default(),
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            succession: Succession::default(),
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
         bridge.shared.supervisor.keep_ready(starter);

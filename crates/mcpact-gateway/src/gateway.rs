@@ -229,6 +229,11 @@ impl Gateway {
             })
             .map(|(name, served)| (name.clone(), served.clone()))
             .collect();
+        for (name, served) in &gone {
+            if let Some(next) = servers.get(name) {
+                served.member.bridge().succeeded_by(next.member.bridge());
+            }
+        }
         state
             .leaving
             .add(gone.iter().map(|(name, served)| (name, served)));
@@ -385,8 +390,12 @@ impl Served {
     /// Serves nobody any more; calls that run are given their time, and nothing is left of its programs.
     async fn end(self) {
         self.door.rest();
-        Arc::clone(self.member.bridge()).close().await;
-        self.door.close();
+        let bridge = self.member.bridge();
+        Arc::clone(bridge).close().await;
+        // Those who went on elsewhere are answered by this door, which is left when nobody waits there any more.
+        if !bridge.is_succeeded() {
+            self.door.close();
+        }
     }
 }
 

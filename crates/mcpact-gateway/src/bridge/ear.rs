@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use mcpact::server::backend::{Heard, Outbox, Session};
+use mcpact::server::backend::{Heard, Outbox, Session, Visitor};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
@@ -62,6 +62,11 @@ impl Ear {
     /// What is remembered about it.
     pub(crate) fn state<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         self.session.state()
+    }
+
+    /// Who it is, as far as it can be told.
+    pub(crate) fn visitor(&self) -> &Visitor {
+        self.session.visitor()
     }
 
     /// Whose everything is that it begins.

@@ -44,6 +44,11 @@ impl<'a> Journey<'a> {
         )
     }
 
+    /// It goes to another server, and is counted there.
+    pub(super) fn goes_on(mut self) {
+        self.routed.forget();
+    }
+
     /// Counts how it ended. What could not be reached was told when it was tried.
     pub(super) fn end(mut self, served: &Result<ByteString, WireError>) {
         let outcome = Outcome::of(served);

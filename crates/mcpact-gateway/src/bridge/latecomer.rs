@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use super::Bridge;
 use super::caller::Caller;
 use super::ear::{Ear, FarEar};
+use super::succession::Followed;
 use super::welcome::Newcomer;
 
 /// How a client began, for servers that it meets later.
@@ -76,6 +77,8 @@ pub(super) struct Latecomer {
     opening: Kept,
     visitor: Visitor,
     caller: OnceCell<Arc<Caller>>,
+    /// Who stands for it at a server that has taken the place of this one.
+    followed: Followed,
     /// A legacy client, which stays.
     ear: OnceLock<FarEar>,
     is_ready: AtomicBool,
@@ -89,6 +92,7 @@ impl Latecomer {
             opening: Kept::of(opening),
             visitor: visitor.clone(),
             caller: OnceCell::new(),
+            followed: Followed::default(),
             ear: OnceLock::new(),
             is_ready: AtomicBool::new(false),
             level: Mutex::default(),
@@ -121,6 +125,11 @@ impl Latecomer {
     pub(super) async fn caller(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
         let met = self.caller.get_or_try_init(|| self.meet(bridge));
         met.await.cloned()
+    }
+
+    /// The same at the server that has taken the place of this one.
+    pub(super) async fn follow(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
+        self.followed.to(bridge, self.meet(bridge)).await
     }
 
     async fn meet(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {

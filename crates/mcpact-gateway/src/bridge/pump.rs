@@ -27,6 +27,7 @@ use super::journey::Journey;
 use super::latecomer::Latecomer;
 use super::renewal::{Renewal, STALE, is_changed};
 use super::subscribing::is_subscription;
+use super::succession::{Place, Undone, is_unseen};
 use super::wishes::Wishing;
 use crate::error::Trouble;
 use crate::turnstile::closed;
@@ -48,7 +49,13 @@ impl Backend for Bridge {
         // A server that is known sleeps until it is needed.
         match self.welcome_asleep(&opening, visitor) {
             Some(welcome) => Ok(welcome),
-            None => self.admit(opening, visitor).await,
+            None => match self.admit(opening, visitor).await {
+                Err(error) if is_unseen(&error) => {
+                    let onward = Box::pin(self.welcome_onward(opening, visitor)).await;
+                    onward.unwrap_or(Err(error))
+                }
+                welcome => welcome,
+            },
         }
     }
 
@@ -63,32 +70,17 @@ impl Backend for Bridge {
         let looked_at = self.settings.filters.looked_at(&job);
         let job = self.settings.filters.admit(job).await?;
         let (method, client) = (job.method, job.pact.revision());
-        let declared = job.pact.effective();
         self.check_served(method, &job.params, client)?;
-        // Who asks: the front has put it into the session when it was welcomed.
-        let caller = match (session.state::<Caller>(), session.state::<Latecomer>()) {
-            (Some(caller), _) => caller,
-            (None, Some(latecomer)) => {
-                if method == Some(Method::LoggingSetLevel) {
-                    level_of(&job)?;
-                    if latecomer.wants_logs(&job) {
-                        return Ok(ByteString::from_static("{}"));
-                    }
-                }
-                Box::pin(latecomer.caller(&self)).await?
-            }
-            (None, None) => {
-                let error = ErrorCode::InternalError.code();
-                let why = String::from("this conversation has no server");
-                return Err(wire_error(error, why, None, client));
+        let ear = Ear::new(session, outbox);
+        let again = (job.clone(), ear.clone());
+        let raw = match self.attend(job, ear).await {
+            Ok(raw) => raw,
+            Err(Undone::Told(error)) => return Err(error),
+            Err(Undone::Unseen) => {
+                let (job, ear) = again;
+                Box::pin(self.attend_onward(job, ear)).await?
             }
         };
-        let ear = Ear::new(session, outbox);
-        if method == Some(Method::SubscriptionsListen) {
-            self.regulars.add(&ear, Scope::Request(job.id.clone()));
-        }
-        let carried = self.carry(job, caller, ear).await;
-        let raw = self.served_only(method, declared, carried?);
         let filters = &self.settings.filters;
         filters.release(looked_at.as_deref(), client, raw).await
     }
@@ -125,6 +117,52 @@ impl Backend for Bridge {
 }
 
 impl Bridge {
+    /// Serves a client that the front has welcomed.
+    async fn attend(self: &Arc<Self>, job: Job, ear: Ear) -> Result<ByteString, Undone> {
+        let goes_on = || self.is_succeeded();
+        // Who asks: the front has put it into the session when it was welcomed.
+        let caller = match (ear.state::<Caller>(), ear.state::<Latecomer>()) {
+            (Some(caller), _) => caller,
+            (None, Some(latecomer)) => {
+                if job.method == Some(Method::LoggingSetLevel) {
+                    level_of(&job)?;
+                    if latecomer.wants_logs(&job) {
+                        return Ok(ByteString::from_static("{}"));
+                    }
+                }
+                let met = Box::pin(latecomer.caller(self)).await;
+                met.map_err(|error| Undone::of(error, goes_on))?
+            }
+            (None, None) => {
+                let Some(place) = ear.state::<Place>() else {
+                    let error = ErrorCode::InternalError.code();
+                    let why = String::from("this conversation has no server");
+                    return Err(wire_error(error, why, None, job.pact.revision()).into());
+                };
+                let Place { bridge, caller } = &*place;
+                let attended = bridge.attend_for(job, Arc::clone(caller), ear, goes_on);
+                return Box::pin(attended).await;
+            }
+        };
+        self.attend_for(job, caller, ear, goes_on).await
+    }
+
+    /// The same, once it is known who stands for the client.
+    pub(super) async fn attend_for(
+        self: &Arc<Self>,
+        job: Job,
+        caller: Arc<Caller>,
+        ear: Ear,
+        goes_on: impl FnOnce() -> bool,
+    ) -> Result<ByteString, Undone> {
+        let (method, declared) = (job.method, job.pact.effective());
+        if method == Some(Method::SubscriptionsListen) {
+            self.regulars.add(&ear, Scope::Request(job.id.clone()));
+        }
+        let raw = self.carry_unless(job, caller, ear, goes_on).await?;
+        Ok(self.served_only(method, declared, raw))
+    }
+
     /// Serves one request of a client.
     pub(crate) async fn carry(
         self: &Arc<Self>,
@@ -132,6 +170,21 @@ impl Bridge {
         caller: Arc<Caller>,
         ear: Ear,
     ) -> Result<ByteString, WireError> {
+        match self.carry_unless(job, caller, ear, || false).await {
+            Ok(raw) => Ok(raw),
+            Err(Undone::Told(error)) => Err(error),
+            Err(Undone::Unseen) => Err(self.shared.error(Trouble::Closed).on_wire()),
+        }
+    }
+
+    /// The same, unless the server has not seen it and it goes on elsewhere: then it is counted there.
+    pub(crate) async fn carry_unless(
+        self: &Arc<Self>,
+        job: Job,
+        caller: Arc<Caller>,
+        ear: Ear,
+        goes_on: impl FnOnce() -> bool,
+    ) -> Result<ByteString, Undone> {
         self.check_able(&job)?;
         let (method, client) = (job.method, job.pact.revision());
         let journey = Journey::begin(&self.shared, &job);
@@ -139,8 +192,17 @@ impl Bridge {
             .bring_once_more(job, caller, ear)
             .instrument(journey.span())
             .await;
-        journey.end(&served);
-        served.map(|raw| self.in_private(method, client, raw))
+        match served {
+            Err(error) if is_unseen(&error) && goes_on() => {
+                journey.goes_on();
+                Err(Undone::Unseen)
+            }
+            served => {
+                journey.end(&served);
+                let shown = served.map(|raw| self.in_private(method, client, raw));
+                shown.map_err(Undone::Told)
+            }
+        }
     }
 
     /// What the server did not look at because it has become another one is brought to that one.

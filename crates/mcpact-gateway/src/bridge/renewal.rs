@@ -14,6 +14,7 @@ use super::crossing::wire_error;
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::latecomer::Kept;
+use super::succession::Followed;
 
 /// How often in a row a server may turn out to be another one than a moment ago.
 const TURNS: usize = 3;
@@ -31,6 +32,8 @@ pub(super) struct Renewal {
     ear: OnceLock<FarEar>,
     /// Who stands for it at a server of the other era.
     next: OnceCell<Arc<Caller>>,
+    /// Who stands for it at a server that has taken the place of this one.
+    followed: Followed,
 }
 
 impl Renewal {
@@ -41,6 +44,7 @@ impl Renewal {
             visitor: visitor.clone(),
             ear: OnceLock::new(),
             next: OnceCell::new(),
+            followed: Followed::default(),
         }
     }
 
@@ -56,6 +60,15 @@ impl Renewal {
 
     pub(super) fn next(&self) -> Option<&Arc<Caller>> {
         self.next.get()
+    }
+
+    /// Who stands for it at the server that has taken the place of this one.
+    pub(super) async fn follow(
+        &self,
+        bridge: &Arc<Bridge>,
+        before: &Caller,
+    ) -> Result<Arc<Caller>, WireError> {
+        self.followed.to(bridge, self.renew(bridge, before)).await
     }
 
     async fn renew(&self, bridge: &Bridge, before: &Caller) -> Result<Arc<Caller>, WireError> {

@@ -1,11 +1,194 @@
-//! Calls that a server has not seen when another one takes its place.
+//! Calls that a server has not seen when another one takes its place: they go to that one.
 
+use std::sync::{Arc, OnceLock, Weak};
+
+use bytestring::ByteString;
+use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
 use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Revision, Side};
+use tokio::sync::Mutex;
 
-use crate::error::CLOSED;
+use super::Bridge;
+use super::caller::Caller;
+use super::ear::Ear;
+use super::latecomer::{Kept, Latecomer};
+use crate::error::{CLOSED, Trouble};
+
+/// How often in a row a call follows its server to the one that has taken its place.
+pub(crate) const SUCCESSORS: usize = 2;
 
 /// Whether the server that was to get a call is not served any more, and has not seen it.
 pub(crate) fn is_unseen(error: &WireError) -> bool {
     let data = error.data.as_deref();
     data.is_some_and(|data| data.contains(CLOSED))
+}
+
+/// Why a call that may go on elsewhere has no result here.
+#[derive(Debug)]
+pub(crate) enum Undone {
+    /// The client is told this.
+    Told(WireError),
+    /// The server has not seen it, and another one has taken its place.
+    Unseen,
+}
+
+impl From<WireError> for Undone {
+    fn from(error: WireError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl Undone {
+    /// What is made of an error, if it is known whether there is a place to go on.
+    pub(crate) fn of(error: WireError, goes_on: impl FnOnce() -> bool) -> Self {
+        match is_unseen(&error) && goes_on() {
+            true => Self::Unseen,
+            false => Self::Told(error),
+        }
+    }
+}
+
+/// Who takes a server's place.
+#[derive(Debug, Default)]
+pub(super) struct Succession {
+    next: OnceLock<Weak<Bridge>>,
+}
+
+/// A client at the server that has taken the place of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) bridge: Arc<Bridge>,
+    pub(super) caller: Arc<Caller>,
+}
+
+/// Where a client that stays has followed its server to.
+#[derive(Debug, Default)]
+pub(super) struct Followed(Mutex<Option<Place>>);
+
+impl Followed {
+    /// Its place at this server; the first call of it that comes there makes it.
+    pub(super) async fn to(
+        &self,
+        bridge: &Arc<Bridge>,
+        meeting: impl Future<Output = Result<Arc<Caller>, WireError>>,
+    ) -> Result<Arc<Caller>, WireError> {
+        let mut place = self.0.lock().await;
+        if let Some(place) = place.as_ref().filter(|place| place.is_at(bridge)) {
+            return Ok(Arc::clone(&place.caller));
+        }
+        let caller = meeting.await?;
+        *place = Some(Place {
+            bridge: Arc::clone(bridge),
+            caller: Arc::clone(&caller),
+        });
+        Ok(caller)
+    }
+}
+
+impl Place {
+    fn is_at(&self, bridge: &Arc<Bridge>) -> bool {
+        Arc::ptr_eq(&self.bridge, bridge)
+    }
+}
+
+impl Bridge {
+    /// This one is served in its place from here on.
+    pub(crate) fn succeeded_by(&self, next: &Arc<Self>) {
+        // It goes once.
+        let _ = self.succession.next.set(Arc::downgrade(next));
+    }
+
+    /// Who is served in its place, after everybody who was meanwhile.
+    pub(super) fn successor(&self) -> Option<Arc<Self>> {
+        let next = |bridge: &Self| bridge.succession.next.get().and_then(Weak::upgrade);
+        let mut last = next(self)?;
+        while let Some(one) = next(&last) {
+            last = one;
+        }
+        Some(last)
+    }
+
+    /// Whether anybody is.
+    pub(crate) fn is_succeeded(&self) -> bool {
+        self.successor().is_some()
+    }
+
+    /// Welcomes a client that has not met the server before another one took its place.
+    pub(super) async fn welcome_onward(
+        &self,
+        opening: Opening<'_>,
+        visitor: &Visitor,
+    ) -> Option<Result<Welcome, WireError>> {
+        let next = self.successor()?;
+        let welcome = match next.admit(opening, visitor).await {
+            Ok(welcome) => welcome,
+            Err(error) => return Some(Err(error)),
+        };
+        let Welcome { terms, state } = welcome;
+        let caller = state.and_then(|state| state.downcast::<Caller>().ok());
+        let place = caller.map(|caller| Place {
+            bridge: next,
+            caller,
+        });
+        Some(Ok(Welcome {
+            terms,
+            state: place.map(|place| Arc::new(place) as _),
+        }))
+    }
+
+    /// Serves a request that the server has not seen by those who have taken its place.
+    pub(super) async fn attend_onward(&self, job: Job, ear: Ear) -> Result<ByteString, WireError> {
+        for left in (0..SUCCESSORS).rev() {
+            let Some(next) = self.successor() else {
+                break;
+            };
+            next.check_served(job.method, &job.params, job.pact.revision())?;
+            let goes_on = || left > 0 && next.is_succeeded();
+            let undone = match self.caller_at(&next, &job, &ear).await {
+                Ok(caller) => {
+                    let (job, ear) = (job.clone(), ear.clone());
+                    match next.attend_for(job, caller, ear, goes_on).await {
+                        Ok(raw) => return Ok(raw),
+                        Err(undone) => undone,
+                    }
+                }
+                Err(error) => Undone::of(error, goes_on),
+            };
+            if let Undone::Told(error) = undone {
+                return Err(error);
+            }
+        }
+        Err(self.shared.error(Trouble::Closed).on_wire())
+    }
+
+    /// Who stands for a client of this server at the next one.
+    async fn caller_at(
+        &self,
+        next: &Arc<Self>,
+        job: &Job,
+        ear: &Ear,
+    ) -> Result<Arc<Caller>, WireError> {
+        if let Some(latecomer) = ear.state::<Latecomer>() {
+            return latecomer.follow(next).await;
+        }
+        let at_next = || Some(Arc::clone(&ear.state::<Place>()?.caller));
+        let caller = ear.state::<Caller>().or_else(at_next);
+        match caller
+            .as_ref()
+            .and_then(|caller| Some((caller, caller.renewal()?)))
+        {
+            Some((caller, renewal)) => renewal.follow(next, caller).await,
+            None => introduced(job).receive(next, ear.visitor()).await,
+        }
+    }
+}
+
+/// A modern client, as its request shows it.
+fn introduced(job: &Job) -> Kept {
+    let client = job.pact.party(Side::Client);
+    let info = client.info.as_deref();
+    Kept::Request {
+        capabilities: Box::from(client.capabilities.raw()),
+        info: info.map(|info| info.encode(Revision::LATEST).into()),
+    }
 }

@@ -148,6 +148,11 @@ impl Routed<'_> {
         self.outcome = outcome;
     }
 
+    /// It is counted by somebody else.
+    pub(crate) const fn forget(&mut self) {
+        self.counted = None;
+    }
+
     /// How long it has taken.
     pub(crate) fn took(&self) -> Duration {
         self.since.elapsed()

@@ -17,13 +17,12 @@ use mcpact_transport::link::Link;
 
 use super::guest::Guest;
 use super::route::{Names, Routed};
-use super::succession::SUCCESSORS;
 use super::view::PartView;
 use super::watched::Watching;
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
-use crate::bridge::{Ear, again, is_unseen, level_of, wire_error};
+use crate::bridge::{Ear, SUCCESSORS, Undone, again, level_of, wire_error};
 use crate::turnstile::closed;
 
 impl Backend for Hub {
@@ -179,13 +178,16 @@ impl Hub {
             let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
             let member = Arc::clone(&routed.member);
             let again = (job.clone(), ear.clone());
-            match self.forward_to(routed, job, method, guest, ear).await {
-                Err(error) if left > 0 && is_unseen(&error) && self.is_succeeded(&member) => {
-                    (job, ear) = again;
-                }
-                served => return served,
+            let goes_on = || left > 0 && self.is_succeeded(&member);
+            match self
+                .forward_to(routed, job, method, guest, ear, goes_on)
+                .await
+            {
+                Ok(raw) => return Ok(raw),
+                Err(Undone::Told(error)) => return Err(error),
+                Err(Undone::Unseen) => (job, ear) = again,
             }
-            left -= 1;
+            left = left.saturating_sub(1);
         }
     }
 
@@ -196,7 +198,8 @@ impl Hub {
         method: Method,
         guest: &Arc<Guest>,
         ear: Ear,
-    ) -> Result<ByteString, WireError> {
+        goes_on: impl Fn() -> bool,
+    ) -> Result<ByteString, Undone> {
         let client = job.pact.revision();
         let given = job.params.clone();
         let member = routed.member;
@@ -213,7 +216,7 @@ impl Hub {
         let caller = guest.part(self, &member).await.map_err(|mut error| {
             let why = member.without_name(&error.message);
             error.message = format!("`{}`: {why}", member.name);
-            error
+            Undone::of(error, &goes_on)
         })?;
         let sent = job.params.clone();
         // The bridge translates; the view shows its addresses as clients know them.
@@ -225,7 +228,7 @@ impl Hub {
                 if method == Method::ResourcesSubscribe {
                     guest.subscribes(&job);
                 }
-                let carried = member.bridge.carry(job, caller, ear).await;
+                let carried = member.bridge.carry_unless(job, caller, ear, goes_on).await;
                 watching.end(carried.is_ok());
                 // The server may have gone before it was known that somebody would miss it.
                 if self.numbered(member.number).is_none() {
@@ -233,11 +236,12 @@ impl Hub {
                 }
                 carried
             }
-            _ => member.bridge.carry(job, caller, ear).await,
+            _ => member.bridge.carry_unless(job, caller, ear, goes_on).await,
         };
         match carried {
             Ok(raw) => Ok(view.result(method, self.sealed(&member, guest.principal(), raw))),
-            Err(error) => {
+            Err(Undone::Unseen) => Err(Undone::Unseen),
+            Err(Undone::Told(error)) => {
                 let uri = match subject(method, &given) {
                     Subject::Uri(uri) => Some(uri),
                     Subject::Tool(_) | Subject::Prompt(_) | Subject::Task(_) | Subject::Nothing => {
@@ -254,7 +258,7 @@ impl Hub {
                     let is_there = self.check_listed(guest, &member, kind, names, client);
                     is_there.await?;
                 }
-                Err(error)
+                Err(error.into())
             }
         }
     }

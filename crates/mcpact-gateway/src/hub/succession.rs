@@ -26,9 +26,6 @@ pub(super) const PAUSES: Backoff = Backoff {
     longest: Duration::from_secs(60),
 };
 
-/// How often in a row a call follows its server to the one that has taken its place.
-pub(super) const SUCCESSORS: usize = 2;
-
 /// What became of a subscription at a server that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tried {

@@ -30,7 +30,7 @@ async fn asked(origin: &str, verb: &str, path: &str, more: &str) -> (u16, String
     (status, head.to_lowercase(), body.to_owned())
 }
 
-async fn metrics(origin: &str) -> String {
+pub(crate) async fn metrics(origin: &str) -> String {
     let (status, head, body) = asked(origin, "GET", "/metrics", "").await;
     assert_eq!(status, 200, "{head}");
     let kind = "content-type: text/plain; version=0.0.4; charset=utf-8";
@@ -39,7 +39,7 @@ async fn metrics(origin: &str) -> String {
 }
 
 /// The value of a row, which has all of these words in it.
-fn value(text: &str, words: &[&str]) -> Option<f64> {
+pub(crate) fn value(text: &str, words: &[&str]) -> Option<f64> {
     let mut rows = text.lines().filter(|line| !line.starts_with('#'));
     let row = rows.find(|line| words.iter().all(|word| line.contains(word)))?;
     row.rsplit(' ').next()?.parse().ok()

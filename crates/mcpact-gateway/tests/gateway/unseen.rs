@@ -2,19 +2,27 @@
 
 use std::time::Duration;
 
+use mcpact_gateway::Gateway;
 use mcpact_spec::Revision;
 use serde_json::json;
 
+use crate::figures::{metrics, value};
 use crate::place::{MORTAL, catalog, client, gateway};
 
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the server is, and what stands before the names of its tools there.
-const PLACES: [(&str, &str); 1] = [("/mcp", "m__")];
+const PLACES: [(&str, &str); 3] = [
+    ("/mcp", "m__"),
+    ("/tags/t/mcp", "m__"),
+    ("/servers/m/mcp", ""),
+];
 
 fn server(calls: usize, seconds: f64) -> String {
-    format!("{MORTAL}max_instances = 1\nmax_concurrent = {calls}\ncall_seconds = {seconds}\n")
+    format!(
+        "{MORTAL}tags = [\"t\"]\nmax_instances = 1\nmax_concurrent = {calls}\ncall_seconds = {seconds}\n"
+    )
 }
 
 /// G12, O5: a call that took too long is told whether its server has seen it: only then may it have had its effect.
@@ -61,8 +69,29 @@ fn onwards<P: Copy>(place: P) -> [(P, Option<&'static str>); 2] {
     [(place, Some("second")), (place, None)]
 }
 
-/// G12, G19: calls that wait for a server whose place another one takes go to that one; where there is none, it is told that
-/// no server has seen them.
+/// Waits until so many calls run and wait, and so many instances are there.
+async fn until(gateway: &Gateway, expected: (usize, usize, usize)) {
+    let is_so = || {
+        let server = &gateway.status(None).unwrap().servers[0];
+        (server.in_flight, server.queued, server.instances.len()) == expected
+    };
+    let so = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let so = tokio::time::timeout(PATIENCE, so).await;
+    assert!(so.is_ok(), "{expected:?}: {:?}", gateway.status(None));
+}
+
+/// How often calls of tools are counted that ended so.
+async fn counted(origin: &str, outcome: &str) -> Option<f64> {
+    let words = ["requests_total", "tools/call", outcome];
+    value(&metrics(origin).await, &words)
+}
+
+/// G12, G19, O3: calls that wait for a server whose place another one takes go to that one, and are counted once; where
+/// there is none, it is told that no server has seen them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_a_server_goes_to_the_next_one() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
@@ -74,23 +103,10 @@ async fn who_waits_for_a_server_goes_to_the_next_one() {
                 let (client, tool) = (connected.clone(), format!("{prefix}{tool}"));
                 tokio::spawn(async move { client.call_tool(&tool, json!({})).await })
             };
-            let until = async |in_flight: usize, queued: usize| {
-                let is_so = || {
-                    let server = &gateway.status(None).unwrap().servers[0];
-                    (server.in_flight, server.queued) == (in_flight, queued)
-                };
-                let so = async {
-                    while !is_so() {
-                        tokio::time::sleep(Duration::from_millis(5)).await;
-                    }
-                };
-                let so = tokio::time::timeout(PATIENCE, so).await;
-                assert!(so.is_ok(), "{revision} {path}: {:?}", gateway.status(None));
-            };
             let first = call("hang");
-            until(1, 0).await;
+            until(&gateway, (1, 0, 1)).await;
             let second = call("who");
-            until(1, 1).await;
+            until(&gateway, (1, 1, 1)).await;
             let told = next.map_or_else(String::new, narrow);
             gateway.change(catalog(&told)).unwrap();
             let second = tokio::time::timeout(PATIENCE, second).await.unwrap();
@@ -100,7 +116,44 @@ async fn who_waits_for_a_server_goes_to_the_next_one() {
             };
             let expected = next.unwrap_or("is not served any more, and has not seen this call");
             assert!(second.contains(expected), "{revision} {path}: {second}");
+            if next.is_some() {
+                assert_eq!(counted(&origin, r#""ok""#).await, Some(1.0), "{path}");
+                assert_eq!(counted(&origin, "unavailable").await, None, "{path}");
+            }
             first.abort();
         }
+    }
+}
+
+/// G19: a call that has gone to the next server is answered also when the first one is gone for good.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_went_to_the_next_one_is_answered_when_the_first_is_gone() {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let folder = tempfile::tempdir().unwrap();
+        let sign = folder.path().join("sign");
+        let patient = format!(
+            "*'\"who\"'*) while [ ! -e {} ]; do sleep 0.02; done; result='{{\"content\":[]}}' ;;\n    *'\"hang\"'*)",
+            sign.display()
+        );
+        let next = narrow("second").replace("*'\"hang\"'*)", &patient);
+        let brief = narrow("first") + "drain_seconds = 1\n";
+        let (gateway, origin) = gateway(&brief).await;
+        let connected = client(revision).connect(format!("{origin}/servers/m/mcp"));
+        let connected = connected.await.unwrap();
+        let call = |tool: &'static str| {
+            let client = connected.clone();
+            tokio::spawn(async move { client.call_tool(tool, json!({})).await })
+        };
+        let first = call("hang");
+        until(&gateway, (1, 0, 1)).await;
+        let second = call("who");
+        until(&gateway, (1, 1, 1)).await;
+        gateway.change(catalog(&next)).unwrap();
+        until(&gateway, (2, 0, 2)).await;
+        first.abort();
+        until(&gateway, (1, 0, 1)).await;
+        std::fs::write(sign, "").unwrap();
+        let second = tokio::time::timeout(PATIENCE, second).await.unwrap();
+        second.unwrap().unwrap();
     }
 }

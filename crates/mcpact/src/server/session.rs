@@ -94,7 +94,7 @@ pub struct Session {
     waiting: Mutex<Option<HashMap<String, oneshot::Sender<Heard>>>>,
     last_id: AtomicI64,
     state: Option<Arc<dyn Any + Send + Sync>>,
-    principal: Arc<str>,
+    visitor: Visitor,
     owner: Arc<str>,
     validation: Validation,
     watch: Option<Arc<dyn Watch>>,
@@ -120,7 +120,7 @@ impl Session {
             last_id: AtomicI64::new(0),
             state,
             owner: visitor.owner(),
-            principal: Arc::clone(&visitor.principal),
+            visitor: visitor.clone(),
             validation: settings.validation.clone(),
             watch: settings.watch.clone(),
         }
@@ -129,7 +129,13 @@ impl Session {
     /// On whose behalf the client speaks; empty where nobody is told apart.
     #[must_use]
     pub fn principal(&self) -> &str {
-        &self.principal
+        &self.visitor.principal
+    }
+
+    /// Who opened it.
+    #[must_use]
+    pub const fn visitor(&self) -> &Visitor {
+        &self.visitor
     }
 
     /// Whose everything is that the client begins: the principal's, or this client's alone if it has a

@@ -228,7 +228,7 @@ impl<B: Backend> HttpEndpoint<B> {
         first: Option<Parcel>,
         parcels: Parcels,
     ) -> Answer {
-        let log = Arc::clone(&session.log);
+        let log = &session.log;
         let stream = log.open();
         let Some(receiver) = log.attach(stream, None) else {
             return Answer::empty(500);
@@ -237,7 +237,8 @@ impl<B: Backend> HttpEndpoint<B> {
             log.publish(stream, "", Some(RETRY));
         }
         let is_primed = session.revision.has(Feature::PrimedStreams);
-        tokio::spawn(pump(log, stream, first, parcels, is_primed));
+        let session = Arc::clone(session);
+        tokio::spawn(pump(session, stream, first, parcels, is_primed));
         Answer::events(receive(receiver))
     }
 
@@ -438,14 +439,15 @@ pub(super) fn pump_standalone(log: Arc<EventLog>, mut parcels: Parcels) {
     });
 }
 
-/// Writes what a call has to say into its stream, until its answer.
+/// Writes what a call has to say into its stream, until its answer: so long the session is kept.
 async fn pump(
-    log: Arc<EventLog>,
+    session: Arc<HttpSession>,
     stream: u64,
     first: Option<Parcel>,
     mut parcels: Parcels,
     is_primed: bool,
 ) {
+    let log = &session.log;
     let mut next = match first {
         None => parcels.take().await,
         first => first,
