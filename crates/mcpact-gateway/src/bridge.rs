@@ -186,7 +186,6 @@ pub struct Bridge {
     guests: Mutex<Guests>,
     lot: Arc<ParkingLot>,
     hosting: Arc<Hosting>,
-    sealer: Sealer,
     clock: Clock,
     /// Which tools of the server are served.
     tools: Mutex<Arc<ToolFilter>>,
@@ -263,7 +262,7 @@ impl Bridge {
         };
         let hosting = Arc::new(Hosting::new(clock));
         tasks::watch(&hosting, &shared.mapping);
-        let lot = Arc::new(ParkingLot::new(settings.parks, clock));
+        let lot = Arc::new(ParkingLot::new(settings.parks, clock, Sealer::new(&keys)));
         lot.watch();
         let bridge = Arc::new(Self {
             terms: Arc::new(terms),
@@ -272,7 +271,6 @@ impl Bridge {
             guests: Mutex::default(),
             lot,
             hosting,
-            sealer: Sealer::new(&keys),
             settings,
             clock,
             tools: Mutex::default(),

@@ -82,6 +82,11 @@ pub enum Trouble {
     /// The same, and what it kept for the client was lost with it.
     #[error("what the server kept for this client is gone, and the call is lost: {0}")]
     GoneWithState(String),
+    /// It was ended by us, and the call with it.
+    #[error(
+        "the server was ended while this call ran, because the config was read anew or the gateway stops"
+    )]
+    Ended,
     /// What it kept for the client was lost before the call, which was not made.
     #[error("what the server kept for this client is gone, and this call was not made: {0}")]
     StateLost(String),
@@ -311,7 +316,9 @@ impl Trouble {
             Self::Failure { .. } => "upstream_no_agreement",
             Self::Status { .. } => "upstream_status",
             Self::Silent { .. } => "upstream_timeout",
-            Self::Gone(_) | Self::GoneWithState(_) | Self::Unsent(_) => "upstream_gone",
+            Self::Gone(_) | Self::GoneWithState(_) | Self::Ended | Self::Unsent(_) => {
+                "upstream_gone"
+            }
             Self::StateLost(_) => "upstream_state_lost",
             Self::Forgotten => "upstream_session",
             Self::Unfit { .. } => "upstream_unfit",
@@ -330,7 +337,7 @@ impl Trouble {
     /// The same for a call of which the server has seen something.
     fn after_all(self) -> Self {
         match self.reason() {
-            CLOSED => Self::Gone(String::from("the server is not served any more")),
+            CLOSED => Self::Ended,
             _ => self,
         }
     }
@@ -376,6 +383,9 @@ impl Trouble {
             Self::StateLost(_) => "call again to start afresh",
             Self::GoneWithState(_) => {
                 "the next call starts afresh; this one may have had its effect"
+            }
+            Self::Ended => {
+                "it may have had its effect; see whether it had, and call it again if not"
             }
             Self::Unapproved { .. } => "look at what it does, and approve it with `mcpact approve`",
             Self::Silent { .. } => {

@@ -287,6 +287,7 @@ impl Crossing {
         let trouble = match loss {
             Loss::Agreement => return changed(self.downstream()),
             Loss::Session => Trouble::Forgotten,
+            Loss::Connection(_) if self.lane.is_ended() => Trouble::Ended,
             Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
             Loss::Unsent(why) => Trouble::Unsent(why.clone()),
             Loss::Status(status) => Trouble::Status {

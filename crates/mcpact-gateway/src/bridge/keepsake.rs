@@ -38,6 +38,11 @@ fn matters(method: Option<Method>) -> bool {
 }
 
 impl Lane {
+    /// Whether it is over because its server is not served any more.
+    pub(super) fn is_ended(&self) -> bool {
+        self.running.retired() == Some(StopCause::Shutdown)
+    }
+
     /// Why it is over, if nobody wanted that.
     fn fell(&self) -> Option<String> {
         match self.running.retired() {

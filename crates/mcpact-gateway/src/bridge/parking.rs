@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytestring::ByteString;
+use mcpact::server::backend::Sealer;
 use mcpact_bridge::input::{
     Binding, ParkId, ParkLimits, Parked, Parks, Round, ServerAnswer, ServerQuestion, UrlRequired,
     input_required, raise_question, refine_error, url_required,
@@ -47,15 +48,18 @@ pub(super) struct ParkingLot {
     /// Told whenever a keeper has ended.
     released: Notify,
     clock: Clock,
+    /// Seals what clients carry until they come back.
+    sealer: Sealer,
 }
 
 impl ParkingLot {
-    pub(super) fn new(limits: ParkLimits, clock: Clock) -> Self {
+    pub(super) fn new(limits: ParkLimits, clock: Clock, sealer: Sealer) -> Self {
         Self {
             parks: Mutex::new(Parks::new(limits)),
             keepers: Mutex::default(),
             released: Notify::new(),
             clock,
+            sealer,
         }
     }
 
@@ -70,6 +74,24 @@ impl ParkingLot {
     /// How many calls wait.
     pub(super) fn parked(&self) -> usize {
         self.parks().len()
+    }
+
+    /// The result that asks the client.
+    fn asked(&self, round: &Round) -> Result<ByteString, WireError> {
+        self.sealed(&round.input_requests, &round.claims.encode())
+    }
+
+    fn sealed(&self, input_requests: &str, claims: &[u8]) -> Result<ByteString, WireError> {
+        let state = self.sealer.seal(claims).ok_or_else(|| {
+            let why = String::from("the operating system gave no random numbers");
+            wire_error(
+                ErrorCode::InternalError.code(),
+                why,
+                None,
+                mcpact_spec::Revision::LATEST,
+            )
+        })?;
+        Ok(input_required(input_requests, &state).into())
     }
 
     /// Frees what nobody came back for, as long as the lot exists.
@@ -242,7 +264,7 @@ impl Bridge {
             let binding = binding(&open.crossing);
             let parked = self.lot.parks().park(id, binding, revision, questions, now);
             if let Some(round) = self.begun(&lane, parked).await {
-                let asked = self.asked(&round)?;
+                let asked = self.lot.asked(&round)?;
                 open.is_parked = true;
                 Keeper::start(self, id, open);
                 return Ok(asked);
@@ -263,24 +285,6 @@ impl Bridge {
         }
     }
 
-    /// The result that asks the client.
-    fn asked(&self, round: &Round) -> Result<ByteString, WireError> {
-        self.sealed(&round.input_requests, &round.claims.encode())
-    }
-
-    fn sealed(&self, input_requests: &str, claims: &[u8]) -> Result<ByteString, WireError> {
-        let state = self.sealer.seal(claims).ok_or_else(|| {
-            let why = String::from("the operating system gave no random numbers");
-            wire_error(
-                ErrorCode::InternalError.code(),
-                why,
-                None,
-                mcpact_spec::Revision::LATEST,
-            )
-        })?;
-        Ok(input_required(input_requests, &state).into())
-    }
-
     /// What the client gets for an answer of the server.
     fn conclude(
         &self,
@@ -299,7 +303,7 @@ impl Bridge {
                 UrlRequired::Ask {
                     ticket,
                     input_requests,
-                } => self.sealed(&input_requests, &ticket.encode()),
+                } => self.lot.sealed(&input_requests, &ticket.encode()),
                 UrlRequired::Fail(error) => Err(error),
             };
         }

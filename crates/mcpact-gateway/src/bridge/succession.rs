@@ -12,10 +12,14 @@ use super::Bridge;
 use super::caller::Caller;
 use super::ear::Ear;
 use super::latecomer::{Kept, Latecomer};
+use super::parking::ParkingLot;
 use crate::error::{CLOSED, Trouble};
 
 /// How often in a row a call follows its server to the one that has taken its place.
 pub(crate) const SUCCESSORS: usize = 2;
+
+/// How many servers before one are remembered for the calls that wait for input.
+const FORMER: usize = 8;
 
 /// Whether the server that was to get a call is not served any more, and has not seen it.
 pub(crate) fn is_unseen(error: &WireError) -> bool {
@@ -48,10 +52,13 @@ impl Undone {
     }
 }
 
-/// Who takes a server's place.
+/// Who takes a server's place, and whose it has taken.
 #[derive(Debug, Default)]
 pub(super) struct Succession {
     next: OnceLock<Weak<Bridge>>,
+    /// Where calls wait for input that were made before, the latest first: whoever comes back for one of them goes on
+    /// with it, or is told what became of it.
+    before: OnceLock<Vec<Arc<ParkingLot>>>,
 }
 
 /// A client at the server that has taken the place of its own.
@@ -94,8 +101,16 @@ impl Place {
 impl Bridge {
     /// This one is served in its place from here on.
     pub(crate) fn succeeded_by(&self, next: &Arc<Self>) {
-        // It goes once.
+        // It goes once, and the next one comes once.
         let _ = self.succession.next.set(Arc::downgrade(next));
+        let lots = self.lots().take(FORMER).cloned().collect();
+        let _ = next.succession.before.set(lots);
+    }
+
+    /// Where calls wait for input: here, and where they were made before.
+    pub(super) fn lots(&self) -> impl Iterator<Item = &Arc<ParkingLot>> {
+        let before = self.succession.before.get().into_iter().flatten();
+        std::iter::once(&self.lot).chain(before)
     }
 
     /// Who is served in its place, after everybody who was meanwhile.

@@ -170,7 +170,7 @@ impl Keeper {
             }
         };
         if let Some(round) = self.bridge.begun(&lane, parked).await {
-            let asked = self.bridge.asked(&round);
+            let asked = self.bridge.lot.asked(&round);
             self.deliver(&asked);
         }
         true

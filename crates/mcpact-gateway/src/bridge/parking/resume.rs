@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::keeper::{Keeper, Seat, Word, told};
-use super::{Binding, binding};
+use super::{Binding, ParkingLot, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Crossing, wire_error};
 
@@ -42,75 +42,29 @@ impl Bridge {
         state: &str,
         responses: Option<&str>,
     ) -> Result<ByteString, WireError> {
-        let plain = self.sealer.open(state).unwrap_or_default();
+        let mut lots = self.lots();
+        let opened = lots.find_map(|lot| Some((Arc::clone(lot), lot.sealer.open(state)?)));
         let binding = binding(&crossing);
-        if let Some(claims) = Claims::parse(&plain) {
-            return self
-                .resume_park(crossing, &claims, &binding, responses)
-                .await;
-        }
-        if let Some(ticket) = Ticket::parse(&plain) {
-            return self
-                .resume_visit(crossing, ticket, &binding, responses)
-                .await;
+        if let Some((lot, plain)) = opened {
+            if let Some(claims) = Claims::parse(&plain) {
+                return lot.resume(crossing, &claims, &binding, responses).await;
+            }
+            if let Some(ticket) = Ticket::parse(&plain) {
+                let presented = present(ticket, &binding, responses, lot.clock.now());
+                return self.resume_visit(crossing, presented).await;
+            }
         }
         tracing::warn!("a client came with a state that is not ours");
         Err(invalid())
-    }
-
-    async fn resume_park(
-        self: &Arc<Self>,
-        crossing: Crossing,
-        claims: &Claims,
-        binding: &Binding,
-        responses: Option<&str>,
-    ) -> Result<ByteString, WireError> {
-        let (outcome, mut waiting) = {
-            let mut parks = self.lot.parks();
-            let answers = match parks.resume(claims, binding, responses, self.clock.now()) {
-                Resume::Refused { error, cause } => {
-                    tracing::warn!(cause, "a client came with a state that is worth nothing");
-                    return Err(error);
-                }
-                Resume::Done(outcome) => return told(outcome),
-                Resume::Join => Vec::new(),
-                Resume::Go {
-                    answers,
-                    missing: Some(round),
-                } => {
-                    self.lot.say(claims.park, Word::Resumed(answers, None));
-                    return self.asked(&round);
-                }
-                Resume::Go {
-                    answers,
-                    missing: None,
-                } => answers,
-            };
-            let (reply, outcome) = oneshot::channel();
-            let seat = Seat {
-                waiter: crossing.waiter,
-                progress: Progress::default(),
-                reply,
-            };
-            self.lot
-                .say(claims.park, Word::Resumed(answers, Some(Box::new(seat))));
-            let say = self.lot.keepers().get(&claims.park).cloned();
-            (outcome, Waiting { say })
-        };
-        let outcome = outcome.await;
-        waiting.say = None;
-        outcome.unwrap_or_else(|_| Err(invalid()))
     }
 
     /// The user agreed to visit a URL: the call is made again when the server says that this is done.
     async fn resume_visit(
         self: &Arc<Self>,
         crossing: Crossing,
-        ticket: Ticket,
-        binding: &Binding,
-        responses: Option<&str>,
+        presented: Presented,
     ) -> Result<ByteString, WireError> {
-        match present(ticket, binding, responses, self.clock.now()) {
+        match presented {
             Presented::Refused { error, cause } => {
                 tracing::warn!(cause, "a client came with a state that is worth nothing");
                 Err(error)
@@ -126,6 +80,52 @@ impl Bridge {
                 self.call_and_park(crossing).await
             }
         }
+    }
+}
+
+impl ParkingLot {
+    /// Goes on with a call that waits here.
+    async fn resume(
+        &self,
+        crossing: Crossing,
+        claims: &Claims,
+        binding: &Binding,
+        responses: Option<&str>,
+    ) -> Result<ByteString, WireError> {
+        let (outcome, mut waiting) = {
+            let mut parks = self.parks();
+            let answers = match parks.resume(claims, binding, responses, self.clock.now()) {
+                Resume::Refused { error, cause } => {
+                    tracing::warn!(cause, "a client came with a state that is worth nothing");
+                    return Err(error);
+                }
+                Resume::Done(outcome) => return told(outcome),
+                Resume::Join => Vec::new(),
+                Resume::Go {
+                    answers,
+                    missing: Some(round),
+                } => {
+                    self.say(claims.park, Word::Resumed(answers, None));
+                    return self.asked(&round);
+                }
+                Resume::Go {
+                    answers,
+                    missing: None,
+                } => answers,
+            };
+            let (reply, outcome) = oneshot::channel();
+            let seat = Seat {
+                waiter: crossing.waiter,
+                progress: Progress::default(),
+                reply,
+            };
+            self.say(claims.park, Word::Resumed(answers, Some(Box::new(seat))));
+            let say = self.keepers().get(&claims.park).cloned();
+            (outcome, Waiting { say })
+        };
+        let outcome = outcome.await;
+        waiting.say = None;
+        outcome.unwrap_or_else(|_| Err(invalid()))
     }
 }
 
