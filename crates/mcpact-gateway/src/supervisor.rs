@@ -20,6 +20,7 @@ mod run;
 mod status;
 mod tell;
 
+pub(crate) use self::fleet::UNWELL;
 pub(crate) use self::handles::{InUse, Life, Running, Witness};
 pub(crate) use self::health::Question;
 pub(crate) use self::instance::Farewell;

@@ -13,7 +13,7 @@ use super::caller::Caller;
 use super::lane::Lane;
 use super::port::Port;
 use crate::error::Trouble;
-use crate::supervisor::StopCause;
+use crate::supervisor::{StopCause, UNWELL};
 
 /// Whether a connection has anything of its client.
 #[derive(Debug, Default)]
@@ -46,9 +46,7 @@ impl Lane {
     /// Why it is over, if nobody wanted that.
     fn fell(&self) -> Option<String> {
         match self.running.retired() {
-            Some(StopCause::Unhealthy) => Some(String::from(
-                "it did not answer when asked whether it is well, and was ended",
-            )),
+            Some(StopCause::Unhealthy) => Some(String::from(UNWELL)),
             Some(_) => None,
             None => self.upstream.end(),
         }

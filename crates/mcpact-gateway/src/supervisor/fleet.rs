@@ -11,6 +11,7 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Revision};
 
 use self::wanting::Wanting;
+pub(crate) use self::wellness::UNWELL;
 use super::health::Checkup;
 use super::idle;
 use super::instance::{
@@ -453,9 +454,7 @@ impl Fleet {
             if !instance.is_open() {
                 continue;
             }
-            if instance.calls() > 0 && !self.settings.health.probe.costs_nothing() {
-                sooner(now.after(self.settings.health.interval));
-            } else if berth.checkup.due() <= now {
+            if berth.checkup.due() <= now {
                 round.ask.push(*id);
             } else {
                 sooner(berth.checkup.due());

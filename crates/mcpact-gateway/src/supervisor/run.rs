@@ -332,7 +332,7 @@ impl Supervisor {
     fn examine(self: &Arc<Self>, id: InstanceId) {
         let (probe, patience) = {
             let fleet = self.fleet();
-            (fleet.settings().health.probe.clone(), fleet.patience(id))
+            (fleet.probe(id).clone(), fleet.patience(id))
         };
         let connection = self.connection(id);
         let question = connection

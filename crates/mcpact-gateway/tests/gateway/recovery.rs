@@ -36,6 +36,41 @@ async fn bereaved(gateway: &Gateway, origin: &str) -> Client {
     connected
 }
 
+/// G11: a server that does not go on with its work is noticed while it has calls, also if a tool is what it is asked for;
+/// that it was ended for that is told afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_stuck_is_noticed_at_work() {
+    let catalog = format!(
+        "{MORTAL}health = \"tool:who\"\nhealth_seconds = 0.05\nhealth_failures = 1\ncall_seconds = 1\nbackoff_seconds = 0.01\n"
+    );
+    let catalog = catalog.replace("*'\"hang\"'*) continue", "*'\"hang\"'*) exec sleep 3600");
+    let (gateway, origin) = gateway(&catalog).await;
+    let connected = client(Revision::V2025_11_25).connect(format!("{origin}/mcp"));
+    let connected = connected.await.unwrap();
+    let call = connected.clone();
+    let call = tokio::spawn(async move { call.call_tool("m__hang", json!({})).await });
+    let until = async |is_so: &dyn Fn(&ServerLine) -> bool| {
+        let so = async {
+            while !is_so(&gateway.status(Some("m")).unwrap().servers[0]) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let so = tokio::time::timeout(PATIENCE, so).await;
+        assert!(so.is_ok(), "{:?}", gateway.status(Some("m")));
+    };
+    let is_silent = |line: &ServerLine| {
+        let why = line.instances.first().and_then(|one| one.why.as_deref());
+        why.is_some_and(|why| why.contains("has not answered for"))
+    };
+    until(&is_silent).await;
+    call.await.unwrap().unwrap_err();
+    let is_told = |line: &ServerLine| {
+        let last = line.last_error.as_ref();
+        last.is_some_and(|last| last.why.contains("is well, and was ended"))
+    };
+    until(&is_told).await;
+}
+
 /// G15, G11, O5: who is suspended because it died is named to those who come and to those who call what is
 /// not there, with how it ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

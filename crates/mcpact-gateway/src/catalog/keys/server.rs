@@ -177,7 +177,7 @@ pub const SERVER: &[Key] = &[
     text_or(
         "health",
         "auto",
-        "How an instance is asked whether it is well: `auto`, `off`, `ping`, `discover`, `tool:NAME` or `resource:URI`.",
+        "How an instance is asked whether it is well: `auto`, `off`, `ping`, `discover`, `tool:NAME` or `resource:URI`; while it has calls, it is asked as with `auto` in place of the last two, and not given another call.",
     ),
     seconds(
         "health_seconds",

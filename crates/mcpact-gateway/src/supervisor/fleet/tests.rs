@@ -189,6 +189,38 @@ fn the_busy_may_be_silent() {
     assert_eq!(fleet.round(at(32)).ask, [id], "it is asked at once");
 }
 
+/// G11: who has calls is asked something that is no call, whatever it is asked otherwise; that it answers that does not
+/// make good what it got wrong before.
+#[test]
+fn the_busy_are_not_given_more_work() {
+    let probe = Probe::Tool("check".into());
+    let health = Health {
+        probe: probe.clone(),
+        ..settings().health
+    };
+    let mut fleet = Fleet::new(RunSettings {
+        health,
+        ..settings()
+    });
+    let id = started(&mut fleet, at(0));
+    let ask = |fleet: &mut Fleet, answer, now| {
+        assert_eq!(fleet.round(at(now)).ask, [id]);
+        let asked = fleet.probe(id).clone();
+        fleet.asked(id, at(now));
+        (asked, fleet.answered(id, answer, 0, at(now)).0)
+    };
+    let shaky = ask(&mut fleet, Answer::Bad, 7);
+    assert_eq!(shaky, (probe.clone(), Diagnosis::Shaky));
+    assert_eq!(fleet.enter(id, Line::Arriving, at(8)), Entry::Entered);
+    let alive = ask(&mut fleet, Answer::Good, 14);
+    assert_eq!(alive, (Probe::Auto, Diagnosis::Well));
+    let stuck = ask(&mut fleet, Answer::Bad, 21);
+    assert_eq!(stuck, (Probe::Auto, Diagnosis::Silent));
+    assert_eq!(fleet.leave(id, Parting::Answered, at(22)), None);
+    let failed = ask(&mut fleet, Answer::Bad, 29);
+    assert_eq!(failed, (probe, Diagnosis::Failed));
+}
+
 /// G11: no call takes longer than it may, so that an instance which is silent for longer is not merely busy.
 #[test]
 fn nobody_is_silent_for_ever() {

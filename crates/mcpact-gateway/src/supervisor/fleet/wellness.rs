@@ -5,11 +5,12 @@ use std::time::Duration;
 use mcpact_engine::time::Moment;
 
 use super::Fleet;
+use crate::catalog::Probe;
 use crate::supervisor::health::{Answer, Diagnosis};
 use crate::supervisor::instance::{Effect, InstanceId, StopCause};
 
-/// Why an instance has failed that did not answer too often.
-const UNWELL: &str = "it did not answer when asked whether it is well";
+/// Why an instance was ended that did not answer too often.
+pub(crate) const UNWELL: &str = "it did not answer when asked whether it is well, and was ended";
 
 impl Fleet {
     /// An instance was asked whether it is well. What that means; a failed one is retired.
@@ -35,6 +36,14 @@ impl Fleet {
             berth.checkup.put_off(now);
             return (Diagnosis::Silent, None);
         }
+        if asked_busy.is_some()
+            && answer == Answer::Good
+            && !self.settings.health.probe.costs_nothing()
+        {
+            // It was asked something else than what would show that it is well.
+            berth.checkup.put_off(now);
+            return (Diagnosis::Well, None);
+        }
         let diagnosis = berth.checkup.handle(answer, now);
         if diagnosis != Diagnosis::Failed || !berth.seat.instance.is_open() {
             return (diagnosis, None);
@@ -49,6 +58,17 @@ impl Fleet {
         if let Some(berth) = self.seats.get_mut(&id) {
             berth.checkup.asked(now);
             berth.asked_busy = (berth.seat.instance.calls() > 0).then_some(now);
+        }
+    }
+
+    /// What it is asked: who has calls is not given another one, but shows that it is alive.
+    pub(crate) fn probe(&self, id: InstanceId) -> &Probe {
+        let probe = &self.settings.health.probe;
+        let berth = self.seats.get(&id);
+        let is_busy = berth.is_some_and(|berth| berth.seat.instance.calls() > 0);
+        match is_busy && !probe.costs_nothing() {
+            true => &Probe::Auto,
+            false => probe,
         }
     }
 
