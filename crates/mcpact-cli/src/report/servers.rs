@@ -226,6 +226,7 @@ fn row(server: &ServerReport, width: usize) -> String {
     let state = match (&server.failure, &server.calls_itself) {
         (Some(failure), _) => format!("missing: {failure}"),
         (None, Some(name)) => format!("{}, calls itself `{name}`", server.state.as_str()),
+        (None, None) if server.revision.is_some() => server.state.as_str().to_owned(),
         (None, None) if server.state == ServerState::Starting => String::from("starting"),
         (None, None) => String::from("not met yet"),
     };

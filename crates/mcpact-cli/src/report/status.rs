@@ -283,7 +283,8 @@ fn details(page: &mut Page, server: &ServerLine) {
         (Some(revision), Some(era), Some(name)) => {
             format!("{revision} ({era}), and calls itself `{name}`")
         }
-        (Some(revision), _, _) => revision.clone(),
+        (Some(revision), Some(era), None) => format!("{revision} ({era})"),
+        (Some(revision), None, _) => revision.clone(),
         (None, _, _) => String::from("nobody has met it yet"),
     };
     let lists = &server.lists;

@@ -27,6 +27,14 @@ pub(crate) struct Met {
     pub(crate) introduction: Introduction,
 }
 
+impl Met {
+    /// What it calls itself, if it has a name for itself.
+    pub(crate) fn calls_itself(&self) -> Option<String> {
+        let name = self.introduction.server_info.name();
+        (!name.is_empty()).then(|| name.to_owned())
+    }
+}
+
 /// Hears of a server, whoever uses it.
 pub(crate) trait Herald: fmt::Debug + Send + Sync {
     /// A list has changed.

@@ -112,7 +112,6 @@ fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
 fn left_line(name: &ServerName, bridge: &Bridge, leaving: &[InstanceStatus]) -> ServerLine {
     let met = bridge.met();
     let revision = met.as_ref().map(|met| met.revision);
-    let introduction = met.as_ref().map(|met| &met.introduction);
     ServerLine {
         transport: match bridge.target() {
             Target::Command(_) => Transport::Stdio,
@@ -121,7 +120,7 @@ fn left_line(name: &ServerName, bridge: &Bridge, leaving: &[InstanceStatus]) -> 
         },
         revision: revision.map(|revision| revision.to_string()),
         era: revision.map(|revision| revision.era().as_str().to_owned()),
-        calls_itself: introduction.map(|said| said.server_info.name().to_owned()),
+        calls_itself: met.as_ref().and_then(|met| met.calls_itself()),
         instances: leaving.iter().map(instance).collect(),
         in_flight: leaving.iter().map(|one| one.in_flight).sum(),
         ..unserved_line(name, "draining")

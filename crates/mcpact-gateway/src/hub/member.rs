@@ -253,7 +253,7 @@ impl Member {
             name: self.name.to_string(),
             revision: met.as_ref().map(|met| met.revision),
             state: self.bridge.status().state,
-            calls_itself: met.map(|met| met.introduction.server_info.name().to_owned()),
+            calls_itself: met.and_then(|met| met.calls_itself()),
             failure: self.failure().map(String::from),
         }
     }

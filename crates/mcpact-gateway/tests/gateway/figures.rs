@@ -7,7 +7,7 @@ use mcpact_spec::Revision;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::place::{CATALOG, UNGUARDED, catalog, client, gateway};
+use crate::place::{CATALOG, MORTAL, UNGUARDED, catalog, client, gateway};
 
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -382,4 +382,18 @@ async fn watching_is_reading() {
     let (_gateway, origin) = gateway("[servers.a]\nbuiltin = \"everything\"\n").await;
     let (status, _, body) = asked(&origin, "GET", "/healthz", "").await;
     assert_eq!((status, body.as_str()), (200, "ok\n"));
+}
+
+/// O5: a server whose name for itself is empty has none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_name_is_none() {
+    for (name, expected) in [("sh", Some("sh")), ("", None)] {
+        let server = MORTAL.replace(r#""name":"sh""#, &format!(r#""name":"{name}""#));
+        let (gateway, origin) = gateway(&server).await;
+        let connected = client(Revision::V2025_11_25).connect(format!("{origin}/mcp"));
+        let connected = connected.await.unwrap();
+        connected.call_tool("m__who", json!({})).await.unwrap();
+        let status = gateway.status(Some("m")).unwrap();
+        assert_eq!(status.servers[0].calls_itself.as_deref(), expected);
+    }
 }
