@@ -148,8 +148,13 @@ pub(crate) enum CliError {
     },
     /// Several gateways run.
     #[cfg(unix)]
-    #[error("several gateways run")]
-    WhichGateway { running: Vec<String> },
+    #[error("several gateways run{}", .config.as_ref().map(|path| format!(" that serve `{}`", path.display())).unwrap_or_default())]
+    WhichGateway {
+        /// What all of them serve.
+        config: Option<PathBuf>,
+        /// Those that run, by their configs.
+        running: Vec<String>,
+    },
     /// A gateway does not answer as it should.
     #[cfg(unix)]
     #[error("the gateway answered something else")]
@@ -341,10 +346,14 @@ impl CliError {
                 "start one with `mcpact serve`; one with `control` in its config is found by `--socket PATH`",
             )],
             #[cfg(unix)]
-            Self::NoGateway { running, .. } | Self::WhichGateway { running } => {
-                let mut hints = vec![String::from(
-                    "say which one: `--config FILE` or `--socket PATH`",
-                )];
+            Self::NoGateway { running, .. } | Self::WhichGateway { running, .. } => {
+                let by = match self {
+                    Self::WhichGateway {
+                        config: Some(_), ..
+                    } => "`--socket PATH`",
+                    _ => "`--config FILE` or `--socket PATH`",
+                };
+                let mut hints = vec![format!("say which one: {by}")];
                 hints.extend(running.iter().map(|one| format!("there is {one}")));
                 hints
             }

@@ -1,5 +1,7 @@
 //! `mcpact approve`: shows what a config starts and what it sends where, and remembers to what a person has agreed.
 
+#[cfg(unix)]
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -100,16 +102,25 @@ fn agree_to_tools(file: &Path, catalog: &Catalog, args: &Approve) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-/// What the gateway that serves this config has agreed to; nothing if no gateway does.
+/// What the gateways that serve this config have agreed to; nothing if none does.
 #[cfg(unix)]
 fn at_once(file: &Path, servers: &[String]) -> Result<Vec<AgreedTools>, CliError> {
     let servers = servers.to_vec();
     let request = Request::AgreeToTools { servers };
-    match front::block_on(control::answer_of(file, &request))? {
-        Some(Answer::Agreed(agreed)) => Ok(agreed),
-        Some(_) => Err(CliError::Answer),
-        None => Ok(Vec::new()),
+    let mut all = BTreeMap::<String, BTreeSet<String>>::new();
+    for answer in front::block_on(control::answers_of(file, &request))? {
+        let Answer::Agreed(agreed) = answer else {
+            return Err(CliError::Answer);
+        };
+        for AgreedTools { server, tools } in agreed {
+            all.entry(server).or_default().extend(tools);
+        }
     }
+    let agreed = all.into_iter().map(|(server, tools)| AgreedTools {
+        server,
+        tools: tools.into_iter().collect(),
+    });
+    Ok(agreed.collect())
 }
 
 #[cfg(not(unix))]

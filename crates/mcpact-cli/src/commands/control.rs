@@ -21,6 +21,10 @@ struct Found {
 }
 
 impl Found {
+    fn serves(&self, config: &Path) -> bool {
+        self.config.as_deref() == Some(config)
+    }
+
     fn in_words(&self) -> String {
         let socket = self.socket.display();
         match &self.config {
@@ -36,32 +40,45 @@ pub(super) async fn ask(which: &Which, request: &Request) -> Result<Conversation
         Some(socket) => socket.clone(),
         None => find(which).await?,
     };
-    let conversation = Conversation::begin(&socket, request).await;
+    ask_at(&socket, request).await
+}
+
+async fn ask_at(socket: &Path, request: &Request) -> Result<Conversation, CliError> {
+    let conversation = Conversation::begin(socket, request).await;
     conversation.map_err(CliError::Control)
 }
 
 /// The whole answer where it is one line.
 pub(super) async fn answer(which: &Which, request: &Request) -> Result<Answer, CliError> {
-    let mut conversation = ask(which, request).await?;
+    whole(ask(which, request).await?).await
+}
+
+async fn whole(mut conversation: Conversation) -> Result<Answer, CliError> {
     let answer = conversation.next().await.map_err(CliError::Control)?;
     answer.ok_or(CliError::Answer).and_then(granted)
 }
 
-/// The answer of the gateway that serves this config; none if no gateway does.
-pub(super) async fn answer_of(
-    config: &Path,
-    request: &Request,
-) -> Result<Option<Answer>, CliError> {
-    let which = Which {
-        config: Some(config.to_owned()),
-        socket: None,
-        json: false,
+/// The answers of all gateways that serve this config.
+pub(super) async fn answers_of(config: &Path, request: &Request) -> Result<Vec<Answer>, CliError> {
+    let config = std::path::absolute(config).map_err(CliError::Here)?;
+    let sockets = match configured(&config) {
+        Some(socket) => vec![socket],
+        None => {
+            let serving = running().await?.into_iter();
+            let serving = serving.filter(|found| found.serves(&config));
+            serving.map(|found| found.socket).collect()
+        }
     };
-    match answer(&which, request).await {
-        Ok(answer) => Ok(Some(answer)),
-        Err(CliError::NoGateway { .. } | CliError::Control(ControlError::Door { .. })) => Ok(None),
-        Err(error) => Err(error),
+    let mut answers = Vec::new();
+    for socket in sockets {
+        match ask_at(&socket, request).await {
+            Ok(conversation) => answers.push(whole(conversation).await?),
+            // It has gone meanwhile, or does not run.
+            Err(CliError::Control(ControlError::Door { .. })) => {}
+            Err(error) => return Err(error),
+        }
     }
+    Ok(answers)
 }
 
 /// What was asked for, unless it was refused.
@@ -98,15 +115,24 @@ async fn find(which: &Which) -> Result<PathBuf, CliError> {
     if let Some(socket) = config.as_deref().and_then(configured) {
         return Ok(socket);
     }
-    let mut running = running().await?;
-    let serves = |found: &Found| found.config.is_some() && found.config == config;
-    if let Some(at) = running.iter().position(serves) {
-        return Ok(running.swap_remove(at).socket);
+    let serves = |found: &Found| config.as_deref().is_some_and(|config| found.serves(config));
+    let (mut serving, mut running): (Vec<Found>, Vec<Found>) =
+        running().await?.into_iter().partition(serves);
+    if let Some(one) = serving.pop() {
+        if serving.is_empty() {
+            return Ok(one.socket);
+        }
+        serving.push(one);
+        let running = serving.iter().map(Found::in_words).collect();
+        return Err(CliError::WhichGateway { config, running });
     }
     let words = running.iter().map(Found::in_words).collect();
     match (running.pop(), named) {
         (Some(only), None) if running.is_empty() => Ok(only.socket),
-        (Some(_), None) => Err(CliError::WhichGateway { running: words }),
+        (Some(_), None) => Err(CliError::WhichGateway {
+            config: None,
+            running: words,
+        }),
         (_, config) => Err(CliError::NoGateway {
             config,
             running: words,

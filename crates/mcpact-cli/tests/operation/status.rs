@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt as _;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::house::{House, builtin, call, handshake, mode, request, until};
 
@@ -123,6 +123,37 @@ fn what_is_not_there_is_told_with_a_remedy() {
             told.contains("`locla`") && told.contains("did you mean `local`"),
             "{told}"
         );
+    }
+}
+
+/// O5: where several gateways serve one config, none is chosen: the commands name all of them, and how to say which.
+#[test]
+fn who_serves_the_same_config_is_told_apart() {
+    let house = House::new(&builtin("local"));
+    let gateways = [house.serve(), house.serve()];
+    let sockets = gateways.each_ref().map(|gateway| {
+        let socket = house
+            .path("run/mcpact")
+            .join(format!("{}.sock", gateway.id()));
+        socket.to_str().unwrap().to_owned()
+    });
+    let config = house.path("mcpact.toml");
+    let config = config.to_str().unwrap();
+    for command in [&["status"][..], &["logs"], &["reload", "--config", config]] {
+        let (code, printed, told) = house.run(command);
+        assert_eq!((code, printed.as_str()), (2, ""), "{told}");
+        assert!(
+            told.contains(&format!("several gateways run that serve `{config}`")),
+            "{told}"
+        );
+        assert!(told.contains("say which one: `--socket PATH`"), "{told}");
+        assert!(sockets.iter().all(|socket| told.contains(socket)), "{told}");
+    }
+    for (gateway, socket) in gateways.iter().zip(&sockets) {
+        let (code, printed, told) = house.run(&["status", "--json", "--socket", socket]);
+        assert_eq!(code, 0, "{told}");
+        let status: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(status["gateway"]["pid"], gateway.id());
     }
 }
 
