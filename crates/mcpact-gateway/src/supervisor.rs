@@ -26,6 +26,7 @@ pub(crate) use self::health::Question;
 pub(crate) use self::instance::Farewell;
 pub(crate) use self::placement::{Few, Sharing, Tenant, least, most, sharing};
 pub(crate) use self::run::{Connection, Starter, Supervisor};
+pub(crate) use self::tell::Miss;
 
 pub use self::instance::{InstanceId, InstanceState, StartCause, StopCause};
 pub use self::status::{InstanceStatus, Mishap, ServerState, ServerStatus};

@@ -57,6 +57,17 @@ pub enum DoorError {
         /// Where it points.
         location: String,
     },
+    /// The server points to where it was asked, or on and on.
+    #[error(
+        "the server redirects in a circle, last to `{location}`: check its address, and what stands before it"
+    )]
+    RedirectLoop {
+        /// Where it points.
+        location: String,
+    },
+    /// What the server answered is not what HTTP allows, or is cut off.
+    #[error("the server's answer cannot be read: {0}")]
+    Unreadable(String),
     /// It took too long.
     #[error("timed out while {0}")]
     Timeout(&'static str),

@@ -289,6 +289,7 @@ impl Crossing {
             Loss::Session => Trouble::Forgotten,
             Loss::Connection(_) if self.lane.is_ended() => Trouble::Ended,
             Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
+            Loss::Misbehaved(why) => Trouble::Misbehaved(why.clone()),
             Loss::Unsent(why) => Trouble::Unsent(why.clone()),
             Loss::Status(status) => Trouble::Status {
                 status: *status,

@@ -384,7 +384,7 @@ fn lost(loss: &Loss) -> WireError {
     let why = match loss {
         Loss::Agreement => return changed(Revision::LATEST),
         Loss::Session => String::from("the server forgot the session"),
-        Loss::Unsent(why) | Loss::Connection(why) => why.clone(),
+        Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
         Loss::Status(status) => format!("the server answered with status {status}"),
         Loss::TooLong(limit) => Trouble::TooLong { limit: *limit }.to_string(),
     };

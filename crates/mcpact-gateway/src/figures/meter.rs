@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
     Busy,
     /// The server cannot be reached or started, or there is no agreement.
     Unavailable,
-    /// The connection broke, and nobody knows what the server did.
+    /// The connection broke, or the answer is none, and nobody knows what the server did.
     Lost,
     /// The server did not answer in time.
     Timeout,
@@ -62,7 +62,9 @@ impl Outcome {
         let reason = data.get_str("reason").unwrap_or_default();
         match reason.as_ref() {
             "upstream_busy" | "upstream_late" => Self::Busy,
-            "upstream_gone" | "upstream_session" | "upstream_too_long" => Self::Lost,
+            "upstream_gone" | "upstream_session" | "upstream_too_long" | "upstream_misbehaved" => {
+                Self::Lost
+            }
             "upstream_timeout" => Self::Timeout,
             "upstream_unfit" => Self::Error,
             reason if reason.starts_with("upstream_") => Self::Unavailable,

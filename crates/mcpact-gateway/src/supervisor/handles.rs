@@ -10,6 +10,7 @@ use super::fleet::{Entry, Parting, Refusal};
 use super::instance::{InstanceId, StopCause};
 use super::queue::Turn;
 use super::run::{Connection, Supervisor};
+use super::tell::Miss;
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
 
@@ -61,10 +62,10 @@ impl Witness {
         &self.supervisor.figures
     }
 
-    /// A call could not be brought to the server.
-    pub(crate) fn missed(&self, why: &str) {
+    /// A call could not be brought to the server, or its answer not be read.
+    pub(crate) fn missed(&self, miss: Miss, why: &str) {
         let Self { supervisor, id } = self;
-        supervisor.tell_missed(*id, why);
+        supervisor.tell_missed(*id, miss, why);
         supervisor.fleet().missed(why.to_owned(), supervisor.now());
     }
 

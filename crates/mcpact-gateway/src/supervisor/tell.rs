@@ -20,6 +20,33 @@ const SPAWNED: &str = "spawned";
 /// What the journal calls a server that could not be reached, and can be again.
 const REACHED: &str = "reached";
 
+/// Why a call came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// It did not reach the server.
+    Unreached,
+    /// What the server answered cannot be read.
+    Unread,
+}
+
+impl Miss {
+    /// As figures, the journal and the log have it.
+    const fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Unreached => (
+                "upstream_unreachable",
+                "could not be reached",
+                "a call did not reach the server",
+            ),
+            Self::Unread => (
+                "upstream_misbehaved",
+                "gave an answer that cannot be read",
+                "the answer of the server cannot be read",
+            ),
+        }
+    }
+}
+
 impl Supervisor {
     fn note(&self, id: InstanceId, event: &'static str, text: &str) {
         let kind = EntryKind::Event(event);
@@ -118,9 +145,10 @@ impl Supervisor {
         self.note(id, event::PING_FAILURE, text);
     }
 
-    /// A call could not be brought to it.
-    pub(super) fn tell_missed(&self, id: InstanceId, why: &str) {
-        self.figures.failed("upstream_unreachable");
+    /// A call could not be brought to it, or its answer not be read.
+    pub(super) fn tell_missed(&self, id: InstanceId, miss: Miss, why: &str) {
+        let (cause, noted, told) = miss.words();
+        self.figures.failed(cause);
         tracing::warn!(
             event = event::ROUTE_ERROR,
             server = %self.server,
@@ -128,9 +156,9 @@ impl Supervisor {
             state = "failed",
             duration_ms = self.age_of(id),
             error = why,
-            "a call did not reach the server"
+            "{told}"
         );
-        let text = format!("could not be reached: {why}");
+        let text = format!("{noted}: {why}");
         self.note(id, event::ROUTE_ERROR, &text);
     }
 

@@ -26,7 +26,7 @@ use super::mail::{Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::error::chain;
 use crate::figures::ServerFigures;
-use crate::supervisor::{Life, Witness};
+use crate::supervisor::{Life, Miss, Witness};
 
 const SESSION: &str = "mcp-session-id";
 
@@ -272,7 +272,11 @@ impl HttpCall {
             }
             Err(error) => {
                 let why = chain(&error);
-                self.witness.missed(&why);
+                let miss = match error {
+                    DoorError::Unreadable(_) => Miss::Unread,
+                    _ => Miss::Unreached,
+                };
+                self.witness.missed(miss, &why);
                 return self.over(Event::Lost(Loss::Connection(why)));
             }
         };
@@ -299,8 +303,8 @@ impl HttpCall {
                 // Whoever else it is for, it is not for this caller.
                 Sorted::Reply(..) => {
                     self.witness.figures().dropped("wrong_id");
-                    let why = String::from("the server's answer names another request");
-                    self.over(Event::Lost(Loss::Connection(why)))
+                    let why = String::from("its answer names another request");
+                    self.over(Event::Lost(Loss::Misbehaved(why)))
                 }
                 Sorted::Note(_) | Sorted::Ask(_) | Sorted::Nothing(_) => {
                     self.over(Event::Lost(Loss::Status(answer.status)))

@@ -76,6 +76,8 @@ pub(crate) enum Loss {
     Unsent(String),
     /// The connection broke; what the server did is not known.
     Connection(String),
+    /// What the server answered breaks a rule; what it did is not known.
+    Misbehaved(String),
     /// The server answered with a status and nothing else.
     Status(u16),
     /// The answer was longer than this many bytes.

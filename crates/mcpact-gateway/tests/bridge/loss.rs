@@ -222,5 +222,9 @@ async fn an_answer_to_another_request_reaches_nobody() {
         let call = json!({"name": "x", "arguments": {"lost": is_lost}});
         let answer = client.ask_modern(id, "tools/call", call).await;
         assert_eq!(answer["error"].is_object(), is_lost, "{answer}");
+        if is_lost {
+            let reason = &answer["error"]["data"]["reason"];
+            assert_eq!(reason, "upstream_misbehaved", "{answer}");
+        }
     }
 }

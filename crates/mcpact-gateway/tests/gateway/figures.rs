@@ -397,3 +397,60 @@ async fn an_empty_name_is_none() {
         assert_eq!(status.servers[0].calls_itself.as_deref(), expected);
     }
 }
+
+/// A modern server that introduces itself, and answers everything else with something that is not HTTP.
+fn garbled() -> String {
+    use std::io::{BufRead, BufReader, Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = move |stream: std::net::TcpStream| -> std::io::Result<()> {
+        let mut reader = BufReader::new(stream);
+        let (mut line, mut length) = (String::new(), 0);
+        while reader.read_line(&mut line)? > 2 {
+            let named = line.to_lowercase();
+            let value = named.strip_prefix("content-length:").map(str::trim);
+            length = value.map_or(length, |value| value.parse().unwrap());
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        let answer = match request["method"].as_str() {
+            Some("server/discover") => {
+                let result = json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private",
+                    "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}});
+                let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+                let answer = answer.to_string();
+                let length = answer.len();
+                format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{answer}"
+                )
+            }
+            _ => String::from("this is not HTTP\r\n\r\n"),
+        };
+        reader.get_mut().write_all(answer.as_bytes())
+    };
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            // Whoever has gone hears nothing.
+            let _ = serve(stream.unwrap());
+        }
+    });
+    format!("[servers.g]\nurl = \"http://{address}/mcp\"\n")
+}
+
+/// O3, O5: an answer that cannot be read is told as that: the call has reached its server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_cannot_be_read_is_told() {
+    let (gateway, origin) = gateway(&garbled()).await;
+    let connected = client(Revision::V2026_07_28).connect(format!("{origin}/servers/g/mcp"));
+    let connected = connected.await.unwrap();
+    let failed = connected.call_tool("x", json!({})).await.unwrap_err();
+    let words = "the server's answer cannot be read";
+    assert!(failed.to_string().contains(words), "{failed}");
+    let status = gateway.status(Some("g")).unwrap();
+    let last = status.servers[0].last_error.as_ref().unwrap();
+    assert!(last.why.contains(words), "{last:?}");
+    let row = ["instance_failures_total", "upstream_misbehaved"];
+    assert_eq!(value(&metrics(&origin).await, &row), Some(1.0));
+}

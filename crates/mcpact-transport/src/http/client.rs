@@ -287,6 +287,9 @@ impl HttpClient {
                 answer.status,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
             );
+            if !keeps && next == *place {
+                break;
+            }
             if !keeps {
                 return Err(DoorError::Redirect {
                     location: next.to_string(),
@@ -299,7 +302,7 @@ impl HttpClient {
             }
             place = Cow::Owned(next);
         }
-        Err(DoorError::Redirect {
+        Err(DoorError::RedirectLoop {
             location: place.to_string(),
         })
     }

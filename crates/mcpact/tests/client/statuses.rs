@@ -182,6 +182,22 @@ async fn redirects_stay_inside_the_origin() {
     assert_eq!(server.seen().len(), 4);
 }
 
+/// T7: a server that points to where it was asked is told as that, whatever the status; no other address would help.
+#[tokio::test]
+async fn redirects_in_a_circle_are_told() {
+    for status in [301, 302, 307, 308] {
+        let location = || vec![("Location", "/mcp".to_owned())];
+        let server = HttpServer::start(move |_| Reply::Empty(status, location())).await;
+        let failed = Client::connect(&server.url).await.unwrap_err();
+        let source = std::error::Error::source(&failed).unwrap().to_string();
+        assert!(
+            source.contains("redirects in a circle"),
+            "{status}: {source}"
+        );
+        assert!(source.contains(&server.url), "{status}: {source}");
+    }
+}
+
 /// T9: a body and an event that are too large are errors, and do not fill the memory.
 #[tokio::test]
 async fn what_is_too_large_is_refused() {

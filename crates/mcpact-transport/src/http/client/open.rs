@@ -102,7 +102,7 @@ impl Open {
                     head.keeps_open &= is_sent;
                     return Poll::Ready(Ok(head));
                 }
-                Err(fault) => return Poll::Ready(Err(DoorError::Http(fault.to_string()))),
+                Err(fault) => return Poll::Ready(Err(DoorError::Unreadable(fault.to_string()))),
             }
         }
     }

@@ -88,12 +88,12 @@ impl Source {
                             self.loan = None;
                             return Poll::Ready(None);
                         }
-                        Err(fault) => DoorError::Http(fault.to_string()),
+                        Err(fault) => DoorError::Unreadable(fault.to_string()),
                     },
                     Ok(_) => continue,
                     Err(error) => broken(&error),
                 },
-                Err(fault) => DoorError::Http(fault.to_string()),
+                Err(fault) => DoorError::Unreadable(fault.to_string()),
             };
             self.loan = None;
             return Poll::Ready(Some(Err(fault)));
