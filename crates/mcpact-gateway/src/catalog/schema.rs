@@ -61,8 +61,10 @@ fn kind(kind: &Kind) -> Map<String, Value> {
             most,
             default,
         } => json!({"type": "number", "minimum": least, "maximum": most, "default": default}),
-        Kind::Choice { of, default } => json!({"enum": of, "default": default}),
-        Kind::Choices { of } => json!({"type": "array", "items": {"enum": of}, "default": []}),
+        Kind::Choice { of, default } => json!({"anyOf": words(of), "default": default}),
+        Kind::Choices { of } => {
+            json!({"type": "array", "items": {"anyOf": words(of)}, "default": []})
+        }
         Kind::Table { keys } => Value::Object(table(keys)),
         Kind::Commands { keys } => commands(keys),
         Kind::Named { keys } => named(keys),
@@ -71,6 +73,12 @@ fn kind(kind: &Kind) -> Map<String, Value> {
         Value::Object(schema) => schema,
         _ => Map::new(),
     }
+}
+
+/// A few words, or a text with a variable in whose place one of them is put. Numbers and flags are no texts, and
+/// nothing is put in their place.
+fn words(of: &[&str]) -> Value {
+    json!([{"enum": of}, {"type": "string", "pattern": r"\$\{"}])
 }
 
 fn named(keys: &[Key]) -> Value {
