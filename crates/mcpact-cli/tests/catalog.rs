@@ -343,6 +343,64 @@ fn clients_are_imported_from_where_they_keep_their_configs() {
     }
 }
 
+/// K8: what the project says wins over what is for all projects, whichever clients they are of, and what is left out
+/// is told; a file that is named and broken is an error.
+#[test]
+fn the_nearer_config_wins_and_a_broken_one_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |path: &str| home.path().join(path);
+    write(
+        &at(".config/Claude/claude_desktop_config.json"),
+        r#"{"mcpServers": {"a": {"command": "user"}, "b": {"command": "user"}}}"#,
+    );
+    write(
+        &at("project/.cursor/mcp.json"),
+        r#"{"mcpServers": {"a": {"command": "project"}}}"#,
+    );
+    write(
+        &at("project/.continue/mcpServers/one.yaml"),
+        "mcpServers:\n  - name: b\n    command: project\n    args: [./c.js]\n",
+    );
+    write(&at("project/.continue/mcpServers/notes.txt"), "{");
+    write(&at("project/broken.json"), r#"{"mcpServers": {"#);
+    let in_project = |args: &[&str]| {
+        mcpact(args)
+            .env("HOME", home.path())
+            .current_dir(at("project"))
+            .output()
+            .unwrap()
+    };
+    let output = in_project(&["import", "-o", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+    let written = text(&output.stdout);
+    assert!(
+        written.contains("[servers.a]\ncommand = \"project\""),
+        "{written}"
+    );
+    assert!(
+        written.contains("[servers.b]\ncommand = \"project\""),
+        "{written}"
+    );
+    assert!(!written.contains("\"user\""), "{written}");
+    let cwd = format!("cwd = {:?}", at("project").canonicalize().unwrap());
+    assert!(written.contains(&cwd), "{written}");
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("server `a` was taken from another file already: `"),
+        "{told}"
+    );
+    assert!(told.contains(".cursor/mcp.json`"), "{told}");
+
+    let output = in_project(&["import", "cursor", "broken.json", "-o", "-"]);
+    assert_eq!(output.status.code(), Some(2), "{}", seen(&output));
+    assert_eq!(text(&output.stdout), "");
+    assert!(
+        text(&output.stderr).contains("`broken.json` cannot be used"),
+        "{}",
+        seen(&output)
+    );
+}
+
 /// K8: an import means the same wherever it is written and wherever it is read: its relative places still start at the
 /// project, whether something is there or not, and a config elsewhere in the home of the user is found there.
 #[cfg(unix)]

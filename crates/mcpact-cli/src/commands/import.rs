@@ -5,7 +5,9 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use mcpact_gateway::catalog::import::{CLIENTS, Client, Folders, Import};
-use mcpact_gateway::catalog::{Machine, Surroundings as _, read_source};
+use mcpact_gateway::catalog::{
+    CatalogError, Machine, Problem, Severity, Surroundings as _, read_source,
+};
 
 use crate::args::Import as Args;
 use crate::error::CliError;
@@ -25,6 +27,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
     for path in files(&args.from, &folders)? {
         let project = project(&path, &folders)?;
         import.add(read_source(&path)?, &Machine::at(project));
+    }
+    if !args.from.is_empty() {
+        refuse_broken(&import)?;
     }
     for (source, found) in &import.reports {
         report::aside(&problems::list(source, found));
@@ -48,6 +53,19 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// Of what was named, nothing may be missing: a file that cannot be used is told instead.
+fn refuse_broken(import: &Import) -> Result<(), CliError> {
+    let is_error = |problem: &Problem| problem.severity == Severity::Error;
+    let mut reports = import.reports.iter();
+    match reports.find(|(_, problems)| problems.iter().any(is_error)) {
+        None => Ok(()),
+        Some((source, problems)) => Err(CliError::Catalog(CatalogError::Refused {
+            source_text: Box::new(source.clone()),
+            problems: problems.clone(),
+        })),
+    }
 }
 
 fn folders() -> Result<Folders, CliError> {
@@ -80,10 +98,38 @@ fn project(config: &Path, folders: &Folders) -> Result<PathBuf, CliError> {
     Ok(folder.canonicalize().unwrap_or(folder))
 }
 
-/// The files that clients and paths stand for; of a client only those that are there.
+/// The files that clients and paths stand for, those of the project first: what is nearer wins.
 fn files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
+    let mut files = named_files(from, folders)?;
+    files.sort_by_key(|path| {
+        let whole = std::path::absolute(path);
+        whole.is_ok_and(|whole| folders.is_for_all_projects(&whole))
+    });
+    Ok(files)
+}
+
+/// A file, or the files of a folder in the order of their names if `*` stands for them.
+fn all_at(path: PathBuf) -> Vec<PathBuf> {
+    let Some(folder) = path.parent().filter(|_| path.ends_with("*")) else {
+        return vec![path];
+    };
+    let is_config = |path: &PathBuf| {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        matches!(ending, Some("yaml" | "yml" | "json"))
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(is_config)
+        .collect();
+    files.sort();
+    files
+}
+
+/// The files in the order in which they are named; of a client only those that are there.
+fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
     let of = |client: &Client| {
-        let paths = client.paths(folders);
+        let paths = client.paths(folders).flat_map(all_at);
         paths.filter(|path| path.is_file()).collect::<Vec<_>>()
     };
     if from.is_empty() {

@@ -1,6 +1,7 @@
 //! Fills variables into the texts of a tree. Parsing is over by then: a value cannot become a key, a
 //! quote or another argument.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::problem::{Findings, Problem};
@@ -20,6 +21,20 @@ pub(super) enum Spelling {
     Bare,
     /// Also `${{ secrets.NAME }}`, as Continue writes them.
     Secrets,
+}
+
+impl Spelling {
+    /// How variables are written there.
+    const fn forms(self) -> &'static str {
+        match self {
+            Self::Dollar => {
+                "`${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:PATH}`, `${userHome}` and `${workspaceFolder}` are; write `$${` if none is meant"
+            }
+            Self::Braces => "`{env:NAME}` and `{file:PATH}` are",
+            Self::Bare => "`$NAME` and `${NAME}` are",
+            Self::Secrets => "`${{ secrets.NAME }}` is",
+        }
+    }
 }
 
 /// What becomes of variables.
@@ -112,31 +127,49 @@ impl Expansion<'_> {
                     Filling::Names(_) => append(&mut filled, native_plain(plain)),
                     Filling::Values(_) => filled.push_str(plain),
                 },
-                Piece::Variable { inner, whole } => match self.filling {
-                    Filling::Names(shelf) => {
-                        let at = self.place(whole, span);
-                        append(&mut filled, &self.native(inner, shelf, at, findings));
+                Piece::Variable { inner, whole } => {
+                    let inner = &*self.with_home(inner);
+                    match self.filling {
+                        Filling::Names(shelf) => {
+                            let at = self.place(whole, span);
+                            append(&mut filled, &self.native(inner, shelf, at, findings));
+                        }
+                        Filling::Values(_) => match self.value(inner) {
+                            Ok(value) => {
+                                filled.push_str(&value);
+                                sources.push(self.source_of(inner));
+                            }
+                            Err(fault) => {
+                                self.tell(fault, whole, span, findings);
+                                filled.push_str(whole);
+                            }
+                        },
                     }
-                    Filling::Values(_) => match self.value(inner) {
-                        Ok(value) => {
-                            filled.push_str(&value);
-                            sources.push(self.source_of(inner));
-                        }
-                        Err(fault) => {
-                            self.tell(fault, whole, span, findings);
-                            filled.push_str(whole);
-                        }
-                    },
-                },
+                }
                 Piece::Open(rest) => {
                     let at = self.place(rest, span);
                     let problem = findings.error(at, "this variable has no closing brace");
-                    problem.remedy("write `$${` if no variable is meant");
+                    problem.remedy(match self.spelling {
+                        Spelling::Dollar => "write `$${` if no variable is meant",
+                        Spelling::Braces | Spelling::Bare | Spelling::Secrets => "close it",
+                    });
                     filled.push_str(rest);
                 }
             }
         }
         Some((filled, sources))
+    }
+
+    /// opencode knows that `~` is the home folder.
+    fn with_home<'t>(&self, inner: &'t str) -> Cow<'t, str> {
+        let path = inner.strip_prefix("file:~/");
+        match path
+            .filter(|_| self.spelling == Spelling::Braces)
+            .zip(self.home().ok())
+        {
+            Some((path, home)) => Cow::Owned(format!("file:{home}/{path}")),
+            None => Cow::Borrowed(inner),
+        }
     }
 
     /// Which variable or file a value comes from, however it is spelled.
@@ -195,10 +228,17 @@ impl Expansion<'_> {
                 let message = format!("the variable `{name}` is not set");
                 match self.filling {
                     Filling::Values(OnMissing::Refuse) => {
-                        let remedy = match self.is_written(whole, span) {
-                            true => format!("set it, or write `${{{name}:-default}}`"),
+                        let remedy = match (self.is_written(whole, span), self.spelling) {
+                            (true, Spelling::Dollar) => {
+                                format!("set it, or write `${{{name}:-default}}`")
+                            }
+                            (true, Spelling::Braces | Spelling::Bare | Spelling::Secrets) => {
+                                format!(
+                                    "set it, or `mcpact import` this config and write `${{{name}:-default}}` there"
+                                )
+                            }
                             // Its name alone stands there, where no default can.
-                            false => String::from("set it"),
+                            (false, _) => String::from("set it"),
                         };
                         findings.error(at, message).remedy(remedy);
                     }
@@ -270,9 +310,7 @@ impl Expansion<'_> {
         if !is_name(name) {
             return Err(Fault::Wrong {
                 message: format!("`{inner}` is no variable"),
-                remedy: String::from(
-                    "`${NAME}`, `${NAME:-default}`, `${env:NAME}`, `${file:PATH}`, `${userHome}` and `${workspaceFolder}` are; write `$${` if none is meant",
-                ),
+                remedy: String::from(self.spelling.forms()),
             });
         }
         let value = self.surroundings.variable(name);

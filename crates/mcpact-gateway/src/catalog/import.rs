@@ -2,7 +2,7 @@
 
 mod places;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,8 @@ use super::tree::{Member, Node, Table, Value};
 pub struct Client {
     /// What it is called on the command line.
     pub name: &'static str,
-    /// Where it keeps its config, the one that wins first; `~` is the home folder, `.` the project.
+    /// Where it keeps its config, the one that wins first; `~` is the home folder, `.` the project, and `*` every
+    /// file of a folder.
     files: &'static [&'static str],
 }
 
@@ -86,7 +87,7 @@ pub const CLIENTS: &[Client] = &[
     },
     Client {
         name: "continue",
-        files: &["~/.continue/config.yaml"],
+        files: &["./.continue/mcpServers/*", "~/.continue/config.yaml"],
     },
 ];
 
@@ -97,7 +98,7 @@ impl Client {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
-    /// Where its config may lie.
+    /// Where its config may lie. A path that ends with `*` stands for every file of its folder.
     pub fn paths(&self, folders: &Folders) -> impl Iterator<Item = PathBuf> {
         self.files.iter().map(|file| folders.path(file))
     }
@@ -145,8 +146,8 @@ pub struct Import {
     pub servers: Vec<String>,
     /// What should be known about each source.
     pub reports: Vec<(Source, Vec<Problem>)>,
-    /// The servers by their names, and what they are called where they come from.
-    names: BTreeMap<String, String>,
+    /// The servers by their names, what they are called where they come from, and the file.
+    names: BTreeMap<String, (String, String)>,
     folder: Option<String>,
 }
 
@@ -204,7 +205,7 @@ impl Import {
         source: &Source,
         findings: &mut Findings,
     ) {
-        let of_others: BTreeSet<String> = self.names.values().cloned().collect();
+        let of_others: BTreeMap<String, String> = self.names.values().cloned().collect();
         let servers = root.table().and_then(|table| table.member("servers"));
         let servers = servers.and_then(|servers| servers.node.table());
         for Member {
@@ -217,8 +218,9 @@ impl Import {
                 continue;
             };
             let there = renamed.get(key).unwrap_or(key);
-            if of_others.contains(there) {
-                let message = format!("server `{there}` was taken from another file already");
+            if let Some(file) = of_others.get(there) {
+                let message =
+                    format!("server `{there}` was taken from another file already: `{file}`");
                 findings.note(*key_span, message);
                 continue;
             }
@@ -228,7 +230,8 @@ impl Import {
                 tell_numbered(there, &near, &name, *key_span, findings);
             }
             nothings(table, |_| true, &format!("server `{there}`"), findings);
-            self.names.insert(name.to_string(), there.clone());
+            let origin = (there.clone(), source.name.clone());
+            self.names.insert(name.to_string(), origin);
             self.server(name.as_str(), table, source);
         }
     }

@@ -14,7 +14,16 @@ const MOST_BYTES: u64 = 64 << 10;
 
 /// Folders inside of a project that belong to a client.
 const CLIENT_FOLDERS: &[&str] = &[
-    ".vscode", ".cursor", ".codex", ".gemini", ".zed", ".roo", ".kiro", ".claude", ".amp",
+    ".vscode",
+    ".cursor",
+    ".codex",
+    ".gemini",
+    ".zed",
+    ".roo",
+    ".kiro",
+    ".claude",
+    ".amp",
+    ".continue",
 ];
 
 /// This machine, seen from the folder of a config.
@@ -32,6 +41,9 @@ impl Machine {
         let whole = std::path::absolute(config)?;
         let mut folder = whole.parent().unwrap_or(&whole).to_owned();
         let is_client = |name: &OsStr| CLIENT_FOLDERS.iter().any(|folder| name == *folder);
+        if folder.ends_with(".continue/mcpServers") {
+            folder.pop();
+        }
         if folder.file_name().is_some_and(is_client) {
             folder.pop();
         }

@@ -24,6 +24,7 @@ impl Surroundings for Desk {
     fn file(&self, path: &str) -> Result<String, String> {
         match path {
             "/run/key" => Ok(String::from("s3cret\n")),
+            "/home/ada/key" => Ok(String::from("from home")),
             _ => Err(String::from("no such file")),
         }
     }
@@ -105,6 +106,8 @@ fn clients_with_a_spelling_of_their_own_are_understood() {
         OnMissing::Refuse,
     );
     assert_eq!(filled.value(), "hunter2 hunter2 {x}");
+    let (filled, ..) = expanded("{file:~/key}", Spelling::Braces, OnMissing::Refuse);
+    assert_eq!(filled.value(), "from home");
     let (filled, ..) = expanded("$TOKEN/${TOKEN} $5 $", Spelling::Bare, OnMissing::Refuse);
     assert_eq!(filled.value(), "hunter2/hunter2 $5 $");
     let (filled, ..) = expanded("pa$$TOKEN $${TOKEN} $$", Spelling::Bare, OnMissing::Refuse);
@@ -169,9 +172,9 @@ fn names_may_be_kept_in_the_native_spelling() {
             "a ${TOKEN} ${NOPE:-x} $${b}",
         ),
         (
-            "{env:TOKEN} {file:/a}",
+            "{env:TOKEN} {file:/a} {file:~/a}",
             Spelling::Braces,
-            "${env:TOKEN} ${file:/a}",
+            "${env:TOKEN} ${file:/a} ${file:/home/ada/a}",
         ),
         ("$TOKEN-${userHome}", Spelling::Bare, "${TOKEN}-${userHome}"),
         ("${input:api-key}", Spelling::Dollar, "${API_KEY}"),
@@ -186,5 +189,47 @@ fn names_may_be_kept_in_the_native_spelling() {
         };
         expansion.run(&mut node, &mut Findings::default());
         assert_eq!(node.text().unwrap().value(), expected);
+    }
+}
+
+/// K8: what to do about a variable is said in the words of the client whose config it is.
+#[test]
+fn remedies_name_what_the_client_understands() {
+    for (text, spelling, remedy, not) in [
+        (
+            "${NOPE}",
+            Spelling::Dollar,
+            "write `${NOPE:-default}`",
+            "import",
+        ),
+        (
+            "$NOPE",
+            Spelling::Bare,
+            "`mcpact import` this config",
+            "or write",
+        ),
+        (
+            "{env:NOPE}",
+            Spelling::Braces,
+            "`mcpact import` this config",
+            "or write",
+        ),
+        (
+            "${a b}",
+            Spelling::Bare,
+            "`$NAME` and `${NAME}` are",
+            "userHome",
+        ),
+        (
+            "{env:a b}",
+            Spelling::Braces,
+            "`{env:NAME}` and `{file:PATH}` are",
+            "userHome",
+        ),
+        ("${A", Spelling::Bare, "close it", "$${"),
+    ] {
+        let (_, told, _) = expanded(text, spelling, OnMissing::Refuse);
+        assert!(told[0].contains(remedy), "{text}: {told:?}");
+        assert!(!told[0].contains(not), "{text}: {told:?}");
     }
 }
