@@ -81,6 +81,7 @@ pub(crate) enum CliError {
     #[error("cannot listen on `{address}`")]
     Listen {
         address: std::net::SocketAddr,
+        settings: Settings,
         #[source]
         source: mcpact::Error,
     },
@@ -194,6 +195,33 @@ pub(crate) enum CliError {
     Output(#[source] std::io::Error),
 }
 
+/// Where the settings of a listener stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settings {
+    /// On the command line.
+    Options,
+    /// In the config.
+    Config,
+}
+
+impl Settings {
+    /// What to do if others could reach the listener.
+    const fn for_others(self) -> [&'static str; 3] {
+        match self {
+            Self::Options => [
+                "listen on 127.0.0.1 or [::1], or",
+                "set a token: `--token-file FILE`, or the variable MCPACT_TOKEN, or",
+                "say `--allow-remote` if whoever reaches it may use it",
+            ],
+            Self::Config => [
+                "listen on 127.0.0.1 or [::1], or",
+                "set `token` in `[gateway]` of the config, or",
+                "say `allow_remote = true` in `[gateway]` of the config if whoever reaches it may use it",
+            ],
+        }
+    }
+}
+
 impl CliError {
     /// The exit code that the failure ends with.
     pub(crate) const fn exit(&self) -> Exit {
@@ -272,16 +300,9 @@ impl CliError {
             Self::Era { given } => choice(given, &eras()),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),
+                settings,
                 ..
-            } => vec![
-                String::from("listen on 127.0.0.1 or [::1], or"),
-                String::from(
-                    "set a token: `--token-file FILE`, the variable MCPACT_TOKEN, or `token` in a config, or",
-                ),
-                String::from(
-                    "say `--allow-remote`, in a config `allow_remote = true`, if whoever reaches it may use it",
-                ),
-            ],
+            } => settings.for_others().map(String::from).to_vec(),
             Self::Listen { .. } => vec![String::from("port 0 picks a free one")],
             Self::Token { .. } => vec![String::from(
                 "a token has at least 16 visible ASCII characters; `openssl rand -hex 32` makes one",

@@ -401,6 +401,30 @@ fn the_nearer_config_wins_and_a_broken_one_is_refused() {
     );
 }
 
+/// H3: what to do about an address that others can reach is said in the keys that `serve` reads.
+#[test]
+fn serve_names_keys_and_no_options_of_others() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        &home.path().join("mcpact.toml"),
+        "[servers.a]\nbuiltin = \"everything\"\n",
+    );
+    let output = mcpact(&["serve", "--listen", "0.0.0.0:0", "--no-cache"])
+        .env("HOME", home.path())
+        .env("XDG_RUNTIME_DIR", home.path())
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", seen(&output));
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("`allow_remote = true` in `[gateway]`"),
+        "{told}"
+    );
+    assert!(!told.contains("--allow-remote"), "{told}");
+    assert!(!told.contains("MCPACT_TOKEN"), "{told}");
+}
+
 /// K8: an import means the same wherever it is written and wherever it is read: its relative places still start at the
 /// project, whether something is there or not, and a config elsewhere in the home of the user is found there.
 #[cfg(unix)]

@@ -16,7 +16,7 @@ use mcpact_transport::stdio::child::{ChildCommand, Guard};
 use super::front::{self, Stops};
 use super::known::Known;
 use crate::args::BridgeArgs;
-use crate::error::CliError;
+use crate::error::{CliError, Settings};
 use crate::exit::Exit;
 use crate::report;
 
@@ -73,7 +73,11 @@ async fn on_http(
     stops: Stops,
 ) -> Result<(), CliError> {
     let listening = Arc::clone(bridge).listen(address).await;
-    let listening = listening.map_err(|source| CliError::Listen { address, source })?;
+    let listening = listening.map_err(|source| CliError::Listen {
+        address,
+        settings: Settings::Options,
+        source,
+    })?;
     front::tell_nameless(address, &args.front);
     report::print(&format!("{}\n", listening.url()))?;
     let door = listening.door();

@@ -4,7 +4,7 @@ use mcpact_spec::Revision;
 
 use super::front;
 use crate::args::Everything;
-use crate::error::CliError;
+use crate::error::{CliError, Settings};
 use crate::exit::Exit;
 use crate::report;
 
@@ -34,7 +34,11 @@ async fn serve(args: &Everything, revisions: &[Revision]) -> Result<(), CliError
     let listening = server
         .listen(address)
         .await
-        .map_err(|source| CliError::Listen { address, source })?;
+        .map_err(|source| CliError::Listen {
+            address,
+            settings: Settings::Options,
+            source,
+        })?;
     front::tell_nameless(address, &args.front);
     report::print(&format!("{}\n", listening.url()))?;
     listening

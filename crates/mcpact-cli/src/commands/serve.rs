@@ -26,7 +26,7 @@ use super::front::Stops;
 use super::known::Known;
 use super::{approve, front};
 use crate::args::Serve;
-use crate::error::CliError;
+use crate::error::{CliError, Settings};
 use crate::exit::Exit;
 use crate::report;
 use crate::report::servers::{Entry, Origin, Token};
@@ -160,7 +160,11 @@ async fn on_http(
     drained: impl Future<Output = ()> + Send,
 ) -> Result<(), CliError> {
     let site = gateway.listen().await;
-    let site = site.map_err(|source| CliError::Listen { address, source })?;
+    let site = site.map_err(|source| CliError::Listen {
+        address,
+        settings: Settings::Config,
+        source,
+    })?;
     let url = format!("{}/mcp", site.origin());
     report::print(&format!("{url}\n"))?;
     let meeting = tokio::spawn(introduce(Arc::clone(gateway), url, origin, entry));
