@@ -425,6 +425,27 @@ fn serve_names_keys_and_no_options_of_others() {
     assert!(!told.contains("MCPACT_TOKEN"), "{told}");
 }
 
+/// K5: a note about an address does not show what may be a secret in it.
+#[test]
+fn a_note_does_not_show_an_address() {
+    let home = tempfile::tempdir().unwrap();
+    write(
+        &home.path().join("mcpact.toml"),
+        "[servers.a]\nurl = \"https://a.example/mcp?key=canary&x=${HOME}\"\n",
+    );
+    let output = mcpact(&["check"])
+        .env("HOME", home.path())
+        .current_dir(home.path())
+        .output()
+        .unwrap();
+    let told = seen(&output);
+    assert!(
+        told.contains("values of this machine are sent there"),
+        "{told}"
+    );
+    assert!(!told.contains("canary"), "{told}");
+}
+
 /// K8: an import means the same wherever it is written and wherever it is read: its relative places still start at the
 /// project, whether something is there or not, and a config elsewhere in the home of the user is found there.
 #[cfg(unix)]

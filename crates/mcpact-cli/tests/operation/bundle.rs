@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::house::{House, until};
 
 /// A server that tells its log everything that it was given, and never answers.
-const TALKER: &str = "#!/bin/sh\necho \"given $* and $TOKEN\" >&2\ncat > /dev/null\n";
+const TALKER: &str = "#!/bin/sh\necho \"given $* and $TOKEN\" >&2\necho \"seen canary-of-an-address\" >&2\ncat > /dev/null\n";
 
 const CANARIES: [&str; 8] = [
     "canary-of-the-gateway",

@@ -69,8 +69,7 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
             Launch::Url(url) => {
                 found.extend(url.headers.values().map(reveal));
                 found.extend(url.url.fillings().into_iter().map(str::to_owned));
-                let query = url.url.value().split_once('?');
-                found.extend(query.map(|(_, query)| query.to_owned()));
+                found.extend(of_query(url.url.value()));
             }
             Launch::Builtin(_) => {}
         }
@@ -84,6 +83,17 @@ fn secrets(catalog: &Catalog) -> Vec<String> {
     let words: Vec<String> = words.collect();
     found.extend(words);
     found
+}
+
+/// What stands behind the `?` of an address, as a whole and each value of it alone.
+fn of_query(url: &str) -> Vec<String> {
+    let Some((_, query)) = url.split_once('?') else {
+        return Vec::new();
+    };
+    let values = query.split(['&', '#', ';']);
+    let values = values.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
+    let all = std::iter::once(query).chain(values);
+    all.map(str::to_owned).collect()
 }
 
 fn of_command(command: &CommandLaunch) -> Vec<String> {

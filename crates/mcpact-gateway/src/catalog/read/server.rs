@@ -245,7 +245,11 @@ fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
     sent.extend(sources(None, text.filled));
     if !sent.is_empty() {
         let message = "values of this machine are sent there: unless the config is named, that needs `mcpact approve`";
-        fields.findings.note(text.span, message);
+        // What stands in the address may be a secret, so that its key is shown.
+        let at = fields
+            .member("url")
+            .map_or(text.span, |member| member.key_span);
+        fields.findings.note(at, message);
     }
     // Variables that stay as they are written can be anything.
     let is_open = text.filled.value().contains("${");
