@@ -89,14 +89,14 @@ impl Pins {
 
     /// What is kept back, and until when; none if nothing is.
     pub(crate) fn withheld(&self) -> Option<String> {
-        let tools = match self.hidden().len() {
+        let (tools, them) = match self.hidden().len() {
             0 => return None,
-            1 => String::from("1 tool is hidden"),
-            count => format!("{count} tools are hidden"),
+            1 => (String::from("1 tool is hidden"), "it"),
+            count => (format!("{count} tools are hidden"), "them"),
         };
         let server = &self.server;
         Some(format!(
-            "{tools} until `mcpact approve --tools {server}`, because the server says something else about it than before"
+            "{tools} until `mcpact approve --tools {server}`, because the server says something else about {them} than before"
         ))
     }
 

@@ -45,7 +45,7 @@ async fn read(args: &Logs) -> Result<(), CliError> {
     }
     if args.follow {
         report::hint("the gateway has ended");
-    } else if is_empty && !args.which.json {
+    } else if is_empty && args.lines > 0 && !args.which.json {
         report::hint("nothing has happened yet; servers are started when they are first needed");
     }
     Ok(())

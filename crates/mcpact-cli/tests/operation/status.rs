@@ -167,6 +167,8 @@ fn the_log_of_a_server_is_shown_without_its_secrets() {
     gateway.open("/servers/gated/mcp");
     let mut following = house.follow();
     assert_eq!(following.next(None), "the token is ***");
+    let (code, printed, told) = house.run(&["logs", "--lines", "0"]);
+    assert_eq!((code, &*printed, &*told), (0, "", ""));
     let (code, printed, _) = house.run(&["logs", "gated"]);
     assert_eq!(code, 0);
     for words in [

@@ -229,6 +229,12 @@ fn unclear_tags(state: &State) -> WireError {
 
 fn no_tag(state: &State, tags: &[String]) -> WireError {
     let known = known_tags(state);
+    if state.tagged(tags).next().is_some() {
+        let text = String::from(
+            "too many different choices of tags are in use; ask for one that was used before, or for a server by its name",
+        );
+        return not_there("too_many_choices", text, &known);
+    }
     let wanted = tags.join(", ");
     let first = tags.first().map_or("", String::as_str);
     let there = tags_there(first, &known);

@@ -40,6 +40,26 @@ fn a_changed_tool_is_kept_back() {
     assert!(!second.hide("read"), "somebody agreed to it");
 }
 
+/// P20: who misses tools is told how many, and what to do.
+#[test]
+fn what_is_hidden_is_counted() {
+    let pins = pins(ChangedTools::Hide, None);
+    let pages = |description: &str| {
+        let tools =
+            ["a", "b"].map(|name| format!(r#"{{"name":"{name}","description":"{description}"}}"#));
+        format!(r#"{{"tools":[{}]}}"#, tools.join(","))
+    };
+    pins.learn(&pages("one"));
+    assert_eq!(pins.withheld(), None);
+    pins.learn(&pages("two"));
+    let told = pins.withheld().unwrap();
+    assert!(told.starts_with("2 tools are hidden until"), "{told}");
+    assert!(
+        told.ends_with("something else about them than before"),
+        "{told}"
+    );
+}
+
 /// P20: a tool that calls itself harmless is kept back like any other.
 #[test]
 fn no_annotation_lets_a_changed_tool_through() {

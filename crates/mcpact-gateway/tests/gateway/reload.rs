@@ -87,6 +87,37 @@ async fn a_tag_that_is_gone_is_refused() {
     stays.close().await;
 }
 
+/// G17: as many choices of tags are kept as there may be; one more is refused in words that do not deny its tags.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_choice_of_tags_too_many_is_refused() {
+    let tags: Vec<String> = (0..9).map(|tag| format!("t{tag}")).collect();
+    let many = format!("tags = {tags:?}");
+    let (_gateway, origin) = gateway(&CATALOG.replace("tags = [\"calm\", \"wild\"]", &many)).await;
+    for choice in 1..=257 {
+        let chosen = tags
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| choice >> at & 1 == 1);
+        let chosen: Vec<&str> = chosen.map(|(_, tag)| &**tag).collect();
+        let path = format!("/tags/{}/mcp", chosen.join(","));
+        let answer = first_message(&origin, &path, Revision::V2026_07_28).await;
+        let expected = if choice <= 256 {
+            "HTTP/1.1 200"
+        } else {
+            "HTTP/1.1 404"
+        };
+        assert!(answer.starts_with(expected), "{choice}: {answer}");
+        assert_eq!(
+            answer.contains("too many different choices of tags"),
+            choice > 256
+        );
+        assert!(
+            !answer.contains("no server has all of these tags"),
+            "{answer}"
+        );
+    }
+}
+
 /// G19, O5: what still runs of a server that another catalog has ended is seen until it is over, whether there is
 /// another of its name or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
