@@ -207,6 +207,13 @@ impl NameStyle {
     }
 }
 
+/// Whether a name may end in a hash, so that it does not tell what its server calls the thing.
+pub(crate) fn may_be_marked(shown: &str) -> bool {
+    let digits = shown.rsplit_once('_').map(|(_, digits)| digits);
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    digits.is_some_and(|digits| digits.len() == DIGITS && digits.bytes().all(is_digit))
+}
+
 /// `2025-11-25 server/tools#tool-names`.
 fn is_allowed(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
@@ -320,6 +327,17 @@ mod tests {
             assert_eq!(shown, style.join(prefix, name), "deterministic");
         }
         assert_ne!(style.join("p", "a b"), style.join("p", "a/b"));
+        assert!(may_be_marked(&style.join("p", "a b")));
+        for name in [
+            "",
+            "_",
+            "deadbeef",
+            "a_deadbee",
+            "a_DEADBEEF",
+            "a_deadbeef_",
+        ] {
+            assert!(!may_be_marked(name), "{name}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::member::Member;
 use super::unknown::listed_of;
 use super::{Hub, Roster, lock};
 use crate::aggregate::kind::ListKind;
+use crate::aggregate::names::may_be_marked;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::uris::{Lead, names_a_server};
 use crate::bridge::wire_error;
@@ -123,8 +124,11 @@ impl Hub {
     }
 
     /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
-    /// have another name, or another thing to have this one.
+    /// have another name, or another thing to have this one, and where only lists can tell.
     fn guessed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
+        if may_be_marked(name) {
+            return None;
+        }
         let roster = self.roster();
         let prefixes = roster.members.iter().map(|member| &*member.prefix);
         let guessed = roster.style.guess(name, prefixes.enumerate());

@@ -158,3 +158,28 @@ async fn a_name_is_given_anew_after_that_was_told() {
     assert!(told.starts_with("Unknown tool: `one`"), "{told}");
     assert_eq!(answering(&mut wire, &before[1]).await, "b");
 }
+
+/// G14: a name that ends in a hash, from before the gateway was started anew, is what it was, though nobody has listed
+/// anything yet; so is one that only looks like it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_marked_name_is_known_before_anything_is_listed() {
+    for era in [Speaks::Handshake, Speaks::Discover] {
+        let [one, other] = ["a", "b"].map(|name| script(era, name));
+        let long = "x".repeat(80);
+        one.tools(&["a/b", &long, "on_20260728"]);
+        let members = || vec![one.member("a"), other.member("b")];
+        let mut wire = Wire::modern(&hub(members()), &json!({}));
+        let tools = listed(&mut wire, "tools").await;
+        assert_eq!(&tools[2..], ["a__on_20260728", "b__one"]);
+        for tool in &tools[..3] {
+            let heard = one.heard("tools/call").len();
+            let mut wire = Wire::modern(&hub(members()), &json!({}));
+            assert_eq!(answering(&mut wire, tool).await, "a", "{tool}");
+            let calls = one.heard("tools/call");
+            assert_eq!(calls.len(), heard + 1, "{tool}");
+        }
+        let calls = one.heard("tools/call");
+        let called: Vec<&Value> = calls.iter().map(|call| &call["params"]["name"]).collect();
+        assert_eq!(called, ["a/b", &*long, "on_20260728"]);
+    }
+}
