@@ -128,8 +128,11 @@ impl Hub {
         let board = self.board(guest, kind, client).await;
         let params = Object::parse(params).unwrap_or_default();
         let cursor = params.get_str("cursor");
+        // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
+        let is_none = params.get_present("cursor").is_none();
+        let cursor = cursor.as_deref().or((!is_none).then_some(""));
         let size = self.settings.front.page_size;
-        let page = board.list.page(kind, cursor.as_deref(), size);
+        let page = board.list.page(kind, cursor, size);
         let page = page.map_err(|_| {
             let why = "the cursor is not known, or the list has changed since; begin again without a cursor";
             wire_error(ErrorCode::InvalidParams.code(), why.to_owned(), None, client)

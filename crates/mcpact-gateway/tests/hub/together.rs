@@ -139,7 +139,13 @@ async fn pages_are_followed() {
             let cursor = page["result"]["nextCursor"].clone();
             let refused = stranger.ask("tools/list", json!({"cursor": cursor})).await;
             assert_eq!(refused["error"]["code"], -32602, "{refused}");
-            for cursor in ["two", "", "zzz", "0-0"] {
+            for cursor in [
+                json!("two"),
+                json!(""),
+                json!("zzz"),
+                json!("0-0"),
+                json!(7),
+            ] {
                 let refused = wire.ask("tools/list", json!({"cursor": cursor})).await;
                 assert_eq!(refused["error"]["code"], -32602, "{refused}");
             }
