@@ -39,7 +39,7 @@ fn package(word: &str) -> &str {
 }
 
 /// The texts among these words that a program starts as commands.
-fn texts<'w, 't>(program: &str, args: &'w [Word<'t>]) -> Vec<Word<'t>> {
+fn texts<'t>(program: &str, args: &[Word<'t>]) -> Vec<Word<'t>> {
     let name = &*words::name(program);
     let row = LAUNCHERS.iter().find(|row| row.of.contains(&name));
     let options = row.map_or(&[][..], |row| row.texts);
