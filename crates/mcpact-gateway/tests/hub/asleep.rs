@@ -226,8 +226,12 @@ async fn what_has_changed_is_not_kept() {
     let cache = Cache::in_folder(folder.path());
     let script = Script::new(Speaks::Handshake, &json!({"tools": {"listChanged": true}}));
     let kept = || {
-        let file = fs::read_dir(folder.path()).unwrap().next();
-        fs::read_to_string(file.unwrap().unwrap().path()).unwrap()
+        let mut files = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|file| file.unwrap().path());
+        // What is being written has another name until it is whole.
+        let whole = files.find(|path| path.extension().is_none_or(|end| end != "tmp"));
+        whole.map_or_else(String::new, |path| fs::read_to_string(path).unwrap())
     };
     let run = RunSettings::default();
     let first = hub(vec![script.member_run("s", &cache, run)]);
