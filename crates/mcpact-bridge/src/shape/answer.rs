@@ -15,7 +15,8 @@ use super::sampling;
 /// A client's answer for a server that speaks the revision `to`.
 ///
 /// Members that `to` took away go as well as those that it does not have yet. Answers to methods
-/// that only a server answers come back as they are.
+/// that only a server answers come back as they are, and so does what a server asks that should not know the
+/// method: it saw that the client can be asked before there was an agreement, and knows what it asks.
 ///
 /// # Errors
 /// The answer is malformed, or `to` has no way to say it.
@@ -26,7 +27,7 @@ use super::sampling;
 pub fn lower_answer(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
     let lowered = match method {
         Method::SamplingCreateMessage => lower_sampled(raw, to)?,
-        Method::ElicitationCreate => {
+        Method::ElicitationCreate if to.has(Feature::ElicitationForm) => {
             let mut answer = Members::of_body(raw)?;
             answer.trim(Object::ElicitResult, to);
             answer.finish()
@@ -82,7 +83,7 @@ fn text_of(block: &str) -> Result<Option<String>, ShapeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Revision::{V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
+    use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
     /// BB-28: an array of one block is that block where there are no arrays.
     #[test]
@@ -138,6 +139,13 @@ mod tests {
                 r#"{"action":"accept","_meta":{}}"#,
                 V2026_07_28,
                 Ok(r#"{"action":"accept"}"#),
+            ),
+            (
+                "a server that should not have asked",
+                Method::ElicitationCreate,
+                r#"{"action":"accept","content":{"v":1}}"#,
+                V2024_11_05,
+                Ok(r#"{"action":"accept","content":{"v":1}}"#),
             ),
             ("others", Method::Ping, "{ }", V2025_03_26, Ok("{ }")),
         ];
