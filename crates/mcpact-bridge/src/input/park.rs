@@ -27,6 +27,8 @@ use call::{Park, State};
 pub struct ParkLimits {
     /// How long a client may take for one round.
     pub ttl: Duration,
+    /// How long a call may take with all its rounds, from when it asks for the first time.
+    pub call: Duration,
     /// How long the end of a park is remembered.
     pub tombstone: Duration,
     /// Parks of one principal.
@@ -43,6 +45,7 @@ impl Default for ParkLimits {
     fn default() -> Self {
         Self {
             ttl: Duration::from_secs(300),
+            call: Duration::from_secs(600),
             tombstone: Duration::from_secs(60),
             per_principal: 32,
             total: 1024,
@@ -157,6 +160,11 @@ impl Parks {
         }
     }
 
+    /// Calls that ask for the first time from here on may take so long in all.
+    pub const fn limit_calls(&mut self, call: Duration) {
+        self.limits.call = call;
+    }
+
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -189,7 +197,7 @@ impl Parks {
         if !self.has_room(&binding) {
             return Parked::Full(give_up(questions));
         }
-        let (park, round) = Park::open(id, binding, upstream, questions, limits.ttl, now);
+        let (park, round) = Park::open(id, binding, upstream, questions, limits, now);
         self.parks.insert(id, park);
         Parked::Asked(round)
     }

@@ -262,7 +262,11 @@ impl Bridge {
             let lane = Arc::clone(&open.crossing.lane);
             let (revision, now) = (lane.revision(), self.clock.now());
             let binding = binding(&open.crossing);
-            let parked = self.lot.parks().park(id, binding, revision, questions, now);
+            let parked = {
+                let mut parks = self.lot.parks();
+                parks.limit_calls(self.shared.run().call_timeout);
+                parks.park(id, binding, revision, questions, now)
+            };
             if let Some(round) = self.begun(&lane, parked).await {
                 let asked = self.lot.asked(&round)?;
                 open.is_parked = true;

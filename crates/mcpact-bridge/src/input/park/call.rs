@@ -57,6 +57,8 @@ pub(super) struct Park {
     /// Questions so far, so that no two keys are alike.
     asked: u32,
     expires: Moment,
+    /// When nobody waits for the call any more, whatever is asked.
+    ends: Moment,
     pub(super) state: State,
 }
 
@@ -67,7 +69,7 @@ impl Park {
         binding: Binding,
         upstream: Revision,
         questions: Vec<ServerQuestion>,
-        ttl: Duration,
+        limits: ParkLimits,
         now: Moment,
     ) -> (Self, Round) {
         let mut park = Self {
@@ -76,9 +78,10 @@ impl Park {
             round: 0,
             asked: 0,
             expires: now,
+            ends: now.after(limits.call),
             state: State::Waiting(Vec::new()),
         };
-        let round = park.next_round(id, questions, ttl, now);
+        let round = park.next_round(id, questions, limits.ttl, now);
         (park, round)
     }
 
@@ -121,7 +124,7 @@ impl Park {
         now: Moment,
     ) -> Round {
         self.round = self.round.saturating_add(1);
-        self.expires = now.after(ttl);
+        self.expires = now.after(ttl).min(self.ends);
         if !matches!(self.state, State::Waiting(_)) {
             self.state = State::Waiting(Vec::new());
         }

@@ -439,3 +439,24 @@ fn a_short_life_is_not_rounded_away() {
     let resumed = parks.resume(&round.claims, &binding(1, 1), Some(&responses), soon);
     assert_eq!(resumed, goes(&[answer(9, ACCEPT)]));
 }
+
+/// BB-09: what all rounds of a call may take ends it, however long each of them may.
+#[test]
+fn rounds_do_not_make_a_call_endless() {
+    let mut parks = Parks::new(ParkLimits::default());
+    parks.limit_calls(Duration::from_secs(5));
+    let mut ask = |parks: &mut Parks, now| {
+        let asked = parks.park(P, binding(1, 1), UPSTREAM, [question(9)].into(), now);
+        let Parked::Asked(round) = asked else {
+            panic!("{asked:?}");
+        };
+        round
+    };
+    let first = ask(&mut parks, at(0));
+    let responses = accepting("elicitation-1");
+    let resumed = parks.resume(&first.claims, &binding(1, 1), Some(&responses), at(4));
+    assert_eq!(resumed, goes(&[answer(9, ACCEPT)]));
+    ask(&mut parks, at(4));
+    assert_eq!(parks.expire(at(4)), []);
+    assert_eq!(parks.expire(at(5)).len(), 1);
+}

@@ -21,6 +21,7 @@ use crate::input::{
 const SLOTS: usize = 4;
 const LIMITS: ParkLimits = ParkLimits {
     ttl: Duration::from_secs(10),
+    call: Duration::from_secs(3600),
     tombstone: Duration::from_secs(5),
     per_principal: 2,
     total: 3,
