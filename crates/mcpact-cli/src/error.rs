@@ -359,6 +359,10 @@ impl CliError {
                 String::from("give this one another socket: `control` in `[gateway]`"),
             ],
             #[cfg(unix)]
+            Self::Control(error @ ControlError::Stuck { .. }) => {
+                remedy(error).into_iter().collect()
+            }
+            #[cfg(unix)]
             Self::Control(_) => vec![String::from(
                 "the socket is that of `control` in `[gateway]`, or in the folder `mcpact` of the runtime folder",
             )],
@@ -403,6 +407,20 @@ impl CliError {
             Self::Guard { .. } => Vec::new(),
         }
     }
+}
+
+/// What to do about a gateway that does not answer, if something can be said.
+#[cfg(unix)]
+pub(crate) fn remedy(error: &ControlError) -> Option<String> {
+    let ControlError::Stuck { process, .. } = error else {
+        return None;
+    };
+    Some(match process {
+        Some(id) => format!(
+            "if it was stopped, `kill -CONT {id}` lets it go on; else `kill -KILL {id}` ends it"
+        ),
+        None => String::from("end the process that holds this socket, and remove the socket"),
+    })
 }
 
 /// What `--era` takes.

@@ -129,6 +129,12 @@ pub async fn connect(path: impl AsRef<Path>) -> Result<Link, DoorError> {
     }
 }
 
+/// The process that opened a socket, as far as the system tells; it need not answer for that.
+pub async fn owner(path: impl AsRef<Path>) -> Option<u32> {
+    let stream = UnixStream::connect(path).await.ok()?;
+    u32::try_from(stream.peer_cred().ok()?.pid()?).ok()
+}
+
 impl Listener {
     /// Waits for a client of our own user or of root; any other is turned away.
     ///

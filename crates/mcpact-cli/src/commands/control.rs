@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use futures_util::future::join_all;
 use mcpact_gateway::catalog::{inspect, nearest_config};
 use mcpact_gateway::control::{self, Answer, ControlError, Conversation, Fault, Request};
+use mcpact_transport::error::DoorError;
 use mcpact_transport::unix;
 
 use crate::args::Which;
-use crate::error::CliError;
+use crate::error::{CliError, remedy};
+use crate::report;
 
 /// The folder of the sockets of this user's gateways.
 pub(super) fn folder() -> Option<PathBuf> {
@@ -37,7 +40,7 @@ impl Found {
 /// Asks the gateway that is meant.
 pub(super) async fn ask(which: &Which, request: &Request) -> Result<Conversation, CliError> {
     let socket = match &which.socket {
-        Some(socket) => socket.clone(),
+        Some(socket) => known_to_answer(socket.clone()).await?,
         None => find(which).await?,
     };
     ask_at(&socket, request).await
@@ -64,8 +67,12 @@ pub(super) async fn answers_of(config: &Path, request: &Request) -> Result<Vec<A
     let sockets = match configured(&config) {
         Some(socket) => vec![socket],
         None => {
-            let serving = running().await?.into_iter();
-            let serving = serving.filter(|found| found.serves(&config));
+            let Gateways { running, stuck } = gateways().await?;
+            // Any of them may serve this config.
+            for one in &stuck {
+                report::hint(&format!("there is {}", stuck_in_words(one)));
+            }
+            let serving = running.into_iter().filter(|found| found.serves(&config));
             serving.map(|found| found.socket).collect()
         }
     };
@@ -113,11 +120,12 @@ async fn find(which: &Which) -> Result<PathBuf, CliError> {
     let nearest = || nearest_config(here.as_deref()?);
     let config = named.clone().or_else(nearest);
     if let Some(socket) = config.as_deref().and_then(configured) {
-        return Ok(socket);
+        return known_to_answer(socket).await;
     }
+    let Gateways { running, mut stuck } = gateways().await?;
     let serves = |found: &Found| config.as_deref().is_some_and(|config| found.serves(config));
     let (mut serving, mut running): (Vec<Found>, Vec<Found>) =
-        running().await?.into_iter().partition(serves);
+        running.into_iter().partition(serves);
     if let Some(one) = serving.pop() {
         if serving.is_empty() {
             return Ok(one.socket);
@@ -126,9 +134,13 @@ async fn find(which: &Which) -> Result<PathBuf, CliError> {
         let running = serving.iter().map(Found::in_words).collect();
         return Err(CliError::WhichGateway { config, running });
     }
-    let words = running.iter().map(Found::in_words).collect();
+    if running.is_empty() && stuck.len() == 1 {
+        return Err(stuck.pop().map_or(CliError::Answer, CliError::Control));
+    }
+    let words = running.iter().map(Found::in_words);
+    let words = words.chain(stuck.iter().map(stuck_in_words)).collect();
     match (running.pop(), named) {
-        (Some(only), None) if running.is_empty() => Ok(only.socket),
+        (Some(only), None) if running.is_empty() && stuck.is_empty() => Ok(only.socket),
         (Some(_), None) => Err(CliError::WhichGateway {
             config: None,
             running: words,
@@ -140,6 +152,14 @@ async fn find(which: &Which) -> Result<PathBuf, CliError> {
     }
 }
 
+/// A gateway that may be the one that is meant, and what to do about it.
+fn stuck_in_words(error: &ControlError) -> String {
+    match remedy(error) {
+        Some(remedy) => format!("one more: {error}; {remedy}"),
+        None => format!("one more: {error}"),
+    }
+}
+
 /// The socket that a config names.
 fn configured(config: &Path) -> Option<PathBuf> {
     // A config that is wrong is what may have to be found out.
@@ -148,9 +168,20 @@ fn configured(config: &Path) -> Option<PathBuf> {
 }
 
 /// The gateways of this user that use the usual place.
-async fn running() -> Result<Vec<Found>, CliError> {
+struct Gateways {
+    running: Vec<Found>,
+    /// Why the others cannot be asked.
+    stuck: Vec<ControlError>,
+}
+
+/// Asks all of them at the same time: none has to wait for one that is stuck.
+async fn gateways() -> Result<Gateways, CliError> {
+    let mut found = Gateways {
+        running: Vec::new(),
+        stuck: Vec::new(),
+    };
     let Some(folder) = folder() else {
-        return Ok(Vec::new());
+        return Ok(found);
     };
     let sockets = unix::sweep(&folder).await.map_err(|source| {
         CliError::Control(ControlError::Door {
@@ -158,16 +189,37 @@ async fn running() -> Result<Vec<Found>, CliError> {
             source,
         })
     })?;
-    let mut running = Vec::new();
-    for socket in sockets {
-        let request = Request::Status { server: None };
-        let Ok(mut conversation) = Conversation::begin(&socket, &request).await else {
-            continue;
-        };
-        if let Ok(Some(Answer::Status(status))) = conversation.next().await {
-            let config = status.gateway.config.map(PathBuf::from);
-            running.push(Found { socket, config });
+    for (socket, config) in join_all(sockets.into_iter().map(knock)).await {
+        match config {
+            Ok(config) => found.running.push(Found { socket, config }),
+            // It has gone meanwhile.
+            Err(ControlError::Door {
+                source: DoorError::Address { .. },
+                ..
+            }) => {}
+            Err(error) => found.stuck.push(error),
         }
     }
-    Ok(running)
+    Ok(found)
+}
+
+/// What the gateway at this socket serves, if it tells in time.
+async fn knock(socket: PathBuf) -> (PathBuf, Result<Option<PathBuf>, ControlError>) {
+    let config = served(&socket).await;
+    (socket, config)
+}
+
+async fn served(socket: &Path) -> Result<Option<PathBuf>, ControlError> {
+    let request = Request::Status { server: None };
+    let mut conversation = Conversation::begin(socket, &request).await?;
+    Ok(match conversation.next().await? {
+        Some(Answer::Status(status)) => status.gateway.config.map(PathBuf::from),
+        _ => None,
+    })
+}
+
+/// The socket again, after its gateway has answered: what is asked of it next may take long.
+async fn known_to_answer(socket: PathBuf) -> Result<PathBuf, CliError> {
+    served(&socket).await.map_err(CliError::Control)?;
+    Ok(socket)
 }

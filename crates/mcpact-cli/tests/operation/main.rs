@@ -10,3 +10,4 @@ mod house;
 mod lenient;
 mod reload;
 mod status;
+mod stuck;

@@ -22,8 +22,11 @@ const ASKERS: usize = 64;
 /// How long a request may take to come, and an answer to be taken.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a gateway may take to answer: it may have to read its config.
-const ANSWER: Duration = Duration::from_secs(60);
+/// How long a gateway may take to be reached, and to tell what it knows.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// How long it may take to read its config and to do what stands there.
+const DEED: Duration = Duration::from_secs(60);
 
 /// No request is longer.
 const LONGEST: usize = 64 * 1024;
@@ -51,6 +54,16 @@ pub enum ControlError {
         #[source]
         source: DoorError,
     },
+    /// The gateway is there, and says nothing.
+    #[error("the gateway at `{}`{} does not answer: nothing came within {within:?}", .path.display(), by(*.process))]
+    Stuck {
+        /// The socket.
+        path: PathBuf,
+        /// Its process, as far as the system tells.
+        process: Option<u32>,
+        /// How long it was given.
+        within: Duration,
+    },
     /// The gateway did not answer.
     #[error("the gateway at `{}` did not answer: {why}", .path.display())]
     Silent {
@@ -59,6 +72,28 @@ pub enum ControlError {
         /// What happened instead.
         why: String,
     },
+}
+
+fn by(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |id| format!(" (process {id})"))
+}
+
+impl ControlError {
+    /// Waits no longer than this for a gateway.
+    async fn unless_stuck<T>(
+        path: &Path,
+        within: Duration,
+        work: impl Future<Output = Result<T, Self>>,
+    ) -> Result<T, Self> {
+        match timeout(within, work).await {
+            Ok(done) => done,
+            Err(_) => Err(Self::Stuck {
+                path: path.to_owned(),
+                process: timeout(ANSWER, unix::owner(path)).await.ok().flatten(),
+                within,
+            }),
+        }
+    }
 }
 
 fn said(holder: Option<&(u32, Option<String>)>) -> String {
@@ -245,14 +280,20 @@ async fn next_line(source: &mut LineSource) -> Option<Vec<u8>> {
 pub struct Conversation {
     path: PathBuf,
     link: Link,
+    /// How long each line of the answer may take.
+    patience: Duration,
 }
 
 impl Conversation {
     /// Asks the gateway at this socket.
     ///
     /// # Errors
-    /// There is none, or it cannot be reached.
+    /// There is none, or it cannot be reached in time.
     pub async fn begin(path: &Path, request: &Request) -> Result<Self, ControlError> {
+        ControlError::unless_stuck(path, ANSWER, Self::ask(path, request)).await
+    }
+
+    async fn ask(path: &Path, request: &Request) -> Result<Self, ControlError> {
         let door = |source| ControlError::Door {
             path: path.to_owned(),
             source,
@@ -263,6 +304,13 @@ impl Conversation {
         Ok(Self {
             path: path.to_owned(),
             link,
+            patience: match request {
+                Request::Reload {} => DEED,
+                Request::Status { .. }
+                | Request::Logs { .. }
+                | Request::AgreeToTools { .. }
+                | Request::Bundle {} => ANSWER,
+            },
         })
     }
 
@@ -299,9 +347,7 @@ impl Conversation {
     /// # Errors
     /// As [`Self::next_entry`], and when nothing comes in time.
     pub async fn next(&mut self) -> Result<Option<Answer>, ControlError> {
-        match timeout(ANSWER, self.next_entry()).await {
-            Ok(answer) => answer,
-            Err(_) => Err(self.silent(format!("nothing came within {ANSWER:?}"))),
-        }
+        let (path, patience) = (self.path.clone(), self.patience);
+        ControlError::unless_stuck(&path, patience, self.next_entry()).await
     }
 }
