@@ -13,6 +13,7 @@ mod fields;
 mod filter;
 mod hosts;
 pub mod import;
+mod itself;
 pub mod keys;
 mod launch;
 mod load;

@@ -6,6 +6,7 @@
 
 mod build;
 mod bundle;
+mod itself;
 mod leaving;
 mod metrics;
 mod paths;
@@ -17,6 +18,7 @@ mod snapshot;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -83,6 +85,8 @@ pub struct Gateway {
     filters: Filters,
     /// Where clients come to, up to the path.
     origin: OnceLock<String>,
+    /// Where it listens.
+    address: OnceLock<SocketAddr>,
     file: OnceLock<ConfigFile>,
     /// Held by whoever reads the config anew.
     reloading: tokio::sync::Mutex<()>,
@@ -164,6 +168,7 @@ impl Gateway {
             on_lines: AtomicUsize::new(0),
             filters,
             origin: OnceLock::new(),
+            address: OnceLock::new(),
             file: OnceLock::new(),
             reloading: tokio::sync::Mutex::default(),
         });
@@ -186,14 +191,19 @@ impl Gateway {
             Ok(_) => "ok",
             Err(_) => "refused",
         });
-        let state = self.state();
-        let is_served = |name: &str| state.servers.contains_key(name);
-        self.figures.keep_only(is_served);
-        drop(state);
+        self.forget_figures();
         changed
     }
 
+    /// Those of servers that are gone.
+    fn forget_figures(&self) {
+        let state = self.state();
+        let is_served = |name: &str| state.servers.contains_key(name);
+        self.figures.keep_only(is_served);
+    }
+
     fn apply(&self, mut catalog: Catalog) -> Result<Changes, GatewayError> {
+        self.leave_out_itself(&mut catalog);
         let mut state = self.state();
         let mut unfit = Vec::new();
         let changes = state.catalog.changes_to(&catalog);
@@ -307,6 +317,7 @@ impl Gateway {
         let site = Site::bind(Arc::clone(self), address).await?;
         // It listens once.
         let _ = self.origin.set(site.origin());
+        self.listens_on(site.address());
         Ok(site)
     }
 

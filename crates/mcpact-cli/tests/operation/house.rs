@@ -131,6 +131,11 @@ impl House {
         self.start(&["serve", "--listen", "127.0.0.1:0", "--config", name])
     }
 
+    /// A gateway with another file, at the address that stands there.
+    pub(crate) fn serve_as_configured(&self, name: &str) -> Running {
+        self.start(&["serve", "--config", name])
+    }
+
     /// A server of its own at this address.
     pub(crate) fn everything(&self, address: &str) -> Running {
         self.start(&["everything", "--listen", address])

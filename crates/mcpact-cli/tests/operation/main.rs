@@ -7,6 +7,7 @@ mod bundle;
 mod drain;
 mod gone;
 mod house;
+mod itself;
 mod lenient;
 mod reload;
 mod status;

@@ -143,6 +143,7 @@ impl Desk<'_> {
                 }
             }
             if let Some(server) = server {
+                warn_of_itself(member, &server, &catalog.gateway, findings);
                 catalog.servers.insert(name, server);
             }
         }
@@ -227,6 +228,22 @@ impl Desk<'_> {
             gateway,
         };
         server::read(name, span, &table, &ground, findings)
+    }
+}
+
+/// A server that is the gateway itself; where port 0 is to be listened on, that turns out later.
+fn warn_of_itself(
+    member: &Member,
+    server: &ServerConfig,
+    gateway: &GatewayConfig,
+    findings: &mut Findings,
+) {
+    let listen = gateway.listen;
+    if server.enabled && gateway.is_reached_by(&server.launch, listen) {
+        let message =
+            format!("a gateway on `{listen}` would serve itself here, and leaves this server out");
+        let problem = findings.warning(member.key_span, message);
+        problem.remedy("keep this for the configs of clients that the gateway does not read, or let the gateway listen elsewhere");
     }
 }
 

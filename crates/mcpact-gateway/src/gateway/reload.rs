@@ -144,14 +144,14 @@ impl Gateway {
         let before = self.state().catalog.gateway.clone();
         let gateway = catalog.gateway.clone();
         let has_other_filters = !self.filters.configs().eq(&catalog.filters);
-        let names: Vec<ServerName> = catalog.served().into_keys().cloned().collect();
         match self.change(catalog) {
             Err(error) => report.problems.push(whole(&chain(&error), None)),
             Ok(changes) => {
                 report.applied = true;
+                let taken = &self.state().catalog;
+                let names: Vec<ServerName> = taken.served().into_keys().cloned().collect();
                 sort_out(&changes, &names, report);
-                let wrong = &self.state().catalog.wrong;
-                report.wrong = wrong.keys().map(ToString::to_string).collect();
+                report.wrong = taken.wrong.keys().map(ToString::to_string).collect();
                 report.gateway = differences(&before, &gateway, Effect::AtOnce);
                 report.at_next_start = differences(&self.first, &gateway, Effect::AtNextStart);
                 if has_other_filters {

@@ -1,0 +1,43 @@
+//! A gateway does not serve itself.
+
+use std::net::SocketAddr;
+
+use mcpact::server::backend::date;
+
+use super::Gateway;
+use crate::catalog::Catalog;
+use crate::chronicle::EntryKind;
+
+/// What is told of a server that is the gateway itself.
+const ITSELF: &str = "server_is_itself";
+
+impl Gateway {
+    /// From here on it is known where the gateway listens, and what leads back there is served no longer.
+    pub(super) fn listens_on(&self, address: SocketAddr) {
+        // It listens once.
+        let _ = self.address.set(address);
+        let catalog = self.state().catalog.clone();
+        if catalog.leading_back_to(address).is_empty() {
+            return;
+        }
+        // Nothing is made anew, so that nothing can fail which did not fail before.
+        let _ = self.apply(catalog);
+        self.forget_figures();
+    }
+
+    /// Switches off what leads back here: each of its lists would be one of ours and change with it.
+    pub(super) fn leave_out_itself(&self, catalog: &mut Catalog) {
+        let Some(address) = self.address.get() else {
+            return;
+        };
+        for name in catalog.leading_back_to(*address) {
+            tracing::warn!(event = ITSELF, server = %name, %address, "a server is this gateway itself, and is left out");
+            let text = format!("`{name}` is this gateway itself, and is left out");
+            let journal = self.chronicle.own_journal();
+            journal.write(date(), None, EntryKind::Event(ITSELF), &text);
+            if let Some(server) = catalog.servers.get_mut(&name) {
+                server.enabled = false;
+            }
+        }
+    }
+}
