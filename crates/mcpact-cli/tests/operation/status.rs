@@ -303,3 +303,34 @@ fn a_call_that_runs_is_seen() {
         assert!(calling.join().unwrap().body.contains("waited"));
     });
 }
+
+/// K1, K9: what is relative in a config starts at its folder, for the gateway and for whoever asks it from elsewhere; a
+/// certificate that is not there is told before anything is served.
+#[test]
+fn relative_paths_start_at_the_folder_of_the_config() {
+    let house = House::new(&builtin("local"));
+    for control in ["s.sock", "./t.sock"] {
+        let text = format!("[gateway]\ncontrol = \"{control}\"\n{}", builtin("local"));
+        fs::create_dir_all(house.path("deep")).unwrap();
+        fs::write(house.path("deep/own.toml"), text).unwrap();
+        // The gateway and who asks it run in the folder above.
+        let gateway = house.serve_file("deep/own.toml");
+        assert!(house.path("deep").join(control).exists());
+        let (code, printed, told) = house.run(&["status", "--json", "--config", "deep/own.toml"]);
+        assert_eq!(code, 0, "{told}");
+        let status: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(status["gateway"]["pid"], json!(gateway.id()));
+    }
+    let tls = "[gateway]\ntls_cert = \"cert.pem\"\ntls_key = \"key.pem\"\n";
+    fs::write(house.path("deep/tls.toml"), tls).unwrap();
+    let (code, printed, _) = house.run(&["check", "deep/tls.toml"]);
+    assert_eq!(code, 7, "{printed}");
+    for name in ["cert.pem", "key.pem"] {
+        let path = house.path("deep").join(name);
+        let told = format!("there is no file `{}`", path.display());
+        assert!(printed.contains(&told), "{printed}");
+        fs::write(path, "").unwrap();
+    }
+    let (code, printed, _) = house.run(&["check", "deep/tls.toml"]);
+    assert_eq!(code, 0, "{printed}");
+}

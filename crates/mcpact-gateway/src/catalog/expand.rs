@@ -2,7 +2,6 @@
 //! quote or another argument.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use super::problem::{Findings, Problem};
 use super::secret::Filled;
@@ -177,7 +176,7 @@ impl Expansion<'_> {
         match inner.strip_prefix("file:") {
             // The same words mean another file beside another config.
             Some(path) => {
-                let path = Path::new(&self.surroundings.folder()).join(path);
+                let path = self.surroundings.path(path);
                 format!("${{file:{}}}", path.display())
             }
             None => format!("${{{inner}}}"),

@@ -67,7 +67,7 @@ impl Surroundings for Machine {
     }
 
     fn file(&self, path: &str) -> Result<String, String> {
-        let text = read_text(&self.folder.join(path), MOST_BYTES);
+        let text = read_text(&self.path(path), MOST_BYTES);
         text.map_err(|error| error.to_string())
     }
 

@@ -6,6 +6,8 @@ mod filter;
 mod gateway;
 mod server;
 
+use std::path::PathBuf;
+
 use self::server::Ground;
 use super::Catalog;
 use super::adopt::{Adopted, adopt};
@@ -100,7 +102,7 @@ impl Desk<'_> {
         let filters = fields.table("filters");
         let gateway = gateway.map_or_else(GatewayConfig::default, |table| {
             let table = self.expanded(table, Filling::Values(OnMissing::Refuse), findings);
-            gateway::read(&table, findings)
+            gateway::read(&table, Some(self.surroundings), findings)
         });
         let mut catalog = Catalog {
             gateway,
@@ -247,6 +249,11 @@ fn warn_of_itself(
     }
 }
 
+/// The path that a text means; as it is written where there is no machine.
+fn path(machine: Option<&dyn Surroundings>, written: &str) -> PathBuf {
+    machine.map_or_else(|| PathBuf::from(written), |machine| machine.path(written))
+}
+
 /// The name of a server, or the nearest one, so that what is wrong with the server itself is told, too.
 fn name(member: &Member, findings: &mut Findings) -> ServerName {
     ServerName::parse(&member.key).unwrap_or_else(|fault| {
@@ -261,7 +268,7 @@ fn name(member: &Member, findings: &mut Findings) -> ServerName {
 
 /// The gateway when nothing is said about it.
 pub(super) fn default_gateway() -> GatewayConfig {
-    gateway::read(&Table::default(), &mut Findings::default())
+    gateway::read(&Table::default(), None, &mut Findings::default())
 }
 
 /// How instances are kept when nothing is said about it.

@@ -1,5 +1,7 @@
 //! What a config may ask of the machine that it is read on.
 
+use std::path::{Path, PathBuf};
+
 use mcpact_transport::stdio::child::Obstacle;
 
 /// What a config may ask of the machine that it is read on.
@@ -10,6 +12,12 @@ pub trait Surroundings {
     /// The folder that the config is about: where it lies, or the folder above if it lies in one such as
     /// `.vscode`.
     fn folder(&self) -> String;
+
+    /// The path that a text of the config means: what is relative starts at its folder, wherever the gateway was
+    /// started.
+    fn path(&self, written: &str) -> PathBuf {
+        Path::new(&self.folder()).join(written)
+    }
 
     /// The text of a small file.
     ///

@@ -144,7 +144,7 @@ fn is_place(arg: &str, surroundings: &dyn Surroundings) -> bool {
         Some((option, value)) if option.starts_with('-') => value,
         Some(_) | None => arg,
     };
-    let path = Path::new(&surroundings.folder()).join(value);
+    let path = surroundings.path(value);
     is_dotted(value)
         || (!value.is_empty()
             && is_relative(value)

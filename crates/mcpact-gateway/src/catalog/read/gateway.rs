@@ -14,6 +14,7 @@ use crate::catalog::hosts::{HOST, is_host};
 use crate::catalog::keys;
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::Secret;
+use crate::catalog::surroundings::Surroundings;
 use crate::catalog::tree::Table;
 
 /// What is listened on when the config is wrong about it.
@@ -23,7 +24,11 @@ const USUAL: SocketAddr =
 /// The shortest token that is not guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
+pub(super) fn read(
+    table: &Table,
+    machine: Option<&dyn Surroundings>,
+    findings: &mut Findings,
+) -> GatewayConfig {
     let mut fields = Fields::new(table, keys::GATEWAY, "`[gateway]`", findings);
     let listen = listen(&mut fields);
     let (token, token_written) = token(&mut fields).unzip();
@@ -40,10 +45,12 @@ pub(super) fn read(table: &Table, findings: &mut Findings) -> GatewayConfig {
         allow_remote,
         allow_hosts: hosts(&mut fields),
         allow_origins: origins(&mut fields),
-        tls: tls(&mut fields),
+        tls: tls(machine, &mut fields),
         sse: fields.flag("sse"),
         websocket: fields.flag("websocket"),
-        control: path(&mut fields, "control"),
+        control: fields
+            .text("control")
+            .map(|text| super::path(machine, text.filled.value())),
         names: match fields.choice("names") {
             "flat" => NameStyle::Flat,
             _ => NameStyle::Prefix,
@@ -165,13 +172,31 @@ fn origins(fields: &mut Fields<'_, '_>) -> Vec<String> {
     texts.map(|text| text.filled.value().to_owned()).collect()
 }
 
-fn path(fields: &mut Fields<'_, '_>, name: &str) -> Option<PathBuf> {
+/// A file that must be there.
+fn file(
+    name: &str,
+    machine: Option<&dyn Surroundings>,
+    fields: &mut Fields<'_, '_>,
+) -> Option<PathBuf> {
     let text = fields.text(name)?;
-    Some(PathBuf::from(text.filled.value()))
+    let path = super::path(machine, text.filled.value());
+    if machine.is_some_and(|machine| !machine.has_place(&path.to_string_lossy())) {
+        let message = format!("there is no file `{}`", path.display());
+        let problem = fields.findings.error(text.span, message);
+        problem.remedy(format!(
+            "put it there, or correct `{name}`; what is relative starts at the folder of the config"
+        ));
+    }
+    Some(path)
 }
 
-fn tls(fields: &mut Fields<'_, '_>) -> Option<(PathBuf, PathBuf)> {
-    match (path(fields, "tls_cert"), path(fields, "tls_key")) {
+fn tls(
+    machine: Option<&dyn Surroundings>,
+    fields: &mut Fields<'_, '_>,
+) -> Option<(PathBuf, PathBuf)> {
+    let cert = file("tls_cert", machine, fields);
+    let key = file("tls_key", machine, fields);
+    match (cert, key) {
         (Some(cert), Some(key)) => Some((cert, key)),
         (None, None) => None,
         (cert, _) => {

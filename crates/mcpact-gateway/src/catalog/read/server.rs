@@ -1,7 +1,6 @@
 //! `[servers.NAME]`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use http::Uri;
 use http::uri::Authority;
@@ -218,14 +217,9 @@ fn confinement(fields: &mut Fields<'_, '_>) -> Confinement {
     confinement
 }
 
-/// A relative path starts at the folder of the config, wherever the gateway was started.
 fn cwd(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<Filled> {
     let text = fields.text("cwd")?;
-    let folder = ground.machine.map(Surroundings::folder);
-    let path = match &folder {
-        Some(folder) => Path::new(folder).join(text.filled.value()),
-        None => PathBuf::from(text.filled.value()),
-    };
+    let path = super::path(ground.machine, text.filled.value());
     let path = path.to_string_lossy();
     // Variables that stay as they are written can be anything.
     let is_open = path.contains("${");
