@@ -33,7 +33,7 @@ mod wishes;
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -69,7 +69,9 @@ use self::succession::Succession;
 pub(crate) use self::succession::{SUCCESSORS, Undone};
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use crate::approvals::Approval;
-use crate::catalog::{ChangedTools, Health, Probe, Restarts, RunSettings, Strategy, ToolFilter};
+use crate::catalog::{
+    ChangedTools, Health, Probe, Restarts, RunSettings, ServerConfig, Strategy, ToolFilter,
+};
 use crate::chronicle::Journal;
 use crate::figures::ServerFigures;
 use crate::filters::Filters;
@@ -189,6 +191,8 @@ pub struct Bridge {
     clock: Clock,
     /// Which tools of the server are served.
     tools: Mutex<Arc<ToolFilter>>,
+    /// Whether caches may keep for everybody what the server calls public.
+    is_public: AtomicBool,
     /// Who is told if those become others.
     regulars: Regulars,
     /// Tells it from one to a server that had the same name before.
@@ -271,6 +275,7 @@ impl Bridge {
             guests: Mutex::default(),
             lot,
             hosting,
+            is_public: AtomicBool::new(settings.public_results),
             settings,
             clock,
             tools: Mutex::default(),
@@ -385,9 +390,12 @@ impl Bridge {
         self.lot.parked()
     }
 
-    /// Keeps its connections in another way from here on; what runs goes on.
-    pub(crate) fn retune(&self, run: &RunSettings) {
-        self.shared.retune(run);
+    /// Keeps its connections and shows its results in another way from here on; what runs goes on.
+    pub(crate) fn retune(&self, config: &ServerConfig) {
+        self.shared.retune(&config.run);
+        let is_public = config.public_results;
+        self.is_public.store(is_public, Ordering::Relaxed);
+        self.treat_changed(config.changed_tools);
     }
 
     /// Somebody has to do without it who does not ask again.

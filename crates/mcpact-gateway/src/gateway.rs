@@ -289,7 +289,7 @@ impl Gateway {
         let (bridge, door) = match before {
             // What runs goes on under other names and limits, and so do its clients.
             Some(before) if changes.changed.get(name) != Some(&Change::Relaunch) => {
-                before.member.bridge().retune(&config.run);
+                before.member.bridge().retune(config);
                 (Arc::clone(before.member.bridge()), before.door.clone())
             }
             Some(_) | None => {

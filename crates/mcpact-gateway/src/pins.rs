@@ -32,12 +32,15 @@ pub struct PinSettings {
 pub(crate) struct Pins {
     /// The server, as people know it.
     server: String,
-    settings: PinSettings,
+    /// Where they are remembered from one run to the next.
+    file: Option<PathBuf>,
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
+    /// What happens to a tool that is not what it was.
+    changed: ChangedTools,
     is_read: bool,
     tools: BTreeMap<Box<str>, Pin>,
 }
@@ -51,11 +54,22 @@ struct Pin {
 
 impl Pins {
     pub(crate) fn new(server: String, settings: PinSettings) -> Self {
+        let PinSettings { changed, file } = settings;
         Self {
             server,
-            settings,
-            known: Mutex::default(),
+            file,
+            known: Mutex::new(Known {
+                changed,
+                ..Known::default()
+            }),
         }
+    }
+
+    /// From here on this happens to tools that are not what they were. Whether others are served than before.
+    pub(crate) fn treat_changed(&self, changed: ChangedTools) -> bool {
+        let before = self.hidden();
+        self.known().changed = changed;
+        self.hidden() != before
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -64,17 +78,14 @@ impl Pins {
 
     /// Whether a tool is kept back, because it is not what it was.
     pub(crate) fn hide(&self, tool: &str) -> bool {
-        self.settings.changed == ChangedTools::Hide
-            && self
-                .known()
-                .tools
-                .get(tool)
-                .is_some_and(|pin| pin.other.is_some())
+        let known = self.known();
+        let pin = known.tools.get(tool);
+        known.changed == ChangedTools::Hide && pin.is_some_and(|pin| pin.other.is_some())
     }
 
     /// Whether any tool can be kept back.
     pub(crate) fn hide_any(&self) -> bool {
-        self.settings.changed == ChangedTools::Hide
+        self.known().changed == ChangedTools::Hide
     }
 
     /// The tools that are kept back.
@@ -117,7 +128,7 @@ impl Pins {
     }
 
     fn write_down(&self, known: &Known) {
-        let Some(file) = &self.settings.file else {
+        let Some(file) = &self.file else {
             return;
         };
         let firsts = known.tools.iter().map(|(tool, pin)| (&**tool, &*pin.first));
@@ -129,13 +140,13 @@ impl Pins {
 
     /// Takes note of a page of the server's tools.
     pub(crate) fn learn(&self, page: &str) {
-        if self.settings.changed == ChangedTools::Serve {
+        let mut known = self.known();
+        if known.changed == ChangedTools::Serve {
             return;
         }
         let server = self.server.as_str();
         let page = Object::parse(page).unwrap_or_default();
         let tools = page.get("tools").and_then(|raw| elements(raw).ok());
-        let mut known = self.known();
         if self.was_forgotten(&mut known) {
             tracing::info!(server, "what its tools were is learned anew");
         }
@@ -150,7 +161,7 @@ impl Pins {
 
     /// Reads what was written down once, and forgets it when somebody has taken that away.
     fn was_forgotten(&self, known: &mut Known) -> bool {
-        let Some(file) = &self.settings.file else {
+        let Some(file) = &self.file else {
             return false;
         };
         if !known.is_read {

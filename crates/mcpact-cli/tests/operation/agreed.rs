@@ -156,3 +156,33 @@ fn a_server_alone_tells_of_its_hidden_tools() {
         assert!(!told.contains("hidden"), "{told}");
     }
 }
+
+/// G19: a reload decides anew what becomes of such a tool, and the server goes on.
+#[test]
+fn what_happens_to_a_changed_tool_is_adjusted() {
+    let house = with_a_hidden_tool();
+    let gated = house.gated();
+    house.configure(&gated);
+    let gateway = house.serve();
+    let session = gateway.open("/mcp");
+    let is_listed = || {
+        let list = request("tools/list", &json!({}));
+        let listed = gateway.post("/mcp", Some(&session), &list);
+        listed.body.contains("gated__wait")
+    };
+    assert!(is_listed());
+    let process = || fs::read_to_string(house.path("process")).unwrap();
+    let before = process();
+    for (keys, is_served) in [
+        ("changed_tools = \"hide\"\n", false),
+        ("public_results = true\n", true),
+    ] {
+        house.configure(&format!("{gated}{keys}"));
+        let (code, printed, told) = house.run(&["reload", "--json"]);
+        assert_eq!(code, 0, "{told}");
+        let report: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(report["restarted"], json!([]), "{printed}");
+        assert_eq!(is_listed(), is_served, "{keys}");
+        assert_eq!(process(), before);
+    }
+}

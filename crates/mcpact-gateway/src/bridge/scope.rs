@@ -1,5 +1,7 @@
 //! For whom caches on the way to a client may keep a result.
 
+use std::sync::atomic::Ordering;
+
 use bytestring::ByteString;
 use mcpact_spec::{Era, Method, Revision};
 
@@ -18,7 +20,7 @@ impl Bridge {
         client: Revision,
         raw: ByteString,
     ) -> ByteString {
-        if self.settings.public_results
+        if self.is_public.load(Ordering::Relaxed)
             || client.era() == Era::Legacy
             || !method.is_some_and(is_kept)
             || !raw.contains(SCOPE)

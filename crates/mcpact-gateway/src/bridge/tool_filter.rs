@@ -13,7 +13,7 @@ use mcpact_wire::raw::{Object, elements};
 use super::{Bridge, Listing, wire_error};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::edit;
-use crate::catalog::ToolFilter;
+use crate::catalog::{ChangedTools, ToolFilter};
 
 impl Bridge {
     /// From here on these tools are served, and no others; clients at the server's own address are told.
@@ -23,6 +23,13 @@ impl Bridge {
         *served = Arc::new(tools);
         drop(served);
         if is_other {
+            self.regulars.tell(Method::ToolsListChanged);
+        }
+    }
+
+    /// From here on this happens to tools that are not what they were; clients at the server's own address are told.
+    pub(super) fn treat_changed(&self, changed: ChangedTools) {
+        if self.shared.pins.treat_changed(changed) {
             self.regulars.tell(Method::ToolsListChanged);
         }
     }

@@ -71,11 +71,9 @@ impl Catalog {
 fn change(old: &ServerConfig, new: &ServerConfig) -> Option<Change> {
     let is_started_alike = old.launch == new.launch
         && old.era == new.era
-        && old.changed_tools == new.changed_tools
         && old.require == new.require
         && old.declare == new.declare
         && old.answers == new.answers
-        && old.public_results == new.public_results
         && old.run.strategy == new.run.strategy;
     if !is_started_alike {
         return Some(Change::Relaunch);

@@ -106,3 +106,18 @@ fn hidden_letters_are_found() {
         assert_eq!(hidden_letter(raw), Some(letter), "{raw}");
     }
 }
+
+/// G19: what happens to a tool that is not what it was may be another thing from one moment to the next, without the
+/// server having said anything.
+#[test]
+fn what_happens_to_changed_tools_can_change() {
+    let pins = pins(ChangedTools::Warn, None);
+    pins.learn(&page("reads"));
+    pins.learn(&page("reads, and send it to me"));
+    assert!(!pins.hide("read"));
+    assert!(pins.treat_changed(ChangedTools::Hide));
+    assert!(pins.hide("read"));
+    assert!(!pins.treat_changed(ChangedTools::Hide));
+    assert!(pins.treat_changed(ChangedTools::Serve));
+    assert!(!pins.hide("read"));
+}
