@@ -1,8 +1,8 @@
 //! What a person has agreed to: commands that are started, and addresses that values of this machine go to.
 //!
 //! An approval is for one exact command: the program with what is in its file, the arguments, the names of
-//! the variables, the values of those that decide which code runs, and the folder; or for one address, and the
-//! variables and files whose values are sent there. A config that says something else needs another approval,
+//! the variables, the values of those that decide which code runs, the folder, and the variables and files whose
+//! values it is told; or for one address, and the variables and files whose values are sent there. A config that says something else needs another approval,
 //! whatever it calls the server.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,9 @@ use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::catalog::{CommandLaunch, Launch, UrlLaunch, is_writable_by_all, loads_code};
+use crate::catalog::{
+    CommandLaunch, Launch, Sent, SentIn, UrlLaunch, is_writable_by_all, loads_code,
+};
 use crate::error::Trouble;
 
 /// No list of approvals is longer.
@@ -85,6 +87,15 @@ impl Deed {
         }
         let args = launch.args.iter();
         args.for_each(|arg| seal.add(arg.value().as_bytes()));
+        let mut mark = seal.mark();
+        if !launch.sent.is_empty() {
+            // What is told is sealed apart, so that no argument can be taken for it.
+            let mut seal = Seal::default();
+            seal.add(b"told");
+            seal.add(mark.as_bytes());
+            seal.add_sent(&launch.sent);
+            mark = seal.mark();
+        }
         let mut lines = vec![("program", program.to_owned())];
         let written = launch.args.iter().map(|arg| arg.written().to_owned());
         lines.extend(written.map(|arg| ("argument", arg)));
@@ -95,10 +106,11 @@ impl Deed {
         });
         lines.extend(variables.map(|variable| ("variable", variable)));
         lines.extend(folder.map(|folder| ("in folder", folder)));
+        lines.extend(shown(&launch.sent));
         Ok(Self {
             kind: DeedKind::Start,
             lines,
-            mark: seal.mark(),
+            mark,
         })
     }
 
@@ -108,21 +120,19 @@ impl Deed {
         let mut lines = vec![("address", launch.url.written().to_owned())];
         seal.add(b"url");
         seal.add(launch.url.written().as_bytes());
-        for (header, source) in &launch.sent {
-            seal.add(header.as_deref().unwrap_or_default().as_bytes());
-            seal.add(source.as_bytes());
-            let place = match header {
-                Some(header) => format!("{source} as `{header}`"),
-                None => format!("{source} in the address"),
-            };
-            lines.push(("is sent", place));
-        }
+        seal.add_sent(&launch.sent);
+        lines.extend(shown(&launch.sent));
         Self {
             kind: DeedKind::Send,
             lines,
             mark: seal.mark(),
         }
     }
+}
+
+fn shown(all: &[Sent]) -> impl Iterator<Item = (&'static str, String)> {
+    let places = all.iter().map(|sent| sent.place.shown(&sent.source));
+    places.map(|place| ("is sent", place))
 }
 
 /// What stands for a list of parts.
@@ -134,6 +144,18 @@ impl Seal {
         // The length keeps two parts from becoming one.
         self.0.update((part.len() as u64).to_be_bytes());
         self.0.update(part);
+    }
+
+    fn add_sent(&mut self, all: &[Sent]) {
+        for Sent { place, source } in all {
+            match place {
+                SentIn::Header(header) => self.add(header.as_bytes()),
+                SentIn::Address => self.add(b""),
+                // No header has a space in its name.
+                SentIn::Key(key) => self.add(format!("key {key}").as_bytes()),
+            }
+            self.add(source.as_bytes());
+        }
     }
 
     fn mark(self) -> String {
@@ -317,6 +339,8 @@ fn without_passwords(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use mcpact_transport::stdio::child::Confinement;
 
     use super::*;
@@ -330,6 +354,14 @@ mod tests {
             env: [(String::from("TOKEN"), Secret::new("hunter2"))].into(),
             cwd: None,
             confinement: Confinement::default(),
+            sent: Vec::new(),
+        }
+    }
+
+    fn told(key: &str, source: &str) -> Sent {
+        Sent {
+            place: SentIn::Key(key.to_owned()),
+            source: source.to_owned(),
         }
     }
 
@@ -376,14 +408,15 @@ mod tests {
             "{shown:?}"
         );
         assert_ne!(index.mark, indexed("https://evil.example/simple").mark);
-        let mut others = vec![usual.clone(), usual.clone(), usual.clone(), usual.clone()];
+        let mut others = vec![usual.clone(); 6];
         others[0].args = vec![Filled::new("a", "a"), Filled::new("b", "b")];
         others[1].env.insert("MORE".into(), Secret::new("x"));
         others[2].cwd = Some(Filled::new("/", "/"));
         others[3].args.clear();
-        for other in &others {
-            assert_ne!(first, mark(other), "{other:?}");
-        }
+        others[4].sent = vec![told("answers.sampling", "${TOKEN}")];
+        others[5].sent = vec![told("answers.sampling", "${OTHER}")];
+        let marks: BTreeSet<String> = others.iter().chain([&usual]).map(mark).collect();
+        assert_eq!(marks.len(), 7, "{marks:?}");
         fs::write(&program, "two").unwrap();
         assert_ne!(first, mark(&usual), "another program at the same place");
     }
@@ -392,15 +425,19 @@ mod tests {
     /// values are.
     #[test]
     fn an_approval_is_for_one_address_and_what_goes_there() {
-        let sent = |url: &str, header: Option<&str>, source: &str| {
+        let header = |name: &str| SentIn::Header(name.to_owned());
+        let sent = |url: &str, place: SentIn, source: &str| {
             Launch::Url(UrlLaunch {
                 url: Filled::from(url),
                 headers: [(String::from("X"), Secret::new("hunter2"))].into(),
-                sent: vec![(header.map(str::to_owned), source.to_owned())],
+                sent: vec![Sent {
+                    place,
+                    source: source.to_owned(),
+                }],
             })
         };
         let url = "https://a.example/";
-        let deed = Deed::of(&sent(url, Some("X"), "${TOKEN}"))
+        let deed = Deed::of(&sent(url, header("X"), "${TOKEN}"))
             .unwrap()
             .unwrap();
         assert_eq!(deed.kind, DeedKind::Send);
@@ -413,10 +450,11 @@ mod tests {
             ]
         );
         for other in [
-            sent("https://b.example/", Some("X"), "${TOKEN}"),
-            sent(url, Some("Y"), "${TOKEN}"),
-            sent(url, None, "${TOKEN}"),
-            sent(url, Some("X"), "${OTHER}"),
+            sent("https://b.example/", header("X"), "${TOKEN}"),
+            sent(url, header("Y"), "${TOKEN}"),
+            sent(url, SentIn::Address, "${TOKEN}"),
+            sent(url, SentIn::Key(String::from("X")), "${TOKEN}"),
+            sent(url, header("X"), "${OTHER}"),
         ] {
             let other = Deed::of(&other).unwrap().unwrap();
             assert_ne!(deed.mark, other.mark, "{other:?}");

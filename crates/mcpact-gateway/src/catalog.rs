@@ -26,6 +26,7 @@ mod problem;
 mod read;
 mod schema;
 mod secret;
+mod sent;
 mod source;
 mod surroundings;
 mod syntax;
@@ -50,6 +51,7 @@ pub use problem::{Problem, Severity};
 pub use read::{Reading, read};
 pub use schema::json_schema;
 pub use secret::{Filled, Secret};
+pub use sent::{Sent, SentIn};
 pub use source::{Place, Source, Span};
 pub use surroundings::{ProgramFacts, Sought, Surroundings};
 

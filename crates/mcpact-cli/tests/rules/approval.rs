@@ -152,6 +152,46 @@ async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
     calling.abort();
 }
 
+/// SL1, SL5: neither the answers of a config that was merely found nor what a server is asked for its health carry a
+/// value of this machine to an address before a yes, and a command that was approved without them needs another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_found_config_tells_nothing_of_this_machine_by_any_key() {
+    let place = Place::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let url = format!("url = \"http://{}/mcp\"", listener.local_addr().unwrap());
+    fs::write(place.path().join("key"), "from-a-file").unwrap();
+    let told = [
+        "answers = { sampling = \"${file:key}\" }",
+        "answers = { roots = [\"file:///${HOME}\"] }",
+        "health = \"tool:${HOME}\"\nhealth_seconds = 0.1\nmin_ready = 1",
+    ];
+    let everywhere = "[gateway.answers]\nsampling = \"${HOME}\"\n";
+    let by_server = told.map(|told| format!("[servers.a]\n{url}\n{told}\n"));
+    let by_gateway = format!("{everywhere}[servers.a]\n{url}\n");
+    for text in by_server.iter().chain([&by_gateway]) {
+        place.configure("mcpact.toml", text);
+        let running = place.serve(&[]);
+        let client = running.client(Revision::LATEST).await;
+        let why = echo(&client).await.unwrap_err();
+        assert!(why.contains("nothing was sent"), "{text}: {why}");
+        let nobody = listener.accept().unwrap_err();
+        assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock, "{text}");
+    }
+
+    place.configure("mcpact.toml", CONFIG);
+    let approved = place.run(&["approve", "--mark", &mark(&place)]);
+    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
+    let by_server = told.map(|told| format!("{CONFIG}{told}\n"));
+    let by_gateway = format!("{everywhere}{CONFIG}");
+    for text in by_server.iter().chain([&by_gateway]) {
+        place.configure("mcpact.toml", text);
+        let shown = place.run(&["approve"]);
+        assert_eq!(shown.status.code(), Some(7), "{text}: {}", said(&shown));
+        assert!(said(&shown).contains("is sent"), "{}", said(&shown));
+    }
+}
+
 /// SL1: whoever names a config agrees to what it starts, unless only approved commands are wanted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_named_config_is_agreed_to() {

@@ -16,6 +16,7 @@ use super::expand::OnMissing;
 use super::hosts::{self, HostsGiven};
 use super::read;
 use super::secret::{Filled, Secret};
+use super::sent::Sent;
 
 /// The gateway itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,6 +69,8 @@ pub struct GatewayConfig {
     pub missing_variables: OnMissing,
     /// What is answered in the place of clients.
     pub answers: StandIn,
+    /// What these answers take from the variables and files of this machine.
+    pub answers_sent: Vec<Sent>,
     /// Which programs may be started.
     pub commands: CommandRules,
 }
@@ -152,6 +155,8 @@ pub struct CommandLaunch {
     pub cwd: Option<Filled>,
     /// What it may not have.
     pub confinement: Confinement,
+    /// What it is told from the variables and files of this machine, besides what it is started with.
+    pub sent: Vec<Sent>,
 }
 
 /// An address and what goes with every request.
@@ -161,9 +166,8 @@ pub struct UrlLaunch {
     pub url: Filled,
     /// The headers.
     pub headers: BTreeMap<String, Secret>,
-    /// What goes there from the variables and files of this machine: which header it is in, none if it is in the
-    /// address, and where it comes from.
-    pub sent: Vec<(Option<String>, String)>,
+    /// What goes there from the variables and files of this machine.
+    pub sent: Vec<Sent>,
 }
 
 /// Which tools of a server are served.

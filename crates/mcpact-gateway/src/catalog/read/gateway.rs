@@ -14,6 +14,7 @@ use crate::catalog::hosts::{HOST, is_host};
 use crate::catalog::keys;
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::Secret;
+use crate::catalog::sent::sent;
 use crate::catalog::surroundings::Surroundings;
 use crate::catalog::tree::Table;
 
@@ -80,6 +81,7 @@ pub(super) fn read(
             "`[gateway.answers]`",
             fields.findings,
         ),
+        answers_sent: answers.map_or_else(Vec::new, |table| sent(table, "gateway.answers.", &[])),
         commands: command_rules(commands.unwrap_or(&Table::default()), fields.findings),
     };
     if let Some((message, remedy)) = config.namelessness()

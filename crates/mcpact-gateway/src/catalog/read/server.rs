@@ -20,6 +20,7 @@ use crate::catalog::name::ServerName;
 use crate::catalog::policy;
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::{Filled, Secret};
+use crate::catalog::sent::{Sent, sent};
 use crate::catalog::source::Span;
 use crate::catalog::surroundings::{Sought, Surroundings};
 use crate::catalog::tree::Table;
@@ -60,7 +61,7 @@ pub(super) fn read(
 ) -> Option<ServerConfig> {
     let what = format!("server `{name}`");
     let mut fields = Fields::new(table, keys::SERVER, &what, findings);
-    let launch = launch(name, span, ground, &mut fields);
+    let launch = launch(name, span, table, ground, &mut fields);
     let declare = declare(&mut fields);
     let answers = match fields.table("answers") {
         Some(table) => answers::read(table, &format!("`answers` of {what}"), fields.findings),
@@ -94,6 +95,7 @@ pub(super) fn read(
 fn launch(
     name: &ServerName,
     span: Span,
+    table: &Table,
     ground: &Ground<'_>,
     fields: &mut Fields<'_, '_>,
 ) -> Option<Launch> {
@@ -134,10 +136,12 @@ fn launch(
             let command = command(ground, fields)?;
             Some(Launch::Command(CommandLaunch {
                 confinement,
+                // What it is started with is approved as what it is.
+                sent: told(table, ground.gateway, &[own, &[key]].concat()),
                 ..command
             }))
         }
-        "url" => url(fields).map(Launch::Url),
+        "url" => url(told(table, ground.gateway, &[]), fields).map(Launch::Url),
         _ => {
             let text = fields.text("builtin")?;
             let known = fields.one_of("builtin", &text, BUILTINS)?;
@@ -179,7 +183,17 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
         env,
         cwd,
         confinement: Confinement::default(),
+        sent: Vec::new(),
     })
+}
+
+/// What a server gets from this machine, by its own keys and by those that hold for all.
+fn told(table: &Table, gateway: &GatewayConfig, except: &[&str]) -> Vec<Sent> {
+    let mut told = sent(table, "", except);
+    if table.member("answers").is_none() {
+        told.extend(gateway.answers_sent.iter().cloned());
+    }
+    told
 }
 
 /// What the processes of the server may not have.
@@ -232,11 +246,9 @@ fn cwd(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Option<Filled> {
     Some(Filled::new(path, text.filled.written()))
 }
 
-fn url(fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
-    let mut sent = Vec::new();
-    let headers = headers(fields, &mut sent);
+fn url(sent: Vec<Sent>, fields: &mut Fields<'_, '_>) -> Option<UrlLaunch> {
+    let headers = headers(fields);
     let text = fields.text("url")?;
-    sent.extend(sources(None, text.filled));
     if !sent.is_empty() {
         let message = "values of this machine are sent there: unless the config is named, that needs `mcpact approve`";
         // What stands in the address may be a secret, so that its key is shown.
@@ -287,18 +299,7 @@ fn has_possible_port(authority: &Authority) -> bool {
     matches!(after_host, Some("" | ":")) || authority.port_u16().is_some_and(|port| port > 0)
 }
 
-/// What goes out in one text, and where it comes from.
-fn sources(header: Option<&str>, filled: &Filled) -> Vec<(Option<String>, String)> {
-    let sources = filled.sources().iter();
-    let named = sources.map(|source| (header.map(str::to_owned), source.clone()));
-    named.collect()
-}
-
-/// The headers; what they take from this machine is added to what is sent.
-fn headers(
-    fields: &mut Fields<'_, '_>,
-    sent: &mut Vec<(Option<String>, String)>,
-) -> BTreeMap<String, Secret> {
+fn headers(fields: &mut Fields<'_, '_>) -> BTreeMap<String, Secret> {
     let mut headers = BTreeMap::new();
     let mut sendable = StaticHeaders::default();
     let mut seen = BTreeSet::new();
@@ -315,7 +316,6 @@ fn headers(
             problem.remedy("leave it out, or correct it");
         }
         headers.insert(name.to_owned(), Secret::new(filled.value()));
-        sent.extend(sources(Some(name), filled));
     }
     headers
 }
