@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use mcpact_wire::scan::quote;
+
 use super::command::ChildCommand;
 
 /// Shorter values are words that a log may use by chance, and no secrets worth the name.
@@ -56,8 +58,8 @@ impl Masks {
         )
     }
 
-    /// Covers these values, and each of their lines; those of fewer than eight bytes are words that a text
-    /// may use by chance, and no secrets worth the name.
+    /// Covers these values, and each of their lines, also as JSON writes them in a text; those of fewer than eight
+    /// bytes are words that a text may use by chance, and no secrets worth the name.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         let mut all: Vec<String> = Vec::new();
@@ -66,6 +68,8 @@ impl Masks {
             all.extend(lines.map(str::to_owned));
             all.push(value);
         }
+        let escaped: Vec<String> = all.iter().flat_map(|value| escaped(value)).collect();
+        all.extend(escaped);
         all.retain(|value| value.len() >= SHORTEST);
         // A value that contains another one goes first, or its rest would stay.
         all.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
@@ -120,6 +124,28 @@ impl Masks {
                 false => text,
             })
     }
+}
+
+/// How writers of JSON put this into a text, with letters beyond ASCII as they are or not, where that differs.
+fn escaped(value: &str) -> Vec<String> {
+    let quoted = quote(value);
+    let inner = quoted.strip_prefix('"');
+    let usual = inner.and_then(|inner| inner.strip_suffix('"'));
+    let usual = usual.unwrap_or_default();
+    let mut ascii = String::new();
+    for letter in usual.chars() {
+        if letter.is_ascii() {
+            ascii.push(letter);
+            continue;
+        }
+        let units = &mut [0; 2];
+        for unit in letter.encode_utf16(units) {
+            ascii.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    let mut forms = vec![usual.to_owned(), ascii];
+    forms.retain(|form| form != value);
+    forms
 }
 
 /// Arguments that are values of options such as `--api-key`, headers with such names, and passwords in addresses.
@@ -222,6 +248,21 @@ mod tests {
             ("-- filled-in-1", "-- ***"),
         ] {
             assert_eq!(masks.cover(text.to_owned()), covered);
+        }
+    }
+
+    /// K5: a value is covered as it stands in a line of JSON, too.
+    #[test]
+    fn values_are_covered_as_json_writes_them() {
+        let key = "{\"key\":\"é-line-1\\nline-2\"}";
+        let masks = Masks::new([key.to_owned(), String::from("\"quoted\"")]);
+        for text in [
+            key,
+            r#"{\"key\":\"é-line-1\\nline-2\"}"#,
+            r#"{\"key\":\"\u00e9-line-1\\nline-2\"}"#,
+            r#"\"quoted\""#,
+        ] {
+            assert_eq!(masks.cover(text.to_owned()), "***", "{text}");
         }
     }
 
