@@ -47,6 +47,7 @@ use mcpact_engine::server::ServerTerms;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Side;
 use mcpact_transport::link::Link;
+use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::model::implementation::Implementation;
 use tokio::time::Instant;
 
@@ -102,6 +103,8 @@ pub struct BridgeSettings {
     pub figures: Arc<ServerFigures>,
     /// Where it is written down what becomes of them.
     pub journal: Journal,
+    /// What the server was given and nobody else is told, even if the server repeats it.
+    pub masks: Masks,
     /// Where its requests are counted.
     pub turnstile: Turnstile,
     /// Capabilities without which the server is not used.
@@ -132,6 +135,7 @@ impl Default for BridgeSettings {
             run: run_settings(),
             figures: Arc::default(),
             journal: Journal::default(),
+            masks: Masks::default(),
             turnstile: Turnstile::default(),
             require: Vec::new(),
             declare: CapabilitySet::empty(Side::Client),
@@ -241,6 +245,7 @@ impl Bridge {
             settings.run.clone(),
             Arc::clone(&figures),
             settings.journal.clone(),
+            settings.masks.clone(),
         );
         let shared = Arc::new(Shared {
             name,
@@ -249,6 +254,7 @@ impl Bridge {
             supervisor,
             run: RwLock::new(settings.run.clone()),
             target,
+            masks: settings.masks.clone(),
             mode: settings.mode,
             require: settings.require.iter().cloned().map(Cow::Owned).collect(),
             stand_in: settings.stand_in.clone(),
@@ -396,6 +402,11 @@ impl Bridge {
         let is_public = config.public_results;
         self.is_public.store(is_public, Ordering::Relaxed);
         self.treat_changed(config.changed_tools);
+    }
+
+    /// What it says, for others than whoever has asked it: what it was given is covered.
+    pub(crate) fn covered(&self, text: String) -> String {
+        self.shared.masks.cover(text)
     }
 
     /// Somebody has to do without it who does not ask again.

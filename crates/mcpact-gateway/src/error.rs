@@ -5,7 +5,7 @@ use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Revision;
 use mcpact_transport::error::DoorError;
-use mcpact_transport::stdio::child::Obstacle;
+use mcpact_transport::stdio::child::{Masks, Obstacle};
 use mcpact_wire::raw::ObjectWriter;
 
 use crate::approvals::DeedKind;
@@ -22,6 +22,8 @@ pub struct UpstreamError {
     /// What happened.
     #[source]
     pub kind: Trouble,
+    /// What the server was given and nobody else is told, even if the server repeats it.
+    pub masks: Masks,
 }
 
 /// What happened.
@@ -342,20 +344,26 @@ impl Trouble {
         }
     }
 
-    /// With its causes and the end of the server's log.
-    pub(crate) fn told(&self) -> String {
+    /// With its causes and the end of the server's log, the secrets that the server repeats covered.
+    pub(crate) fn told(&self, masks: &Masks) -> String {
         match self {
             Self::Exited { stderr, .. } | Self::Failure { stderr, .. } => {
-                format!("{}{}", chain(self), last_words(stderr))
+                masks.cover(chain(self)) + &last_words(stderr)
             }
-            Self::Same(same) => same.told(),
-            _ => chain(self),
+            Self::Same(same) => same.told(masks),
+            // Nothing in it comes from the server, and a program may lie in a folder that a variable names, too.
+            Self::Door(_) => chain(self),
+            _ => masks.cover(chain(self)),
         }
     }
 
+    /// What would help, covered likewise.
+    pub(crate) fn advised(&self, masks: &Masks) -> Option<String> {
+        self.advice().map(|advice| masks.cover(advice))
+    }
+
     /// What would help.
-    #[must_use]
-    pub fn advice(&self) -> Option<String> {
+    pub(crate) fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::Failure { failure, .. } => return Some(failure.advice()),
             Self::Same(same) => return same.advice(),
@@ -441,9 +449,10 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 impl UpstreamError {
     /// The same for a call of which the server has seen something.
     pub(crate) fn after_all(self) -> Self {
-        let Self { target, kind } = self;
-        let kind = kind.after_all();
-        Self { target, kind }
+        Self {
+            kind: self.kind.after_all(),
+            ..self
+        }
     }
 
     /// What a client is told.
@@ -451,8 +460,8 @@ impl UpstreamError {
     pub fn on_wire(&self) -> WireError {
         let reason = self.kind.reason();
         let data = ObjectWriter::new().text("reason", reason);
-        let why = format!("{}: {}", self.target, self.kind.told());
-        let (message, data) = match self.kind.advice() {
+        let why = format!("{}: {}", self.target, self.kind.told(&self.masks));
+        let (message, data) = match self.kind.advised(&self.masks) {
             None => (why, data),
             Some(advice) => (format!("{why}{HINT}{advice}"), data.text("advice", &advice)),
         };
@@ -477,6 +486,7 @@ mod tests {
                 failure: Failure::InitTimeout,
                 stderr: format!("{}\u{1b}[1mwaiting\n", "-".repeat(TOLD)),
             },
+            masks: Masks::default(),
         };
         let message = error.on_wire().message;
         let start = "`x`: no agreement with the server: the server did not answer `initialize` in time; its log ends with: …---";
@@ -501,8 +511,12 @@ mod tests {
                 wait: std::time::Duration::from_millis(27_200),
                 why: String::from("it fell"),
             };
-            let target = String::from("`x`");
-            UpstreamError { target, kind }.on_wire().message
+            let error = UpstreamError {
+                target: String::from("`x`"),
+                kind,
+                masks: Masks::default(),
+            };
+            error.on_wire().message
         };
         let once = "`x`: the server failed once, because it fell";
         assert_eq!(

@@ -1,6 +1,6 @@
 //! A gateway with a folder of its own, and what talks to it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
@@ -163,11 +163,9 @@ impl House {
 
     fn start(&self, args: &[&str]) -> Running {
         let mut command = self.command(args);
-        let mut child = command
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut log = File::options();
+        let log = log.append(true).create(true).open(self.path("log"));
+        let mut child = command.stdout(Stdio::piped()).stderr(log.unwrap()).spawn().unwrap();
         let mut url = String::new();
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut url).unwrap();

@@ -10,5 +10,6 @@ mod house;
 mod itself;
 mod lenient;
 mod reload;
+mod secrets;
 mod status;
 mod stuck;

@@ -10,6 +10,7 @@ use mcpact::log::event;
 use mcpact_bridge::input::StandIn;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Method;
+use mcpact_transport::stdio::child::Masks;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
 use super::acquaintance::Acquaintance;
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     pub(super) title: String,
     pub(super) figures: Arc<ServerFigures>,
     pub(super) target: Target,
+    /// What the server was given and nobody else is told.
+    pub(super) masks: Masks,
     pub(super) mode: EraMode,
     /// Capabilities without which the server is not used.
     pub(super) require: Vec<Cow<'static, str>>,
@@ -62,8 +65,11 @@ pub(super) struct Shared {
 impl Shared {
     /// Something that went wrong with this server.
     pub(super) fn error(&self, kind: Trouble) -> UpstreamError {
-        let target = self.title.clone();
-        UpstreamError { target, kind }
+        UpstreamError {
+            target: self.title.clone(),
+            kind,
+            masks: self.masks.clone(),
+        }
     }
 
     /// How connections are kept.
@@ -357,8 +363,8 @@ impl Port {
             event = event::ROUTE_ERROR,
             server = %self.shared.name,
             state = self.shared.supervisor.status().state.as_str(),
-            error = error.kind.told(),
-            advice = error.kind.advice(),
+            error = error.kind.told(&error.masks),
+            advice = error.kind.advised(&error.masks),
             "the server cannot be used"
         );
         error

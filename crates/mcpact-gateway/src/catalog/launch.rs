@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use mcpact_transport::error::DoorError;
 use mcpact_transport::http::client::HttpSettings;
-use mcpact_transport::stdio::child::ChildCommand;
+use mcpact_transport::stdio::child::{ChildCommand, secret_args, url_password};
 use sha2::{Digest as _, Sha256};
 
 use super::config::{CommandLaunch, Launch, ServerConfig, UrlLaunch};
@@ -27,6 +27,23 @@ impl Launch {
             Self::Builtin(_) => Ok(None),
         }
     }
+
+    /// Every value that is kept secret, or comes from a variable.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::Command(command) => command.secrets(),
+            Self::Url(url) => url.secrets(),
+            Self::Builtin(_) => Vec::new(),
+        }
+    }
+}
+
+/// These, and each of their words: of `Bearer abc` the second one is what counts.
+fn with_words(mut found: Vec<String>) -> Vec<String> {
+    let words = found.iter().flat_map(|text| text.split_whitespace());
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    found.extend(words);
+    found
 }
 
 impl CommandLaunch {
@@ -54,6 +71,17 @@ impl CommandLaunch {
         fillings.map(str::to_owned)
     }
 
+    /// Every value that is kept secret, or comes from a variable.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let values = || self.env.values().map(Secret::reveal);
+        let mut found: Vec<String> = values().map(str::to_owned).collect();
+        found.extend(values().filter_map(url_password).map(str::to_owned));
+        found.extend(self.filled());
+        let args = secret_args(self.args.iter().map(Filled::value));
+        found.extend(args.into_iter().map(str::to_owned));
+        with_words(found)
+    }
+
     /// The program, as it is started.
     pub(crate) fn child(&self, name: &ServerName) -> ChildCommand {
         let args = self.args.iter().map(|arg| OsString::from(arg.value()));
@@ -69,6 +97,13 @@ impl CommandLaunch {
 }
 
 impl UrlLaunch {
+    fn secrets(&self) -> Vec<String> {
+        let headers = self.headers.values().map(Secret::reveal);
+        let found = headers.chain(self.url.fillings());
+        let found = found.chain(of_query(self.url.value()));
+        with_words(found.map(str::to_owned).collect())
+    }
+
     fn target(&self) -> Result<Target, DoorError> {
         let mut settings = HttpSettings::default();
         for (name, value) in &self.headers {
@@ -79,6 +114,16 @@ impl UrlLaunch {
             settings: Box::new(settings),
         })
     }
+}
+
+/// What stands behind the `?` of an address, as a whole and each value of it alone.
+fn of_query(url: &str) -> impl Iterator<Item = &str> {
+    let query = url.split_once('?').map(|(_, query)| query);
+    query.into_iter().flat_map(|query| {
+        let values = query.split(['&', '#', ';']);
+        let values = values.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
+        std::iter::once(query).chain(values)
+    })
 }
 
 impl ServerConfig {

@@ -6,7 +6,7 @@ use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token, Watch};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::DoorError;
-use mcpact_transport::stdio::child::{Confinement, Guard};
+use mcpact_transport::stdio::child::{Confinement, Guard, Masks};
 
 use super::{Gateway, Surroundings, reception};
 use crate::approvals::Approval;
@@ -155,6 +155,7 @@ pub(super) fn bridge(
         verdicts: surroundings.verdicts.clone(),
         run: config.run.clone(),
         journal: gateway.chronicle.journal(name.as_str()),
+        masks: Masks::new(launch.secrets()),
         turnstile: gateway.turnstile.clone(),
         require: config.require.clone(),
         declare: declared(&config.declare),

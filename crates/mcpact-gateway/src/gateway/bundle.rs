@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use mcpact::server::backend::date;
-use mcpact_transport::stdio::child::{Masks, secret_args, url_password};
+use mcpact_transport::stdio::child::Masks;
 use serde_json::{Value, json};
 
 use super::Gateway;
-use crate::catalog::{Catalog, CommandLaunch, Filled, Launch, Secret, ServerConfig};
+use crate::catalog::{Catalog, Filled, Launch, Secret, ServerConfig};
 use crate::chronicle::{Entry, EntryKind};
 use crate::control::{Attempt, Bundle, LogLine, Status, Step};
 
@@ -63,47 +63,10 @@ fn cover(value: &mut Value, masks: &Masks) {
 fn secrets(catalog: &Catalog) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     found.extend(catalog.gateway.token.as_ref().map(reveal));
-    for server in catalog.servers.values() {
-        match &server.launch {
-            Launch::Command(command) => found.extend(of_command(command)),
-            Launch::Url(url) => {
-                found.extend(url.headers.values().map(reveal));
-                found.extend(url.url.fillings().into_iter().map(str::to_owned));
-                found.extend(of_query(url.url.value()));
-            }
-            Launch::Builtin(_) => {}
-        }
-    }
+    let servers = catalog.servers.values();
+    found.extend(servers.flat_map(|server| server.launch.secrets()));
     let filters = catalog.filters.iter();
-    found.extend(filters.flat_map(|filter| of_command(&filter.command)));
-    // Of `Bearer abc` the second word is what counts.
-    let words = found
-        .iter()
-        .flat_map(|text| text.split_whitespace().map(str::to_owned));
-    let words: Vec<String> = words.collect();
-    found.extend(words);
-    found
-}
-
-/// What stands behind the `?` of an address, as a whole and each value of it alone.
-fn of_query(url: &str) -> Vec<String> {
-    let Some((_, query)) = url.split_once('?') else {
-        return Vec::new();
-    };
-    let values = query.split(['&', '#', ';']);
-    let values = values.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
-    let all = std::iter::once(query).chain(values);
-    all.map(str::to_owned).collect()
-}
-
-fn of_command(command: &CommandLaunch) -> Vec<String> {
-    let mut found: Vec<String> = command.env.values().map(reveal).collect();
-    let passwords = command.env.values();
-    let passwords = passwords.filter_map(|value| url_password(value.reveal()));
-    found.extend(passwords.map(str::to_owned));
-    found.extend(command.filled());
-    let args = secret_args(command.args.iter().map(Filled::value));
-    found.extend(args.into_iter().map(str::to_owned));
+    found.extend(filters.flat_map(|filter| filter.command.secrets()));
     found
 }
 

@@ -200,7 +200,8 @@ impl Hub {
             Ok(listing) => listing,
             // It may have fallen asleep meanwhile.
             Err(Unlisted::Lost(error)) if way == Way::Awake => {
-                tracing::debug!(server = %member.name, error = %error.message, "a list could not be looked at again");
+                let error = member.bridge.covered(error.message);
+                tracing::debug!(server = %member.name, error, "a list could not be looked at again");
                 None
             }
             Err(Unlisted::Lost(error)) => {

@@ -149,13 +149,13 @@ impl Hub {
                 }
             }
             Err(error) if error.code == ErrorCode::InternalError.code() => {
-                let (server, error) = (&member.name, error.message);
+                let (server, error) = (&member.name, member.bridge.covered(error.message));
                 tracing::debug!(%server, error, "a subscription waits");
                 return Tried::Again;
             }
             Err(error) => {
                 guest.watched.remove(outer);
-                let (server, error) = (&member.name, error.message);
+                let (server, error) = (&member.name, member.bridge.covered(error.message));
                 tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
                 // Whoever looks at it then is told why.
                 hint_updated(ear, outer);

@@ -105,7 +105,8 @@ impl Hub {
                 Err(error) if at == begin && cursor.is_some() => return Err(error),
                 // The tasks of the others are there all the same.
                 Err(error) => {
-                    tracing::warn!(server = %member.name, error = error.message, "no tasks");
+                    let error = member.bridge.covered(error.message);
+                    tracing::warn!(server = %member.name, error, "no tasks");
                     continue;
                 }
             };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use mcpact_spec::Revision;
-use mcpact_transport::stdio::child::{Process, Scribe};
+use mcpact_transport::stdio::child::{Masks, Process, Scribe};
 
 use super::fleet::{Entry, Parting, Refusal};
 use super::instance::{InstanceId, StopCause};
@@ -129,6 +129,11 @@ impl Life {
     /// What the log calls the server.
     pub(crate) fn server(&self) -> &Arc<str> {
         &self.0.supervisor.server
+    }
+
+    /// What the server was given and nobody else is told.
+    pub(crate) fn masks(&self) -> &Masks {
+        &self.0.supervisor.masks
     }
 
     /// Where the instance is counted.

@@ -142,8 +142,8 @@ impl Supervisor {
 
     /// A start was not even tried, for somebody has to agree to it.
     pub(crate) fn not_allowed(&self, trouble: &Trouble) {
-        self.fleet()
-            .not_allowed(&trouble.told(), random(), self.now());
+        let why = trouble.told(&self.masks);
+        self.fleet().not_allowed(&why, random(), self.now());
         self.changed();
     }
 }

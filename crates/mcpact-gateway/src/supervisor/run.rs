@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Era;
+use mcpact_transport::stdio::child::Masks;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -60,6 +61,7 @@ pub(crate) struct Supervisor {
     pub(super) server: Arc<str>,
     pub(super) figures: Arc<ServerFigures>,
     pub(super) journal: Journal,
+    pub(super) masks: Masks,
     zero: Instant,
     fleet: Mutex<Fleet>,
     pub(super) standing: Arc<Standing>,
@@ -83,6 +85,7 @@ impl Supervisor {
         settings: RunSettings,
         figures: Arc<ServerFigures>,
         journal: Journal,
+        masks: Masks,
     ) -> Arc<Self> {
         let fleet = Fleet::new(settings);
         let supervisor = Arc::new(Self {
@@ -90,6 +93,7 @@ impl Supervisor {
             server,
             figures,
             journal,
+            masks,
             zero: Instant::now(),
             fleet: Mutex::new(fleet),
             connections: Mutex::default(),
@@ -371,7 +375,7 @@ impl Supervisor {
 
     /// A start came to nothing.
     pub(super) fn failed(&self, id: InstanceId, trouble: &Trouble) {
-        let why = trouble.told();
+        let why = trouble.told(&self.masks);
         self.tell_no_start(id, trouble, &why);
         self.fleet().failed(id, why, random(), self.now());
         self.changed();

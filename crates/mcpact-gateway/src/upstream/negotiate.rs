@@ -305,7 +305,7 @@ impl Talk {
             verdict: None,
             status: None,
             has_credentials: false,
-            diary: Diary::new(carrier),
+            diary: Diary::new(carrier).covering(life.masks().clone()),
             server: Arc::clone(life.server()),
             figures: Arc::clone(life.figures()),
         }

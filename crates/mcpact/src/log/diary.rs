@@ -3,6 +3,7 @@
 use mcpact_engine::client::CarrierKind;
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::trail::{Trail, TrailEvent};
+use mcpact_transport::stdio::child::Masks;
 
 use super::witness::Asking;
 
@@ -10,6 +11,7 @@ use super::witness::Asking;
 #[derive(Debug)]
 pub struct Diary {
     transport_id: String,
+    masks: Masks,
     open: Option<Page>,
 }
 
@@ -31,14 +33,21 @@ impl Diary {
         };
         Self {
             transport_id: super::transport_id(kind),
+            masks: Masks::default(),
             open: None,
         }
+    }
+
+    /// The same, in which nobody reads these values, even if the server repeats them.
+    #[must_use]
+    pub fn covering(self, masks: Masks) -> Self {
+        Self { masks, ..self }
     }
 
     /// A negotiation begins, or goes on with a carrier that was opened anew.
     pub fn begin(&mut self, server: &str) {
         self.open.get_or_insert_with(|| Page {
-            asking: Asking::new(&self.transport_id, server),
+            asking: Asking::new(&self.transport_id, server, self.masks.clone()),
             told: 0,
         });
     }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_spec::{Method, Side};
+use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::model::implementation::Implementation;
 use tracing::field::Empty;
 use tracing::{Level, Span};
@@ -65,12 +66,13 @@ impl Witness {
 pub(crate) struct Asking {
     transport_id: String,
     server: String,
+    masks: Masks,
     span: Span,
     since: Instant,
 }
 
 impl Asking {
-    pub(crate) fn new(transport_id: &str, server: &str) -> Self {
+    pub(crate) fn new(transport_id: &str, server: &str, masks: Masks) -> Self {
         let span = open();
         span.record(field::SIDE, Side::Client.as_str());
         span.record(field::TRANSPORT_ID, transport_id);
@@ -78,6 +80,7 @@ impl Asking {
         Self {
             transport_id: transport_id.to_owned(),
             server: server.to_owned(),
+            masks,
             span,
             since: Instant::now(),
         }
@@ -88,8 +91,8 @@ impl Asking {
         tracing::debug!(
             target: NEGOTIATION,
             parent: &self.span,
-            saw = legible(saw),
-            concluded = legible(concluded),
+            saw = self.masks.cover(legible(saw)),
+            concluded = self.masks.cover(legible(concluded)),
             "probed"
         );
     }
@@ -100,6 +103,8 @@ impl Asking {
             return;
         }
         let mut facts = Facts::of(negotiation, Side::Client, &self.transport_id);
+        facts.error = facts.error.map(|error| self.masks.cover(error));
+        facts.advice = facts.advice.map(|advice| self.masks.cover(advice));
         facts.server = Some(self.server);
         facts.duration = u64::try_from(self.since.elapsed().as_millis()).ok();
         close(&self.span, Loudness::of(negotiation), &facts);

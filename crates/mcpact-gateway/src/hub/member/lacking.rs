@@ -46,7 +46,7 @@ impl Member {
     fn lack(&self, kind: ListKind, gap: Option<(Extent, String)>) {
         let gap = gap.map(|(extent, what)| Gap {
             extent,
-            what: what.into(),
+            what: self.bridge.covered(what).into(),
         });
         let mut lacking = lock(&self.lacking);
         if lacking.get(&kind) == gap.as_ref() {
