@@ -133,6 +133,16 @@ pub(super) fn printable(text: &str) -> String {
     out
 }
 
+/// A text of any number of lines, such as the end of a log.
+pub(super) fn in_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end);
+    let lines: Vec<String> = lines
+        .filter(|line| !line.is_empty())
+        .map(printable)
+        .collect();
+    lines.join(" | ")
+}
+
 /// Breaks a text between words; a word that is longer than the line stays whole.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use mcpact_gateway::{FilterReport, ServerReport, ServerState};
 
+use super::page::in_one_line;
+
 /// Where the servers come from.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
@@ -230,6 +232,7 @@ fn row(server: &ServerReport, width: usize) -> String {
         (None, None) if server.state == ServerState::Starting => String::from("starting"),
         (None, None) => String::from("not met yet"),
     };
-    let name = &server.name;
+    // Some of it are words of the server.
+    let (name, state) = (&server.name, in_one_line(&state));
     format!("  {name:width$}  {revision:10}  {era:6}  {state}\n")
 }

@@ -4,7 +4,7 @@ use mcpact_gateway::control::{
     Bundle, GatewayStatus, InstanceLine, ReloadReport, ServerLine, Status,
 };
 
-use super::page::{Cell, Page, length, printable, widest, width};
+use super::page::{Cell, Page, in_one_line, length, widest, width};
 use super::style::{Colour, Tone};
 
 /// What stands between two columns.
@@ -361,16 +361,6 @@ fn instances(page: &mut Page, instances: &[InstanceLine]) {
         })
         .collect();
     table(page, &names, &rows);
-}
-
-/// A text of any number of lines, such as the end of a log.
-fn in_one_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim_end);
-    let lines: Vec<String> = lines
-        .filter(|line| !line.is_empty())
-        .map(printable)
-        .collect();
-    lines.join(" | ")
 }
 
 /// A number of things.

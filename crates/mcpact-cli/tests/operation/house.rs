@@ -126,6 +126,13 @@ impl House {
         self.start(&["serve", "--config", config.to_str().unwrap()])
     }
 
+    /// A gateway that logs as if somebody looked at it.
+    pub(crate) fn serve_to_people(&self) -> Running {
+        let config = self.path("mcpact.toml");
+        let config = config.to_str().unwrap();
+        self.start(&["--log-format", "text", "serve", "--config", config])
+    }
+
     /// A gateway with another file.
     pub(crate) fn serve_file(&self, name: &str) -> Running {
         self.start(&["serve", "--listen", "127.0.0.1:0", "--config", name])
@@ -165,7 +172,11 @@ impl House {
         let mut command = self.command(args);
         let mut log = File::options();
         let log = log.append(true).create(true).open(self.path("log"));
-        let mut child = command.stdout(Stdio::piped()).stderr(log.unwrap()).spawn().unwrap();
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(log.unwrap())
+            .spawn()
+            .unwrap();
         let mut url = String::new();
         let stdout = child.stdout.take().unwrap();
         BufReader::new(stdout).read_line(&mut url).unwrap();

@@ -232,9 +232,12 @@ impl Hub {
         let names = merge::names(parts, besides, &origins, style, &mut given);
         for clash in names.clashes() {
             tracing::warn!(
-                server = roster.members.get(clash.server).map_or("", |member| &*member.name),
-                name = %clash.name,
-                instead = %clash.instead,
+                server = roster
+                    .members
+                    .get(clash.server)
+                    .map_or("", |member| &*member.name),
+                name = &*clash.name,
+                instead = &*clash.instead,
                 "two servers would have had the same name for a thing"
             );
         }

@@ -236,7 +236,7 @@ impl Supervisor {
                     instance = instance.id.0,
                     state = instance.state.as_str(),
                     duration_ms,
-                    error = %why,
+                    error = why,
                     "an instance ended by itself"
                 );
                 let text = format!("has failed after {lived:.1?}: {why}");

@@ -55,7 +55,7 @@ impl Member {
         let list = kind.method().as_str();
         match gap {
             Some(gap) => {
-                tracing::warn!(event = "route_error", server = %self.name, list, error = %gap.what, "a list is not whole");
+                tracing::warn!(event = "route_error", server = %self.name, list, error = &*gap.what, "a list is not whole");
                 lacking.insert(kind, gap);
             }
             None => {
