@@ -124,15 +124,29 @@ fn is_own_file(name: &str) -> bool {
     file.starts_with("mcpact.")
 }
 
-/// The Gemini CLI is known by its folder only: its files look like those of many others. Continue has servers in a list.
+/// Keys of servers that the Gemini CLI alone has.
+const OF_GEMINI: [&str; 2] = ["httpUrl", "trust"];
+
+/// The Gemini CLI is known by its folder, and elsewhere by its keys. Continue has servers in a list.
 fn spelling(room: &Room, servers: &Node, name: &str) -> Spelling {
-    if name.contains(".gemini/") || name.contains(".gemini\\") {
+    let is_there = name.contains(".gemini/") || name.contains(".gemini\\");
+    if is_there || (room.path == ["mcpServers"] && is_of_gemini(servers)) {
         Spelling::Bare
     } else if room.path == ["mcpServers"] && matches!(servers.value, Value::List(_)) {
         Spelling::Secrets
     } else {
         room.spelling
     }
+}
+
+fn is_of_gemini(servers: &Node) -> bool {
+    let mut tables = servers.table().into_iter().flat_map(|all| &all.0);
+    tables.any(|server| {
+        let server = server.node.table();
+        OF_GEMINI
+            .iter()
+            .any(|key| server.is_some_and(|server| server.member(key).is_some()))
+    })
 }
 
 fn enter<'t>(table: &'t Table, path: &[&str]) -> Option<&'t Node> {

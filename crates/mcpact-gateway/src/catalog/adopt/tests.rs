@@ -233,6 +233,11 @@ fn other_shapes_are_understood() {
     assert_eq!(env(&catalog.servers["a"], "K"), "hunter2");
     let catalog = taken_from("/home/ada/.cursor/mcp.json", gemini);
     assert_eq!(env(&catalog.servers["a"], "K"), "$TOKEN");
+    for key in [r#""trust": true"#, r#""httpUrl": null"#] {
+        let known = gemini.replace(r#""env""#, &format!(r#"{key}, "env""#));
+        let catalog = taken_from("/home/ada/shop/.mcp.json", &known);
+        assert_eq!(env(&catalog.servers["a"], "K"), "hunter2", "{key}");
+    }
 }
 
 /// K8: Continue shows servers the headers of a request and a key, which wins over them, and takes secrets by their names.
