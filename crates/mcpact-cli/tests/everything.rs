@@ -226,6 +226,36 @@ fn it_speaks_tls() {
     assert!(told.contains("--tls-key"), "{told}");
 }
 
+/// T8: of a certificate that nobody vouches for it is told what is wrong and what helps, and that helps.
+#[test]
+fn a_certificate_is_trusted_by_a_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (cert, key) = (cert.to_str().unwrap(), key.to_str().unwrap());
+    let tls = ["--tls-cert", cert, "--tls-key", key];
+    let mut running = start(&[&["--listen", "127.0.0.1:0"], &tls[..]].concat());
+    let url = first_line(&mut running);
+    let url = url.trim().replace("127.0.0.1", "localhost");
+    let asked = |trusted: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
+        command.args(["bridge", &url]).env_remove("SSL_CERT_FILE");
+        command.envs(trusted.map(|trusted| ("SSL_CERT_FILE", trusted)));
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = pipes.stderr(Stdio::null()).spawn().unwrap();
+        writeln!(child.stdin.take().unwrap(), "{INITIALIZE}").unwrap();
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let told = asked(None);
+    for words in ["nobody vouches for it", "hint: ", "`SSL_CERT_FILE`"] {
+        assert!(told.contains(words), "{told}");
+    }
+    let told = asked(Some(cert));
+    assert!(told.contains("\"serverInfo\""), "{told}");
+}
+
 /// F1: a line that is not JSON is told so, and the next one is served.
 #[test]
 fn a_line_of_noise_is_told_so() {

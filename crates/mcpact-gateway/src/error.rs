@@ -371,6 +371,7 @@ impl Trouble {
                 return Some(format!("{AGAIN}{wait:.1?}"));
             }
             Self::Door(DoorError::Spawn { source, .. }) => Obstacle::of(source)?.remedy(),
+            Self::Door(DoorError::Certificate { remedy, .. }) => remedy,
             Self::Door(DoorError::Http(_) | DoorError::Timeout(_)) => {
                 "check that the server runs and that its address is right"
             }

@@ -32,6 +32,14 @@ pub enum DoorError {
         /// What is wrong with it.
         why: String,
     },
+    /// The certificate of the server is not accepted.
+    #[error("the server's certificate is not accepted: {why}")]
+    Certificate {
+        /// What is wrong with it.
+        why: &'static str,
+        /// What would help.
+        remedy: &'static str,
+    },
     /// The HTTP exchange failed.
     #[error("the HTTP exchange failed: {0}")]
     Http(String),

@@ -4,6 +4,7 @@
 //! error here: it is passed on with whatever body came with it.
 
 mod answer;
+mod certificate;
 mod connector;
 mod events;
 mod framing;

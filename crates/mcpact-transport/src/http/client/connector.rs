@@ -13,9 +13,9 @@ use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
-use super::HttpSettings;
 use super::pipe::Pipe;
 use super::proxy::{Router, Way};
+use super::{HttpSettings, certificate};
 use crate::error::DoorError;
 use crate::vigil;
 
@@ -227,6 +227,9 @@ fn passes(error: &std::io::Error) -> bool {
 pub(super) fn explain(error: &(dyn Error + 'static)) -> DoorError {
     if error.is::<TooSlow>() {
         return DoorError::Timeout("connecting");
+    }
+    if let Some(fault) = certificate::fault(error) {
+        return fault;
     }
     let mut text = error.to_string();
     let mut cause = error.source();

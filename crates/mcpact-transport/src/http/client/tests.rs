@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -224,25 +224,19 @@ async fn bodies_are_limited() {
     }
 }
 
-/// A certificate that nobody vouches for is refused, and one that is trusted is not.
-#[tokio::test]
-async fn certificates_are_checked() {
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let certificate = made.cert.der().clone();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+/// A server with this certificate that accepts everything, and its port.
+async fn secured(certificate: CertificateDer<'static>, key: &rcgen::KeyPair) -> u16 {
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.clone()], key)
+        .with_single_cert(vec![certificate], key)
         .unwrap();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!(
-        "https://localhost:{}/mcp",
-        listener.local_addr().unwrap().port()
-    );
+    let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(socket).await else {
@@ -254,13 +248,42 @@ async fn certificates_are_checked() {
             let _ = stream.shutdown().await;
         }
     });
-    let failed = post(&url, HttpSettings::default()).await.unwrap_err();
-    assert!(failed.to_string().contains("certificate"), "{failed}");
-    let settings = HttpSettings {
-        trusted: vec![certificate],
-        ..HttpSettings::default()
-    };
-    assert_eq!(post(&url, settings).await.unwrap().status, 202);
+    port
+}
+
+/// A certificate that nobody vouches for is refused, and one that is trusted is not; what is wrong with one is told
+/// in words, with a remedy.
+#[tokio::test]
+async fn certificates_are_checked() {
+    let names = || rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let mut of_authority = names();
+    of_authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let mut expired = names();
+    expired.not_after = rcgen::date_time_ymd(2001, 1, 1);
+    let accepted = || Ok(202);
+    for (params, host, is_trusted, expected) in [
+        (names(), "localhost", true, accepted()),
+        (names(), "localhost", false, Err("nobody vouches for it")),
+        (names(), "127.0.0.1", true, Err("for another name")),
+        (of_authority, "localhost", true, Err("for signing others")),
+        (expired, "localhost", true, Err("it has expired")),
+    ] {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap().der().clone();
+        let port = secured(certificate.clone(), &key).await;
+        let settings = HttpSettings {
+            trusted: Vec::from_iter(is_trusted.then_some(certificate)),
+            ..HttpSettings::default()
+        };
+        let answer = post(&format!("https://{host}:{port}/mcp"), settings).await;
+        match (answer, expected) {
+            (Ok(answer), Ok(status)) => assert_eq!(answer.status, status),
+            (Err(DoorError::Certificate { why, .. }), Err(words)) => {
+                assert!(why.contains(words), "{words}: {why}");
+            }
+            (answer, expected) => panic!("{expected:?}: {answer:?}"),
+        }
+    }
 }
 
 /// T7: the headers of a caller are secrets, and never those of the protocol.
