@@ -3,12 +3,12 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::join_all;
-use mcpact_spec::{Capability, ErrorCode, Revision};
+use mcpact_spec::{Capability, ErrorCode};
 use tokio::time::Instant;
 
 use super::guest::Guest;
 use super::member::Member;
-use super::slot::{ListKey, ListSlot, Look, News};
+use super::slot::{Basis, ListKey, ListSlot, Look};
 use super::{Hub, Roster};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Listing, Unlisted};
@@ -152,6 +152,16 @@ impl Hub {
     async fn fetched(self: &Arc<Self>, errand: Errand) -> Option<Arc<Listing>> {
         let slot = Arc::clone(&errand.slot);
         let member = Arc::clone(&errand.member);
+        // Nobody is woken for what it is known not to have.
+        if member.known().is_some() && !member.has(needed(errand.kind)) && slot.begin() {
+            let none = Listing::empty(errand.kind, member.revision());
+            let basis = Basis {
+                when: None,
+                ..member.basis(errand.kind)
+            };
+            member.spread(errand.kind, slot.end(Some(none), basis));
+            return slot.listing();
+        }
         let mut done = slot.subscribe();
         // Who has just failed is left alone for a while, which nobody has to wait for.
         let is_resting = member.bridge.is_resting() || slot.was_late();
@@ -226,14 +236,7 @@ impl Hub {
             member.judge(None);
             member.look_over(*kind, listing);
         }
-        match slot.end(listing, basis) {
-            News::Nothing => {}
-            News::Learned => member.keep(),
-            News::Changed => {
-                member.keep();
-                member.announce(kind.changed());
-            }
-        }
+        member.spread(*kind, slot.end(listing, basis));
     }
 
     /// None if it would have to be woken, and is not to be.
@@ -251,9 +254,8 @@ impl Hub {
         let Some(caller) = caller else {
             return Ok(None);
         };
-        let revision = member.known().map_or(Revision::LATEST, |met| met.revision);
         if !member.has(needed(kind)) {
-            return Ok(Some(Listing::empty(kind, revision)));
+            return Ok(Some(Listing::empty(kind, member.revision())));
         }
         let listed = match way {
             Way::Starting => member.bridge.list(&caller, kind).await.map(Some),
@@ -262,7 +264,7 @@ impl Hub {
         match listed {
             // G6: it declares more than it has.
             Err(Unlisted::Refused(error)) if error.code == ErrorCode::MethodNotFound.code() => {
-                Ok(Some(Listing::empty(kind, revision)))
+                Ok(Some(Listing::empty(kind, member.revision())))
             }
             outcome => outcome,
         }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use self::lacking::Gap;
 pub(super) use self::unwell::Unwell;
-use super::slot::{Basis, ListKey, ListSlot};
+use super::slot::{Basis, ListKey, ListSlot, News};
 use super::{Hub, lock};
 use crate::aggregate::given::Origin;
 use crate::aggregate::kind::ListKind;
@@ -315,6 +315,11 @@ impl Member {
             })
     }
 
+    /// What it speaks; the latest while nobody knows.
+    pub(super) fn revision(&self) -> Revision {
+        self.known().map_or(Revision::LATEST, |met| met.revision)
+    }
+
     /// Whether its lists are the same for all clients.
     pub(super) fn is_modern(&self) -> bool {
         self.known()
@@ -415,8 +420,20 @@ impl Member {
         lock(&self.hubs).iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// Hands on what a fetch has brought.
+    pub(super) fn spread(&self, kind: ListKind, news: News) {
+        match news {
+            News::Nothing => {}
+            News::Learned => self.keep(),
+            News::Changed => {
+                self.keep();
+                self.announce(kind.changed());
+            }
+        }
+    }
+
     /// Writes down what is known, for a later run.
-    pub(super) fn keep(&self) {
+    fn keep(&self) {
         let (Some(shelf), Some(met)) = (self.shelf.clone(), self.known()) else {
             return;
         };

@@ -109,8 +109,7 @@ impl Hub {
             .iter()
             .filter_map(|(member, _)| member.shown_to(audience.revision, audience.is_named))
             .collect();
-        let has_unknown = met.iter().any(|(_, met)| met.is_none());
-        let declared = capabilities::union(&shown, has_unknown);
+        let declared = capabilities::union(&shown);
         let failures: Vec<_> = met
             .iter()
             .map(|(member, _)| member.failure_in_short())

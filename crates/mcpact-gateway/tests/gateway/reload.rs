@@ -1,12 +1,15 @@
 //! Another catalog for a gateway that runs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mcpact::client::Watch;
+use mcpact::client::{Change, Watch};
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{CATALOG, UNGUARDED, catalog, client, first_message, gateway, get, tools};
+use crate::place::{
+    CATALOG, MORTAL, UNGUARDED, catalog, client, first_message, gateway, get, tools,
+};
 
 /// G19: a new catalog takes effect for clients that are there; they are told, and what did not change
 /// goes on undisturbed.
@@ -47,6 +50,48 @@ async fn another_catalog_takes_effect_while_clients_stay() {
         assert_eq!(echoed.unwrap().all_text(), "still here");
         alone.close().await;
         connected.close().await;
+    }
+}
+
+/// G5, G19: who came while there were no servers, or only such as have nothing but tools, is told of those that come,
+/// and can use everything of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_came_before_the_first_server_sees_it() {
+    for revision in Revision::ALL {
+        for (before, count) in [("", 0), (MORTAL, 2)] {
+            let (gateway, origin) = gateway(before).await;
+            let connected = client(revision).connect(format!("{origin}/mcp")).await;
+            let connected = connected.unwrap();
+            let mut changes = connected.watch(Watch::new().lists()).await.unwrap();
+            assert_eq!(tools(&connected).await.len(), count, "{revision}");
+            assert!(connected.list_prompts().await.unwrap().is_empty());
+            assert!(connected.list_resources().await.unwrap().is_empty());
+            gateway
+                .change(catalog(&format!("{before}{CATALOG}")))
+                .unwrap();
+            let mut untold = BTreeSet::from(["tools", "prompts", "resources"]);
+            let hearing = async {
+                while !untold.is_empty() {
+                    untold.remove(match changes.next().await.unwrap() {
+                        Change::Tools => "tools",
+                        Change::Prompts => "prompts",
+                        Change::Resources => "resources",
+                        Change::Updated { .. } => continue,
+                    });
+                }
+            };
+            let heard = tokio::time::timeout(Duration::from_secs(20), hearing).await;
+            assert!(heard.is_ok(), "{revision}: {untold:?}");
+            assert!(tools(&connected).await.contains(&"new__echo".to_owned()));
+            let prompts = connected.list_prompts().await.unwrap();
+            assert!(
+                prompts
+                    .iter()
+                    .any(|prompt| prompt.name.starts_with("new__"))
+            );
+            assert!(!connected.list_resources().await.unwrap().is_empty());
+            connected.close().await;
+        }
     }
 }
 

@@ -54,7 +54,7 @@ async fn lists_do_not_wake_anybody() {
                 for _ in 0..3 {
                     assert_eq!(tools(&connected).await, ["s__one"], "{era:?} {revision}");
                     assert!(connected.list_resources().await.unwrap().is_empty());
-                    assert!(connected.list_prompts().await.is_err(), "nobody has any");
+                    assert!(connected.list_prompts().await.unwrap().is_empty());
                     // Older than a list may be, and still nobody is woken for it.
                     tokio::time::sleep(crate::scripted::SHORT).await;
                 }

@@ -55,7 +55,7 @@ async fn changes_of_one_server_are_told() {
     }
 }
 
-/// G5: nothing is declared that no server has, and a broken server does not empty the list.
+/// G5: nothing but lists is declared that no server has, and a broken server does not empty the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_declared_is_what_there_is() {
     let only_tools = || {
@@ -69,6 +69,7 @@ async fn what_is_declared_is_what_there_is() {
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["small__x"]);
         assert!(connected.pact().declares(Capability::ToolsListChanged));
+        assert!(!connected.pact().declares(Capability::Completions));
         let instructions = connected.instructions().unwrap_or_default().to_owned();
         assert!(
             instructions.contains("`broken` is missing"),

@@ -268,7 +268,7 @@ async fn the_same_address_at_two_servers() {
     }
 }
 
-/// G4, G5: what is advertised is what a server has and the hub can route; what one of them has not declared is
+/// G4, G5: what is advertised beyond the lists is what a server has and the hub can route; what one of them has not declared is
 /// refused on the wire for its things, and it never hears of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_is_declared_is_forwarded() {
