@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Opening, Reach, Visitor, Welcome};
-use mcpact_bridge::shape::{lower_result, raise_result};
+use mcpact_bridge::shape::{ShapeError, lower_result, raise_result};
+use mcpact_bridge::tasks::with_task_support;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
 use mcpact_wire::codec::modern::Stamp;
@@ -137,7 +138,8 @@ impl Listing {
             let method = self.kind.method();
             let shaped = match client.era() {
                 _ if client == self.revision => Ok(Cow::Borrowed(&**raw)),
-                Era::Legacy => lower_result(method, raw, client),
+                Era::Legacy => lower_result(method, raw, client)
+                    .and_then(|lowered| self.offering_tasks(lowered, client)),
                 Era::Modern => raise_result(method, raw, client, None),
             };
             let Some(page) = shaped
@@ -154,6 +156,21 @@ impl Listing {
             part.items.extend(page.items.into_iter().map(Box::from));
         }
         part
+    }
+
+    /// Every tool of a modern server runs as a task that is hosted here.
+    fn offering_tasks<'p>(
+        &self,
+        page: Cow<'p, str>,
+        client: Revision,
+    ) -> Result<Cow<'p, str>, ShapeError> {
+        let hosts = self.kind == ListKind::Tools
+            && self.revision.has(Feature::TasksExtension)
+            && client.has(Feature::TasksCore);
+        if !hosts {
+            return Ok(page);
+        }
+        Ok(Cow::Owned(with_task_support(&page)?.into_owned()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tasks of several servers, in both forms.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcpact::client::{Client, ClientBuilder, ClientError, TaskOptions};
@@ -12,6 +13,7 @@ use mcpact_wire::frame::ndjson::Line;
 use serde_json::{Map, Value, json};
 
 use crate::house::{by_http, everything, hub, on_lines};
+use crate::wire::Wire;
 
 use Revision::{V2025_06_18, V2025_11_25, V2026_07_28};
 
@@ -93,6 +95,39 @@ async fn tasks_of_all_servers() {
         let connected = by_http(&hub, client(revision)).await;
         walk(&connected, &format!("{revision} by HTTP")).await;
         connected.close().await;
+    }
+}
+
+/// G5: who knows tasks as 2025-11-25 has them is told by each tool whether it runs as one: all of a modern server do, and
+/// those of the others as they say themselves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_say_whether_they_run_as_tasks() {
+    let hub = hub(SERVERS
+        .map(|(name, revision)| everything(name, revision))
+        .to_vec());
+    let mut wire = Wire::legacy(&hub, &json!({})).await;
+    let listed = wire.ask("tools/list", json!({})).await;
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    for (server, expected) in [
+        ("core", &["", "forbidden", "optional", "required"][..]),
+        ("extended", &["optional"]),
+        ("plain", &[""]),
+    ] {
+        let prefix = format!("{server}__");
+        let of = |tool: &&Value| tool["name"].as_str().unwrap().starts_with(&prefix);
+        let said = tools.iter().filter(of);
+        let said = said.map(|tool| tool["execution"]["taskSupport"].as_str());
+        let said: BTreeSet<&str> = said.map(Option::unwrap_or_default).collect();
+        assert_eq!(Vec::from_iter(said), expected, "{server}");
+    }
+    // Nobody else is told of what its revision does not have.
+    for revision in [V2025_06_18, V2026_07_28] {
+        let older = on_lines(&hub, client(revision)).await;
+        let tools = older.list_tools().await.unwrap();
+        assert!(
+            tools.iter().all(|tool| tool.execution.is_none()),
+            "{revision}"
+        );
     }
 }
 
