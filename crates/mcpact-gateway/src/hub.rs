@@ -203,10 +203,11 @@ impl Hub {
 
     /// Where servers stood has another meaning now; names do not, where they are made as before.
     fn forget(&self, before: &Roster, now: &Roster) {
-        self.boards.clear();
         let is_named_alike = before.style == now.style;
         let origins = is_named_alike.then(|| now.origins());
+        // Whoever is naming things of the servers from before is done after this, and no other begins.
         self.boards.keep_names(&origins.unwrap_or_default());
+        self.boards.clear();
         *lock(&self.seen) = Seen::default();
     }
 

@@ -105,6 +105,19 @@ impl Boards {
         naming.is_some_and(|naming| lock(&naming.given).may_be(shown, origin, name))
     }
 
+    /// Whether what is in a list of this kind leads to these servers. It may be forgotten while a list is made.
+    fn lead_among(&self, kind: ListKind, roster: &Arc<Roster>) -> bool {
+        let of = match kind {
+            ListKind::Tools | ListKind::Prompts => {
+                self.named(kind).map(|named| Arc::clone(&named.roster))
+            }
+            ListKind::Resources | ListKind::Templates => {
+                self.addressed().map(|known| Arc::clone(&known.roster))
+            }
+        };
+        of.is_some_and(|of| Arc::ptr_eq(&of, roster))
+    }
+
     /// The names that are known.
     pub(super) fn named(&self, kind: ListKind) -> Option<Arc<Named>> {
         lock(&self.naming(kind)?.known).clone()
@@ -180,7 +193,10 @@ impl Hub {
             fingerprint: guest.fingerprint.clone(),
         };
         let kept = lock(&self.boards.kept).get(&key).cloned();
-        if let Some(board) = kept.filter(|board| is_same(&board.of, &listings)) {
+        let is_true = |board: &Arc<Board>| {
+            is_same(&board.of, &listings) && self.boards.lead_among(kind, roster)
+        };
+        if let Some(board) = kept.filter(is_true) {
             return Some(board);
         }
         let mut parts = parts(&listings, client);

@@ -103,6 +103,23 @@ impl Hub {
         name: &str,
         client: Revision,
     ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        loop {
+            let roster = self.roster();
+            let found = self.by_name_now(guest, kind, name, client).await;
+            // Names are forgotten when the servers become others, also just before they are looked at.
+            if found.is_ok() || self.is_current(&roster) {
+                return found;
+            }
+        }
+    }
+
+    async fn by_name_now(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        kind: ListKind,
+        name: &str,
+        client: Revision,
+    ) -> Result<(Arc<Member>, Box<str>), WireError> {
         if let Some(found) = self.listed(kind, name) {
             return Ok(found);
         }
@@ -170,6 +187,22 @@ impl Hub {
     /// What a client is subscribed to stays what it means. An address that leaves open which server is
     /// meant is refused: nobody would notice that it was another one.
     pub(super) async fn by_uri(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        uri: &str,
+        client: Revision,
+    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        loop {
+            let roster = self.roster();
+            let found = self.by_uri_now(guest, uri, client).await;
+            // So are addresses.
+            if found.is_ok() || self.is_current(&roster) {
+                return found;
+            }
+        }
+    }
+
+    async fn by_uri_now(
         self: &Arc<Self>,
         guest: &Arc<Guest>,
         uri: &str,

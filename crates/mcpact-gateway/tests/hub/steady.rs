@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::{Hub, Member};
+use mcpact::model::ToolResult;
+use mcpact::server::{NoArgs, Server};
+use mcpact_gateway::catalog::ToolFilter;
+use mcpact_gateway::{Bridge, BridgeSettings, Cache, Hub, Local, Member, Target};
 use mcpact_spec::Era;
+use mcpact_transport::memory;
 use serde_json::{Value, json};
 
 use crate::eras::ERAS;
@@ -181,5 +185,46 @@ async fn a_marked_name_is_known_before_anything_is_listed() {
         let calls = one.heard("tools/call");
         let called: Vec<&Value> = calls.iter().map(|call| &call["params"]["name"]).collect();
         assert_eq!(called, ["a/b", &*long, "on_20260728"]);
+    }
+}
+
+/// A server in this process under its own names, whose tool tells its name.
+fn local(name: &'static str) -> Arc<Member> {
+    let target = Target::Local(Local(Arc::new(move || {
+        let (ours, theirs) = memory::pair();
+        let tells = move |_: NoArgs, _| async move { Ok(ToolResult::text(name)) };
+        let server = Server::new(name, "1").tool(name, "Tells its name", tells);
+        tokio::spawn(async move { server.serve(theirs).await });
+        ours
+    })));
+    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    let (tools, nowhere) = (ToolFilter::default(), Cache::nowhere());
+    Member::with(name, "", Vec::new(), tools, bridge, &nowhere)
+}
+
+/// G14, G19: whoever calls while another server of the same name takes a server's place finds it, also where nothing but
+/// lists can tell whose a name is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn names_are_found_while_servers_are_replaced() {
+    let stays = local("stays");
+    let hub = hub(vec![Arc::clone(&stays), local("turns")]);
+    let (answered, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    for caller in 0..4 {
+        let (hub, answered) = (Arc::clone(&hub), answered.clone());
+        tokio::spawn(async move {
+            let era = [Era::Legacy, Era::Modern][caller % 2];
+            let mut wire = wire_of(&hub, era).await;
+            for call in 0..200 {
+                let tool = ["stays", "turns"][call % 2];
+                let told = answering(&mut wire, tool).await;
+                // Nobody listens any more once something is wrong.
+                let _ = answered.send((tool, told));
+            }
+        });
+    }
+    drop(answered);
+    while let Some((tool, told)) = answers.recv().await {
+        assert_eq!(told, tool);
+        hub.replace(vec![Arc::clone(&stays), local("turns")], "__");
     }
 }
