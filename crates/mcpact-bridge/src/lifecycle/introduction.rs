@@ -14,6 +14,8 @@ use mcpact_wire::model::initialize::{InitializeResult, encode_result};
 pub struct Introduction {
     /// Who it is.
     pub server_info: Implementation,
+    /// Whether it said so itself.
+    pub is_named: bool,
     /// Its hint for the model.
     pub instructions: Option<Box<str>>,
     /// What it declared, as it came.
@@ -32,6 +34,7 @@ impl Introduction {
         let result = InitializeResult::parse(result)?;
         Ok(Self {
             server_info: result.server_info,
+            is_named: true,
             instructions: result.instructions.map(|text| Box::from(text.as_ref())),
             capabilities: declared(result.capabilities, reading)?,
         })
@@ -46,6 +49,7 @@ impl Introduction {
         let result = DiscoverResult::parse(result)?;
         let unnamed = || Implementation::new(known_as, NO_VERSION);
         Ok(Self {
+            is_named: result.server_info.is_some(),
             server_info: result.server_info.unwrap_or_else(unnamed),
             instructions: result.instructions.map(|text| Box::from(text.as_ref())),
             capabilities: declared(result.capabilities, reading)?,
@@ -118,6 +122,7 @@ mod tests {
         let answer = Object::parse(&answer).unwrap();
         let info = Object::parse(answer.get("serverInfo").unwrap()).unwrap();
         assert_eq!(info.get_str("name").unwrap(), "files");
+        assert!(!server.is_named && met(NAMED).is_named);
         assert_eq!(info.get_str("version").unwrap(), "0");
         assert_eq!(answer.get("instructions"), None);
     }

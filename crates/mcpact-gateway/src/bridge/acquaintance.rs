@@ -30,8 +30,13 @@ pub(crate) struct Met {
 impl Met {
     /// What it calls itself, if it has a name for itself.
     pub(crate) fn calls_itself(&self) -> Option<String> {
-        let name = self.introduction.server_info.name();
-        (!name.is_empty()).then(|| name.to_owned())
+        let Introduction {
+            server_info,
+            is_named,
+            ..
+        } = &self.introduction;
+        let name = server_info.name();
+        (*is_named && !name.is_empty()).then(|| name.to_owned())
     }
 }
 

@@ -405,6 +405,7 @@ impl Bridge {
     ) -> ServerTerms {
         let Introduction {
             server_info,
+            is_named: _,
             instructions,
             capabilities,
         } = introduction;

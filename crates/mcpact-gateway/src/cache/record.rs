@@ -36,6 +36,7 @@ impl Record {
     pub(crate) fn encode(&self) -> String {
         let Introduction {
             server_info,
+            is_named,
             instructions,
             capabilities,
         } = &self.met.introduction;
@@ -44,6 +45,7 @@ impl Record {
             "version": VERSION,
             "revision": self.met.revision.as_str(),
             "serverInfo": server_info.raw(),
+            "isNamed": is_named,
             "instructions": instructions.as_deref(),
             "capabilities": capabilities.raw(),
             "lists": lists,
@@ -61,6 +63,7 @@ impl Record {
         let declared = document["capabilities"].as_str();
         let introduction = Introduction {
             server_info: Implementation::parse("serverInfo", info).ok()?,
+            is_named: document["isNamed"].as_bool()?,
             instructions: document["instructions"].as_str().map(Box::from),
             capabilities: CapabilitySet::parse(Side::Server, declared, Reading::Lenient).ok()?,
         };

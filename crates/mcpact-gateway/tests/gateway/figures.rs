@@ -384,7 +384,7 @@ async fn watching_is_reading() {
     assert_eq!((status, body.as_str()), (200, "ok\n"));
 }
 
-/// O5: a server whose name for itself is empty has none.
+/// O5: a server whose name for itself is empty has none, and neither has one that does not say who it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_name_is_none() {
     for (name, expected) in [("sh", Some("sh")), ("", None)] {
@@ -396,6 +396,12 @@ async fn an_empty_name_is_none() {
         let status = gateway.status(Some("m")).unwrap();
         assert_eq!(status.servers[0].calls_itself.as_deref(), expected);
     }
+    let (gateway, origin) = gateway(&garbled()).await;
+    let connected = client(Revision::V2026_07_28).connect(format!("{origin}/servers/g/mcp"));
+    connected.await.unwrap();
+    let status = gateway.status(Some("g")).unwrap();
+    assert_eq!(status.servers[0].revision.as_deref(), Some("2026-07-28"));
+    assert_eq!(status.servers[0].calls_itself, None);
 }
 
 /// A modern server that introduces itself, and answers everything else with something that is not HTTP.
