@@ -136,20 +136,32 @@ impl Filters {
                 Ok(Verdict::Pass) => {}
                 Ok(Verdict::Replace(body)) => changed = Some(body),
                 Ok(Verdict::Deny(why)) => {
-                    let why = format!("filter `{}` refused this: {why}", config.name);
+                    let so = so_far(stage);
+                    let why = format!("filter `{}` refused this: {why}{so}", config.name);
                     return Err(refused("filter_denied", why, client));
                 }
                 Err(why) => {
+                    let so = so_far(stage);
                     let (filter, stage) = (config.name.as_str(), stage.as_str());
                     tracing::warn!(event = "filter_failure", filter, stage, method, why);
                     if config.required {
-                        let why = format!("filter `{filter}` cannot be asked: {why}");
+                        let why = format!("filter `{filter}` cannot be asked: {why}{so}");
                         return Err(refused("filter_failed", why, client));
                     }
                 }
             }
         }
         Ok(changed)
+    }
+}
+
+/// What clients have to know of a request that ends at this stage, besides why it does.
+const fn so_far(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Request => "",
+        Stage::Response => {
+            "; the server has answered, and only its result is withheld: what was asked for may have been done"
+        }
     }
 }
 

@@ -146,6 +146,45 @@ async fn a_filter_that_fails_lets_nothing_pass() {
     tokio::time::timeout(PATIENCE, again).await.unwrap();
 }
 
+/// G20: who does not get a result, because a filter refuses it or cannot be asked about it, is told that the call has
+/// reached its server; who is refused before is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_is_withheld_was_made() {
+    let script = r#"#!/bin/sh
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/^{"id":\([0-9]*\),.*/\1/p')
+  case "$line" in
+    *'"stage":"request"'*early*) printf '{"id":%s,"deny":"not at all"}\n' "$id" ;;
+    *'"stage":"response"'*refuse*) printf '{"id":%s,"deny":"not shown"}\n' "$id" ;;
+    *'"stage":"response"'*end*) exit 3 ;;
+    *) printf '{"id":%s}\n' "$id" ;;
+  esac
+done
+"#;
+    let place = Place::new();
+    let filter = program(&place, "filter", script);
+    let text = format!(
+        "[servers.a]\ncommand = \"SERVER\"\n\
+         [filters.f]\ncommand = \"{filter}\"\nmethods = [\"tools/call\"]\n"
+    );
+    place.configure("own.toml", &text);
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let running = place.serve(&["--config", "own.toml"]);
+        let connected = client(revision).connect(running.url.clone()).await;
+        let connected = connected.unwrap();
+        for (said, why, is_done) in [
+            ("early", "filter `f` refused this: not at all", false),
+            ("refuse", "filter `f` refused this: not shown", true),
+            ("end", "filter `f` cannot be asked: it ended", true),
+        ] {
+            let told = echoed(&connected, "a__echo", said).await;
+            assert!(told.contains(why), "{revision} {told}");
+            let tells = told.contains("what was asked for may have been done");
+            assert_eq!(tells, is_done, "{revision} {told}");
+        }
+    }
+}
+
 /// G20: a filter of a config that was merely found is not started without a yes, and nothing passes it.
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_need_approval_like_servers() {
