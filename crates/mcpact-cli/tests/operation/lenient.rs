@@ -22,7 +22,7 @@ fn state<'s>(status: &'s Value, name: &str) -> &'s Value {
         .unwrap()
 }
 
-/// G19: a lenient gateway serves what is right, and tells what is wrong to its owner, with the place, and to
+/// G17, G19: a lenient gateway serves what is right, and tells what is wrong to its owner, with the place, and to
 /// clients, without it; put right, the server is served.
 #[test]
 fn what_is_right_is_served() {
@@ -40,6 +40,13 @@ fn what_is_right_is_served() {
     let refused = gateway.post("/mcp", Some(&session), &call("typo__echo"));
     for words in ["`typo`: the server", "its config is wrong"] {
         assert!(refused.body.contains(words), "{refused:?}");
+    }
+    // Nobody can read which tags they would have.
+    let refused = gateway.post("/tags/x/mcp", None, &handshake());
+    assert_eq!(refused.status, 404);
+    for name in ["typo", "unset", "unmade"] {
+        let told = format!("`{name}` (its config is wrong");
+        assert!(refused.body.contains(&told), "{refused:?}");
     }
 
     let status = house.status();

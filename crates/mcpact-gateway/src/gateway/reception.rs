@@ -239,8 +239,19 @@ fn no_tag(state: &State, tags: &[String]) -> WireError {
     let first = tags.first().map_or("", String::as_str);
     let there = tags_there(first, &known);
     let wanted = shortened(&wanted);
-    let text = format!("no server has all of these tags: {wanted}; {there}");
+    let absent = absent(state);
+    let text = format!("no server has all of these tags: {wanted}; {there}{absent}");
     not_there("no_such_tag", text, &known)
+}
+
+/// The servers that may have the tag, because nobody can read what they have; nothing if there are none.
+fn absent(state: &State) -> String {
+    let names = state.catalog.wrong.keys();
+    let all: Vec<String> = names.map(|name| format!("`{name}` ({ABSENT})")).collect();
+    match all.as_slice() {
+        [] => String::new(),
+        all => format!("; missing servers: {}", all.join(", ")),
+    }
 }
 
 /// Every tag that a server has.
