@@ -14,7 +14,7 @@ use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::{self, InitializeResult};
 
-use super::probe::{Conclusion, Evidence, Observation, Probe, Question, conclude};
+use super::probe::{Conclusion, Evidence, Observation, Probe, Question, conclude, not_evidence};
 use super::{CarrierKind, Client, EraVerdict, Failure, Phase};
 use crate::capability::CapabilitySet;
 use crate::effect::{DropCause, Effect, Effects};
@@ -459,20 +459,17 @@ impl Client {
         }
     }
 
-    /// `2025-11-25 basic/transports#backwards-compatibility`: a POST that is refused with 400, 404
-    /// or 405 may be to the transport of the first revision, which begins with a GET. Servers speak
-    /// later revisions over it, too.
+    /// `2025-06-18 basic/transports#backwards-compatibility`: a POST that is refused with 4xx may be to the
+    /// transport of the first revision, which begins with a GET. Servers speak later revisions over it, too.
     fn initialize_status(&mut self, status: u16, effects: &mut Effects<'_>) {
-        if matches!(status, 400 | 404 | 405) && !self.tried_http_sse {
-            self.tried_http_sse = true;
-            self.phase = Phase::Connecting;
-            return effects.push(Effect::TryHttpSse);
-        }
-        let failure = match status {
-            401 | 403 => super::ProbeFailure::Authentication(status),
-            429 => super::ProbeFailure::TooManyRequests,
-            500..=599 => super::ProbeFailure::ServerTrouble(status),
-            _ => super::ProbeFailure::NotMcp(status),
+        let failure = match not_evidence(status) {
+            Some(failure) => failure,
+            None if (400..500).contains(&status) && !self.tried_http_sse => {
+                self.tried_http_sse = true;
+                self.phase = Phase::Connecting;
+                return effects.push(Effect::TryHttpSse);
+            }
+            None => super::ProbeFailure::NotMcp(status),
         };
         self.fail(failure.into(), effects);
     }

@@ -129,7 +129,7 @@ pub fn conclude(question: &Question, saw: &Observation) -> Conclusion {
         },
         Observation::Status(status) => match not_evidence(*status) {
             Some(failure) => Conclusion::Fail(failure),
-            None if (400..500).contains(status) => Conclusion::Legacy(Evidence::Status(*status)),
+            None if is_legacy(question, *status) => Conclusion::Legacy(Evidence::Status(*status)),
             None => Conclusion::Fail(ProbeFailure::NotMcp(*status)),
         },
         Observation::Silence => match question.carrier {
@@ -144,8 +144,15 @@ pub fn conclude(question: &Question, saw: &Observation) -> Conclusion {
     above_floor(question, verdict)
 }
 
+/// Whether a status without a message is that of a legacy server. Some take what they do not know for a
+/// notification, or answer it with nothing, and still know `initialize`.
+fn is_legacy(question: &Question, status: u16) -> bool {
+    let speaks_legacy = !question.speakable.in_era(Era::Legacy).is_empty();
+    (400..500).contains(&status) || ((200..300).contains(&status) && speaks_legacy)
+}
+
 /// Statuses that say something about the moment, not about the era.
-fn not_evidence(status: u16) -> Option<ProbeFailure> {
+pub(super) fn not_evidence(status: u16) -> Option<ProbeFailure> {
     match status {
         401 | 403 => Some(ProbeFailure::Authentication(status)),
         429 => Some(ProbeFailure::TooManyRequests),

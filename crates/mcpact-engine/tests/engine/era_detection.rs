@@ -221,10 +221,16 @@ fn the_client_table_of_3_3() {
             fail(ProbeFailure::ServerTrouble(503)),
         ),
         (
-            "a web page",
+            "202 to whatever it does not know",
             Http,
-            Observation::Status(200),
-            fail(ProbeFailure::NotMcp(200)),
+            Observation::Status(202),
+            legacy(Evidence::Status(202)),
+        ),
+        (
+            "a place for another method",
+            Http,
+            Observation::Status(303),
+            fail(ProbeFailure::NotMcp(303)),
         ),
         (
             "silence on HTTP",
@@ -415,7 +421,7 @@ fn a_server_that_dies_of_the_probe_is_respawned_once_and_remembered() {
 #[test]
 fn er_09_http_falls_back_to_http_sse() {
     let http = |t: &mut mcpact_engine::client::ClientTerms| t.carrier = CarrierKind::Http;
-    for status in [400, 404, 405] {
+    for status in [400, 404, 405, 406, 415, 422] {
         let mut client = ClientRig::with(spec_policy(), json!({}), http);
         client.open();
         assert_eq!(
@@ -444,6 +450,33 @@ fn er_09_http_falls_back_to_http_sse() {
         client.machine().phase(),
         Phase::Failed(Failure::Probe(ProbeFailure::Authentication(401)))
     ));
+}
+
+/// N13: what is a web page to both openings is no server, and to who speaks no legacy at the first.
+#[test]
+fn a_web_page_is_no_server() {
+    let http = |t: &mut mcpact_engine::client::ClientTerms| t.carrier = CarrierKind::Http;
+    let not_mcp = |client: &ClientRig| {
+        let phase = client.machine().phase();
+        let page = ProbeFailure::NotMcp(200);
+        assert!(
+            matches!(phase, Phase::Failed(Failure::Probe(failure)) if *failure == page),
+            "{phase:?}"
+        );
+    };
+    let mut client = ClientRig::with(spec_policy(), json!({}), http);
+    client.open();
+    let second = client.input(Input::Status(200)).remove(0);
+    assert_eq!(second.reply()["method"], "initialize");
+    assert_eq!(client.input(Input::Status(200)), [Out::HangUp]);
+    not_mcp(&client);
+    let mut modern = ClientRig::with(spec_policy(), json!({}), |t| {
+        http(t);
+        t.mode = EraMode::Modern;
+    });
+    modern.open();
+    assert_eq!(modern.input(Input::Status(200)), [Out::HangUp]);
+    not_mcp(&modern);
 }
 
 /// N13, ER-10: a verdict that no longer holds is found out by asking again.

@@ -183,6 +183,10 @@ async fn by_http(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, 
     }
 }
 
+fn is_response(bytes: &[u8]) -> bool {
+    matches!(Envelope::parse(bytes), Ok(Envelope::Response(_)))
+}
+
 /// The headers of the first question.
 fn opening_facts(message: &str) -> HeaderMap {
     let Ok(Envelope::Request(request)) = Envelope::parse(message.as_bytes()) else {
@@ -462,11 +466,7 @@ impl Talk {
             *session = Some(id.clone());
         }
         let bytes = match answer.body {
-            // Whoever stands before the server speaks JSON, too.
-            AnswerBody::Json(bytes) if status >= 500 && Envelope::parse(&bytes).is_err() => {
-                return Ok(self.feed(Input::Status(status), None));
-            }
-            AnswerBody::Json(bytes) => bytes,
+            AnswerBody::Json(bytes) if is_response(&bytes) => bytes,
             AnswerBody::Events(mut events) => loop {
                 let event = match tokio::time::timeout(self.patience(), events.next()).await {
                     Ok(Some(event)) => event?,
@@ -474,11 +474,12 @@ impl Talk {
                     Err(_) => return Ok(self.feed(Input::Tick, None)),
                 };
                 let bytes = Bytes::from(event.data);
-                if let Ok(Envelope::Response(_)) = Envelope::parse(&bytes) {
+                if is_response(&bytes) {
                     break bytes;
                 }
             },
-            AnswerBody::Empty | AnswerBody::Other(_) => {
+            // Frameworks, and whoever stands before a server, speak JSON that is no message.
+            AnswerBody::Empty | AnswerBody::Json(_) | AnswerBody::Other(_) => {
                 return Ok(self.feed(Input::Status(status), None));
             }
         };

@@ -22,3 +22,4 @@ mod shared_tasks;
 mod staged;
 mod tasks;
 mod too_long;
+mod wordless;
