@@ -62,6 +62,8 @@ pub(super) struct Crossing {
     pub(super) told: Told,
     /// Whether the server has been given it.
     pub(super) is_given: Arc<AtomicBool>,
+    /// Whether it was refused in a way that may be that of another server than was met.
+    pub(super) in_doubt: Arc<AtomicBool>,
 }
 
 impl Waiter {
@@ -291,16 +293,24 @@ impl Crossing {
             Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
             Loss::Misbehaved(why) => Trouble::Misbehaved(why.clone()),
             Loss::Unsent(why) => Trouble::Unsent(why.clone()),
-            Loss::Status(status) => Trouble::Status {
-                status: *status,
-                has_credentials: self.caller.has_credentials(),
-            },
+            Loss::Doubt(status) => {
+                self.in_doubt.store(true, Ordering::Relaxed);
+                self.status(*status)
+            }
+            Loss::Status(status) => self.status(*status),
             Loss::TooLong(limit) => {
                 let trouble = Trouble::TooLong { limit: *limit };
                 return self.caller.error(trouble).on_wire();
             }
         };
         self.caller.lost_call(trouble).on_wire()
+    }
+
+    fn status(&self, status: u16) -> Trouble {
+        Trouble::Status {
+            status,
+            has_credentials: self.caller.has_credentials(),
+        }
     }
 
     /// Notes what a legacy server took from a legacy client, for a session after this one.

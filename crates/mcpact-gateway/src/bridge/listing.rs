@@ -259,9 +259,15 @@ impl Bridge {
         kind: ListKind,
     ) -> Result<Listing, Unlisted> {
         for _ in 0..STALE {
-            match self.list_once(caller, kind).await {
-                Err(Unlisted::Lost(error)) if is_changed(&error) => {}
-                listed => return listed,
+            let before = caller.open_lane();
+            let was_modern = before.is_some_and(|lane| lane.revision().era() == Era::Modern);
+            let listed = self.list_once(caller, kind).await;
+            let Err(Unlisted::Lost(error)) = &listed else {
+                return listed;
+            };
+            // A server that does not know the address any more may only be of the other era.
+            if !is_changed(error) && !(was_modern && self.is_legacy_now(caller).await) {
+                return listed;
             }
         }
         self.list_once(caller, kind).await
@@ -402,7 +408,9 @@ fn lost(loss: &Loss) -> WireError {
         Loss::Agreement => return changed(Revision::LATEST),
         Loss::Session => String::from("the server forgot the session"),
         Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
-        Loss::Status(status) => format!("the server answered with status {status}"),
+        Loss::Doubt(status) | Loss::Status(status) => {
+            format!("the server answered with status {status}")
+        }
         Loss::TooLong(limit) => Trouble::TooLong { limit: *limit }.to_string(),
     };
     wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)

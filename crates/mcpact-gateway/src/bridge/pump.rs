@@ -205,7 +205,8 @@ impl Bridge {
         }
     }
 
-    /// What the server did not look at because it has become another one is brought to that one.
+    /// What the server did not look at because it has become another one is brought to that one. Where only a status
+    /// says so, it is met anew first: one that is the same as before may have looked.
     async fn bring_once_more(
         self: &Arc<Self>,
         mut job: Job,
@@ -216,10 +217,16 @@ impl Bridge {
         let mut left = if self.is_remote() { STALE } else { 0 };
         loop {
             let again = (left > 0).then(|| (job.clone(), Arc::clone(&caller), ear.clone()));
-            match (self.bring(job, caller, ear).await, again) {
-                (Err(error), Some(again)) if is_changed(&error) => (job, caller, ear) = again,
-                (served, _) => return served,
+            let in_doubt = Arc::<AtomicBool>::default();
+            let served = self.bring(job, caller, ear, Arc::clone(&in_doubt)).await;
+            let (Err(error), Some(again)) = (&served, again) else {
+                return served;
+            };
+            let in_doubt = in_doubt.load(Ordering::Relaxed);
+            if !is_changed(error) && !(in_doubt && self.is_legacy_now(&again.1).await) {
+                return served;
             }
+            (job, caller, ear) = again;
             left -= 1;
         }
     }
@@ -229,6 +236,7 @@ impl Bridge {
         job: Job,
         caller: Arc<Caller>,
         ear: Ear,
+        in_doubt: Arc<AtomicBool>,
     ) -> Result<ByteString, WireError> {
         if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
             let level = level_of(&job)?;
@@ -249,6 +257,7 @@ impl Bridge {
             hearing: None,
             told: Told::AsDeclared,
             is_given: Arc::default(),
+            in_doubt,
         };
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());

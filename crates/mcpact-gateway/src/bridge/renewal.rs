@@ -107,6 +107,13 @@ impl Bridge {
         }
         Err(changed(Revision::LATEST))
     }
+
+    /// Whether the server, met anew if its connection is over, is a legacy one.
+    pub(super) async fn is_legacy_now(&self, caller: &Caller) -> bool {
+        // In a box: what is rare makes every call larger otherwise.
+        let lane = Box::pin(caller.port().lane()).await;
+        lane.is_ok_and(|lane| lane.revision().era() == Era::Legacy)
+    }
 }
 
 const REASON: &str = "upstream_changed";

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use self::reading::{PAUSE, Reading, Resume, TooLong};
-use self::refusal::{disagrees, forgot_session};
+use self::refusal::{disagrees, forgot_session, may_disagree};
 use super::mail::{Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::error::chain;
@@ -287,6 +287,10 @@ impl HttpCall {
         if disagrees(self.era, &answer) {
             self.is_gone.store(true, Ordering::Relaxed);
             return self.over(Event::Lost(Loss::Agreement));
+        }
+        if may_disagree(self.era, &answer) {
+            self.is_gone.store(true, Ordering::Relaxed);
+            return self.over(Event::Lost(Loss::Doubt(answer.status)));
         }
         match answer.body {
             AnswerBody::Events(events) => {

@@ -72,6 +72,8 @@ pub(crate) enum Loss {
     Session,
     /// The server does not go along with what was agreed any more, and did not look at the request.
     Agreement,
+    /// The server answered with this status and nothing else, which may mean the same or be about the request.
+    Doubt(u16),
     /// The connection was gone before the request could be sent.
     Unsent(String),
     /// The connection broke; what the server did is not known.

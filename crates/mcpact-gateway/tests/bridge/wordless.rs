@@ -1,6 +1,7 @@
 //! Servers on HTTP that refuse in JSON of their framework, which is no message, or with a status alone.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use http::Method;
 use mcpact_engine::client::EraMode;
@@ -9,7 +10,7 @@ use mcpact_transport::http::server::{Answer, Arrival};
 use serde_json::{Value, json};
 
 use crate::raw::Raw;
-use crate::scripted::{Scripted, event, result, stream};
+use crate::scripted::{Scripted, discovered, event, result, stream, texted};
 
 /// What frameworks say where a client expects a message.
 const REFUSALS: [(u16, &str); 10] = [
@@ -45,7 +46,7 @@ fn told(message: &Value, revision: &str) -> Option<Value> {
     }
 }
 
-async fn called(bridge: &std::sync::Arc<Bridge>) -> Value {
+async fn called(bridge: &Arc<Bridge>) -> Value {
     let mut client = Raw::before(bridge);
     let call = json!({"name": "it", "arguments": {}});
     client.ask_modern(1, "tools/call", call).await
@@ -104,5 +105,61 @@ async fn json_that_is_no_message_leads_to_http_sse() {
         let answer = called(&Bridge::new(target, settings).unwrap()).await;
         let text = &answer["result"]["content"][0]["text"];
         assert_eq!(text, "done", "{status} {body} {mode:?}: {answer}");
+    }
+}
+
+/// G9: a modern server that refuses a call with a status alone, and is the same as before, may have seen the call: it
+/// is not made again, and the status is told.
+#[tokio::test]
+async fn a_call_that_is_refused_by_a_status_is_made_once() {
+    let bodies = [None, Some("Not Found"), Some(r#"{"detail":"Not Found"}"#)];
+    for (status, body) in [404, 405]
+        .into_iter()
+        .flat_map(|status| bodies.map(|body| (status, body)))
+    {
+        let script = move |_: &Arrival, message: &Value| match message["method"].as_str() {
+            Some("server/discover") => result(message, discovered(json!({"tools": {}}))),
+            _ => match body {
+                Some(body) => Answer::json(status, body),
+                None => Answer::empty(status),
+            },
+        };
+        let (server, target) = Scripted::listen(script).await;
+        let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+        let answer = called(&bridge).await;
+        let error = &answer["error"];
+        assert_eq!(error["data"]["reason"], "upstream_status", "{answer}");
+        let told = error["message"].as_str().unwrap();
+        assert!(told.contains(&format!("status {status}")), "{told}");
+        assert_eq!(server.heard("tools/call").len(), 1, "{status} {body:?}");
+        assert_eq!(server.heard("server/discover").len(), 2, "{body:?}");
+    }
+}
+
+/// G9: a server that has become a legacy one, and knows nothing of modern requests, gets the call once it is met anew.
+#[tokio::test]
+async fn a_server_that_became_legacy_without_a_word_is_met_anew() {
+    let is_legacy = Arc::new(AtomicBool::new(false));
+    let turned = Arc::clone(&is_legacy);
+    let script = move |arrival: &Arrival, message: &Value| {
+        let is_legacy = is_legacy.load(Ordering::Relaxed);
+        let is_modern_request = arrival.header("mcp-method").is_some();
+        match told(message, "2025-06-18") {
+            _ if is_legacy && is_modern_request => Answer::empty(404),
+            Some(told) if is_legacy => result(message, told),
+            _ if is_legacy => Answer::empty(202),
+            _ if message["method"] == "server/discover" => {
+                result(message, discovered(json!({"tools": {}})))
+            }
+            _ => result(message, texted("modern")),
+        }
+    };
+    let (_, target) = Scripted::listen(script).await;
+    let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+    for expected in ["modern", "done"] {
+        let answer = called(&bridge).await;
+        let text = &answer["result"]["content"][0]["text"];
+        assert_eq!(text, expected, "{answer}");
+        turned.store(true, Ordering::Relaxed);
     }
 }

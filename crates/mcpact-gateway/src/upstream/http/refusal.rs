@@ -2,6 +2,7 @@
 
 use mcpact_spec::{Era, ErrorCode};
 use mcpact_transport::http::client::{Answer, AnswerBody};
+use mcpact_wire::envelope::Envelope;
 use mcpact_wire::model::error::ErrorBody;
 
 use crate::upstream::mail::{Reply, Sorted, sort};
@@ -37,8 +38,8 @@ pub(super) fn forgot_session(answer: &Answer) -> bool {
 /// not looked at the request then.
 ///
 /// `2026-07-28 basic/transports/streamable-http#backward-compatibility`: one that knows no requests without a
-/// session wants one, or a handshake, or does not know the address at all. Servers on the official TypeScript SDK
-/// say in words that they do not support the version.
+/// session wants one, or a handshake. Servers on the official TypeScript SDK say in words that they do not support
+/// the version.
 pub(super) fn disagrees(era: Era, answer: &Answer) -> bool {
     let refuses = |error: &ErrorBody<'_>| {
         let says_so = error.code == -32000 && names(error, "unsupported protocol version");
@@ -50,11 +51,21 @@ pub(super) fn disagrees(era: Era, answer: &Answer) -> bool {
             _ => false,
         }
     };
-    match (answer.status, era) {
-        (200..300, _) => false,
-        (404 | 405, Era::Modern) if !matches!(answer.body, AnswerBody::Json(_)) => true,
-        (_, _) => error_of(answer, refuses).unwrap_or_default(),
+    match answer.status {
+        200..300 => false,
+        _ => error_of(answer, refuses).unwrap_or_default(),
     }
+}
+
+/// Whether it may be so: a legacy server does not know the address or the method of a modern request, and says so
+/// with a status alone. A modern one may say the same of what was called.
+pub(super) fn may_disagree(era: Era, answer: &Answer) -> bool {
+    let is_wordless = match &answer.body {
+        AnswerBody::Json(bytes) => Envelope::parse(bytes).is_err(),
+        AnswerBody::Empty | AnswerBody::Other(_) => true,
+        AnswerBody::Events(_) => false,
+    };
+    era == Era::Modern && matches!(answer.status, 404 | 405) && is_wordless
 }
 
 fn names(error: &ErrorBody<'_>, word: &str) -> bool {
