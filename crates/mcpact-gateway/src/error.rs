@@ -372,7 +372,7 @@ impl Trouble {
             }
             Self::Door(DoorError::Spawn { source, .. }) => Obstacle::of(source)?.remedy(),
             Self::Door(DoorError::Certificate { remedy, .. }) => remedy,
-            Self::Door(DoorError::Http(_) | DoorError::Timeout(_)) => {
+            Self::Door(DoorError::Http(_) | DoorError::Unconnected(_) | DoorError::Timeout(_)) => {
                 "check that the server runs and that its address is right"
             }
             Self::NotThere { .. } => {

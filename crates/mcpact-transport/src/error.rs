@@ -43,6 +43,9 @@ pub enum DoorError {
     /// The HTTP exchange failed.
     #[error("the HTTP exchange failed: {0}")]
     Http(String),
+    /// No connection could be made; nothing was sent.
+    #[error("no connection could be made: {0}")]
+    Unconnected(String),
     /// The peer sent more than is allowed.
     #[error("the peer sent more than {limit} bytes")]
     TooLarge {
@@ -79,4 +82,19 @@ pub enum DoorError {
     /// It took too long.
     #[error("timed out while {0}")]
     Timeout(&'static str),
+}
+
+/// What a connection that takes too long was doing.
+pub(crate) const CONNECTING: &str = "connecting";
+
+impl DoorError {
+    /// Whether there was no connection to send anything on.
+    #[must_use]
+    pub fn is_unconnected(&self) -> bool {
+        match self {
+            Self::Unconnected(_) | Self::Certificate { .. } => true,
+            Self::Timeout(doing) => *doing == CONNECTING,
+            _ => false,
+        }
+    }
 }

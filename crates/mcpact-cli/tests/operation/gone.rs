@@ -38,8 +38,8 @@ fn readiness_returns_by_itself() {
     assert_eq!(away["instances"][0]["cause"], "recovery", "{away}");
 }
 
-/// O5: a call that cannot reach its server counts as a failure of it, with its cause and time, and everybody
-/// who watches is told until a call succeeds.
+/// O5: a call that cannot reach its server is told that no server saw it and what would help, and counts as a failure
+/// of the server, with its cause and time; everybody who watches is told until a call succeeds.
 #[test]
 fn a_server_that_cannot_be_reached_is_told_until_it_can() {
     let house = House::new("");
@@ -59,7 +59,20 @@ fn a_server_that_cannot_be_reached_is_told_until_it_can() {
     server.ended();
 
     let answer = echo();
-    assert!(answer.contains("Connection refused"), "{answer}");
+    for told in [
+        "Connection refused",
+        r#""reason":"upstream_unreachable""#,
+        "check that the server runs",
+    ] {
+        assert!(answer.contains(told), "{answer}");
+    }
+    let figures = gateway.get("/metrics").body;
+    let calls = |outcome| {
+        let is_it = |line: &&str| line.contains("\"tools/call\"") && line.contains(outcome);
+        figures.lines().filter(is_it).count()
+    };
+    assert_eq!(calls("outcome=\"unavailable\""), 1, "{figures}");
+    assert_eq!(calls("outcome=\"lost\""), 0, "{figures}");
     let status = house.status();
     let away = &status["servers"][0];
     assert_eq!(away["state"], "failed", "{away}");

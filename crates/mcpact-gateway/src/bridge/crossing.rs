@@ -293,6 +293,7 @@ impl Crossing {
             Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
             Loss::Misbehaved(why) => Trouble::Misbehaved(why.clone()),
             Loss::Unsent(why) => Trouble::Unsent(why.clone()),
+            Loss::Unreached(trouble) => Trouble::Same(Arc::clone(trouble)),
             Loss::Doubt(status) => {
                 self.in_doubt.store(true, Ordering::Relaxed);
                 self.status(*status)

@@ -408,6 +408,7 @@ fn lost(loss: &Loss) -> WireError {
         Loss::Agreement => return changed(Revision::LATEST),
         Loss::Session => String::from("the server forgot the session"),
         Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
+        Loss::Unreached(trouble) => trouble.told(),
         Loss::Doubt(status) | Loss::Status(status) => {
             format!("the server answered with status {status}")
         }

@@ -277,7 +277,11 @@ impl HttpCall {
                     _ => Miss::Unreached,
                 };
                 self.witness.missed(miss, &why);
-                return self.over(Event::Lost(Loss::Connection(why)));
+                let loss = match error.is_unconnected() {
+                    true => Loss::Unreached(Arc::new(error.into())),
+                    false => Loss::Connection(why),
+                };
+                return self.over(Event::Lost(loss));
             }
         };
         if self.has_session() && forgot_session(&answer) {

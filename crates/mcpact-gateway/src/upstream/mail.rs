@@ -1,7 +1,7 @@
 //! What arrives from a server.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
 use super::part;
+use crate::error::Trouble;
 
 /// What happens to a call.
 #[derive(Debug)]
@@ -76,6 +77,8 @@ pub(crate) enum Loss {
     Doubt(u16),
     /// The connection was gone before the request could be sent.
     Unsent(String),
+    /// There was no way to the server, for this reason.
+    Unreached(Arc<Trouble>),
     /// The connection broke; what the server did is not known.
     Connection(String),
     /// What the server answered breaks a rule; what it did is not known.

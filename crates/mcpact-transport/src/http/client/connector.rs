@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::pipe::Pipe;
 use super::proxy::{Router, Way};
 use super::{HttpSettings, certificate};
-use crate::error::DoorError;
+use crate::error::{CONNECTING, DoorError};
 use crate::vigil;
 
 /// TCP and, where the address wants it, TLS, through a proxy where there is one; all within one time
@@ -226,7 +226,7 @@ fn passes(error: &std::io::Error) -> bool {
 /// The whole chain of causes: what hyper says alone is only that something failed.
 pub(super) fn explain(error: &(dyn Error + 'static)) -> DoorError {
     if error.is::<TooSlow>() {
-        return DoorError::Timeout("connecting");
+        return DoorError::Timeout(CONNECTING);
     }
     if let Some(fault) = certificate::fault(error) {
         return fault;
@@ -235,11 +235,11 @@ pub(super) fn explain(error: &(dyn Error + 'static)) -> DoorError {
     let mut cause = error.source();
     while let Some(error) = cause {
         if error.is::<TooSlow>() {
-            return DoorError::Timeout("connecting");
+            return DoorError::Timeout(CONNECTING);
         }
         text.push_str(": ");
         text.push_str(&error.to_string());
         cause = error.source();
     }
-    DoorError::Http(text)
+    DoorError::Unconnected(text)
 }
