@@ -179,7 +179,7 @@ impl Hub {
             return meanwhile();
         }
         // Nobody waits again for a server that has kept others waiting.
-        let since = member.fetching_since().unwrap_or_else(Instant::now);
+        let since = member.waited_for_since().unwrap_or_else(Instant::now);
         let until = since + self.settings.list_wait;
         let waited = tokio::time::timeout_at(until, done.changed()).await;
         match (waited, member.known()) {

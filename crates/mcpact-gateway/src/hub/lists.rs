@@ -323,7 +323,7 @@ impl Roster {
     }
 
     /// The addresses of these servers, while nothing of them is known.
-    fn uris(&self) -> Uris {
+    pub(super) fn uris(&self) -> Uris {
         Uris::new(self.members.iter().map(|member| &*member.name))
     }
 

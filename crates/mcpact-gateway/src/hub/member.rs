@@ -5,7 +5,7 @@ mod unwell;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use mcpact::server::backend::{Opening, Visitor};
@@ -49,6 +49,8 @@ pub struct Member {
     changes: [AtomicU64; ListKind::ALL.len()],
     /// How often it has woken up.
     wakes: AtomicU64,
+    /// Since when somebody waits to learn what it is.
+    awaited: OnceLock<Instant>,
     /// Whether it has woken up since its lists were last looked at.
     is_unverified: AtomicBool,
     /// Why it cannot be used, and since when.
@@ -90,6 +92,7 @@ impl Member {
             recalled: Mutex::new(recalled),
             shelf,
             wakes: AtomicU64::new(0),
+            awaited: OnceLock::new(),
             is_unverified: AtomicBool::new(false),
             name: Box::from(name),
             prefix: Box::from(prefix),
@@ -352,13 +355,17 @@ impl Member {
         Some(ListSlot::recalled(Arc::new(listing), 0))
     }
 
-    /// Since when it keeps somebody waiting for a list.
-    pub(super) fn fetching_since(&self) -> Option<Instant> {
+    /// Since when somebody waits to learn what it is; from now on if nobody did.
+    pub(super) fn awaited(&self) -> Instant {
+        *self.awaited.get_or_init(Instant::now)
+    }
+
+    /// Since when it keeps somebody waiting for a list, or to be known at all.
+    pub(super) fn waited_for_since(&self) -> Option<Instant> {
         let slots = self.slots();
-        slots
-            .iter()
-            .filter_map(|(_, slot)| slot.fetching_since())
-            .min()
+        let fetching = slots.iter().filter_map(|(_, slot)| slot.fetching_since());
+        let awaited = self.awaited.get().filter(|_| self.known().is_none());
+        fetching.chain(awaited.copied()).min()
     }
 
     /// Every list that somebody has asked for.

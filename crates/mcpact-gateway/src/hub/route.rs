@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
+use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::ObjectWriter;
+use mcpact_wire::scan::text;
 
 use super::guest::Guest;
 use super::lists::Addressed;
@@ -123,19 +125,19 @@ impl Hub {
         if let Some(found) = self.listed(kind, name) {
             return Ok(found);
         }
-        // Nobody has asked for the list yet: the prefix tells, and its server will say whether it knows the
-        // thing.
+        // Nobody has seen the list yet: the prefix tells, and its server will say whether it knows the thing. It does
+        // not wait for the lists of others.
         let guessed = self.guessed(kind, name);
-        if self.boards.named(kind).is_none()
-            && let Some(found) = guessed.clone()
-        {
+        let is_unseen =
+            |member: &Member| self.boards.named(kind).is_none() || member.is_coming(kind);
+        if let Some(found) = guessed.clone().filter(|(member, _)| is_unseen(member)) {
             return Ok(found);
         }
         let board = self.board(guest, kind, client).await;
         if let Some(found) = self.listed(kind, name) {
             return Ok(found);
         }
-        // So it does if it is about to be there, and nobody has seen its list.
+        // It may be about to be there by now.
         let coming = guessed.filter(|(member, _)| member.is_coming(kind));
         coming.ok_or_else(|| self.not_found(kind, name, &board, client))
     }
@@ -241,7 +243,16 @@ impl Hub {
     }
 
     fn addressed(&self, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
-        let known = self.boards.addressed()?;
+        let known = match self.boards.addressed() {
+            Some(known) => known,
+            // It says itself whose it is, and no list has to tell.
+            None if names_a_server(uri) => {
+                let roster = self.roster();
+                let uris = roster.uris();
+                Arc::new(Addressed { roster, uris })
+            }
+            None => return None,
+        };
         match known.uris.lead(uri, &self.seen_at(&known, uri)) {
             Lead::To(route) => {
                 let member = known.roster.members.get(route.server)?;
@@ -249,6 +260,20 @@ impl Hub {
             }
             Lead::Nowhere | Lead::Open(_) => None,
         }
+    }
+
+    /// The server of the thing that a request names, if that can be told without asking anybody.
+    pub(super) fn named_by(&self, params: &Params<'_>) -> Option<Arc<Member>> {
+        let found = match (params.name.and_then(text), params.uri.and_then(text)) {
+            (Some(name), _) => {
+                let mut kinds = [ListKind::Tools, ListKind::Prompts].into_iter();
+                let known = kinds.clone().find_map(|kind| self.listed(kind, &name));
+                known.or_else(|| kinds.find_map(|kind| self.guessed(kind, &name)))
+            }
+            (None, Some(uri)) => self.addressed(&uri),
+            (None, None) => None,
+        };
+        found.map(|(member, _)| member)
     }
 
     /// Refuses an address that leaves open which server is meant.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use mcpact::server::backend::{Opening, Visitor, Welcome};
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Revision};
+use mcpact_wire::envelope::Params;
 use mcpact_wire::model::initialize::InitializeParams;
+use tokio::time::Instant;
 
 use super::guest::Guest;
 use super::member::Member;
@@ -37,7 +39,7 @@ struct Basis {
 impl Hub {
     pub(super) async fn admit(&self, opening: Opening<'_>, visitor: &Visitor) -> Welcome {
         let is_named = !visitor.principal.is_empty();
-        let (guest, revision) = match opening {
+        let (guest, revision, asked) = match opening {
             Opening::Handshake(params) => {
                 let raw = params.raw.unwrap_or("{}");
                 let asked = InitializeParams::parse(Some(raw)).ok();
@@ -46,14 +48,15 @@ impl Hub {
                     .and_then(Revision::parse)
                     .filter(|revision| revision.era() == Era::Legacy)
                     .unwrap_or(Revision::LATEST_LEGACY);
-                (Arc::new(Guest::of_handshake(raw, visitor)), revision)
+                let guest = Arc::new(Guest::of_handshake(raw, visitor));
+                (guest, revision, None)
             }
             Opening::Request(params) => {
                 let guest = lock(&self.visitors).guest(&params.meta, visitor);
-                (guest, Revision::LATEST)
+                (guest, Revision::LATEST, Some(params))
             }
         };
-        self.meet_all(&guest).await;
+        self.meet(&guest, asked).await;
         Welcome {
             terms: self.terms_for(Audience { revision, is_named }),
             state: Some(guest),
@@ -61,27 +64,34 @@ impl Hub {
     }
 
     /// Waits a while for servers of which nothing is known; they may have failed, too.
-    async fn meet_all(&self, guest: &Arc<Guest>) {
+    async fn meet(&self, guest: &Arc<Guest>, asked: Option<&Params<'_>>) {
         let roster = self.roster();
-        let strangers: Vec<Arc<Member>> = roster
+        let mut strangers: Vec<&Arc<Member>> = roster
             .members
             .iter()
             .filter(|member| member.known().is_none() && member.failure().is_none())
-            .cloned()
             .collect();
         if strangers.is_empty() {
             return;
         }
-        let meeting = strangers.into_iter().map(|member| {
-            let guest = Arc::clone(guest);
+        // What names a thing of one server needs nothing of the others.
+        if let Some(needed) = asked.and_then(|params| self.named_by(params)) {
+            strangers.retain(|member| member.number == needed.number);
+        }
+        let wait = self.settings.introduction_wait;
+        // Nobody waits again for a server that has kept others waiting.
+        let awaited = strangers
+            .into_iter()
+            .map(|member| (member.awaited() + wait, member))
+            .filter(|(until, _)| Instant::now() < *until);
+        let meeting = awaited.map(|(until, member)| {
+            let (guest, member) = (Arc::clone(guest), Arc::clone(member));
             // Whoever does not want to wait any longer does not stop the others.
-            tokio::spawn(async move { guest.meet(&member).await })
+            let meeting = tokio::spawn(async move { guest.meet(&member).await });
+            tokio::time::timeout_at(until, meeting)
         });
-        let all = futures_util::future::join_all(meeting);
-        if tokio::time::timeout(self.settings.introduction_wait, all)
-            .await
-            .is_err()
-        {
+        let met = futures_util::future::join_all(meeting).await;
+        if met.iter().any(Result::is_err) {
             tracing::warn!("not every server has introduced itself in time");
         }
     }

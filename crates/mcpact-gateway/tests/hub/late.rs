@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::house::{client, on_lines};
 use crate::scripted::{PATIENCE, SHORT, Script, Speaks, until};
+use crate::wire::Wire;
 
 const CASES: [(Speaks, Revision); 2] = [
     (Speaks::Handshake, Revision::V2026_07_28),
@@ -129,4 +130,62 @@ async fn nothing_is_promised_for_a_server_that_was_never_met() {
         assert!(listed.is_ok(), "{era:?}");
         never.remove("hold");
     }
+}
+
+/// G14: what names a thing of one server waits for no other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_does_not_wait_for_other_servers() {
+    for (era, _) in CASES {
+        let there = Script::new(era, &json!({"tools": {}, "resources": {}}));
+        let contents = json!({"contents": [{"uri": "x:1", "text": "x"}], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"});
+        there.answers("resources-read", &contents);
+        let never = Script::new(era, &json!({"tools": {}, "resources": {}}));
+        never.put("hold", "");
+        let settings = |introduction_wait| HubSettings {
+            introduction_wait,
+            list_wait: HOUR,
+            ..HubSettings::default()
+        };
+        let hub = |introduction_wait| {
+            let members = vec![there.member("there"), member(&never, HOUR, HOUR)];
+            Hub::new(members, settings(introduction_wait)).unwrap()
+        };
+        let used = async {
+            let modern = Wire::modern(&hub(HOUR), &json!({}));
+            let legacy = Wire::legacy(&hub(SHORT), &json!({})).await;
+            for mut wire in [modern, legacy] {
+                let call = json!({"name": "there__one", "arguments": {}});
+                let read = json!({"uri": "mcpact://there/x:1"});
+                for (method, params) in [("tools/call", call), ("resources/read", read)] {
+                    let answer = wire.ask(method, params).await;
+                    assert!(answer["result"].is_object(), "{era:?}: {answer}");
+                }
+            }
+        };
+        let used = tokio::time::timeout(PATIENCE, used).await;
+        assert!(used.is_ok(), "{era:?}");
+        never.remove("hold");
+    }
+}
+
+/// G5, G14: clients that come wait once in all for a server that does not say what it is, not each of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_again_for_a_server_that_does_not_introduce_itself() {
+    let wait = PATIENCE / 20;
+    let there = Script::new(Speaks::Handshake, &json!({"tools": {}}));
+    let never = Script::new(Speaks::Handshake, &json!({"tools": {}}));
+    never.put("hold", "");
+    let members = vec![there.member("there"), member(&never, HOUR, HOUR)];
+    let hub = impatient(members, wait);
+    let come = async {
+        for _ in 0..20 {
+            Wire::legacy(&hub, &json!({})).await;
+            let mut modern = Wire::modern(&hub, &json!({}));
+            let answer = modern.ask("server/discover", json!({})).await;
+            assert!(answer["result"].is_object(), "{answer}");
+        }
+    };
+    let come = tokio::time::timeout(PATIENCE, come).await;
+    assert!(come.is_ok(), "each of them has waited");
+    never.remove("hold");
 }
