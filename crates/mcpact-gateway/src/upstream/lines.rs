@@ -256,6 +256,8 @@ async fn keep(
         () = read(source, &shared, &strays) => true,
         _ = stopped => false,
     };
+    // How it has ended is told a moment later; nobody is sent there meanwhile.
+    lock(&shared.outgoing).hold();
     let mut why = String::from("the server closed the connection");
     if let Some(process) = &process
         && is_wanted

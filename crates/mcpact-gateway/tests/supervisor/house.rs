@@ -19,7 +19,7 @@ use tempfile::TempDir;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Notes every start and every handshake. Its tools say who answered: `who` at once, `slow` when there is a
-/// file `go`, `die` never. It hears no `ping` while there is a file `deaf`, does not start while there is a
+/// file `go`, `die` never, and `hush` as the last word of a process that lives on, which it notes in a file `hushed`. It hears no `ping` while there is a file `deaf`, does not start while there is a
 /// file `broken`, agrees to nothing while there is a file `late`, and speaks 2026-07-28 if there is a file `modern`.
 const SERVER: &str = r#"
 echo $$ >> "$NOTES/starts"
@@ -41,6 +41,7 @@ while IFS= read -r line; do
     *'"ping"'*) [ -e "$NOTES/deaf" ] || answer "$id" '{}' ;;
     *'"slow"'*) (while [ ! -e "$NOTES/go" ]; do sleep 0.02; done; said "$id") & ;;
     *'"die"'*) exit 5 ;;
+    *'"hush"'*) said "$id"; exec 1>&-; sleep 0.1; echo > "$NOTES/hushed" ;;
     *'"tools/call"'*) said "$id" ;;
   esac
 done
@@ -77,6 +78,10 @@ impl House {
 
     pub(crate) fn put(&self, file: &str) {
         fs::write(self.notes.path().join(file), "").unwrap();
+    }
+
+    pub(crate) fn has(&self, file: &str) -> bool {
+        self.notes.path().join(file).exists()
     }
 
     pub(crate) fn remove(&self, file: &str) {

@@ -251,3 +251,20 @@ async fn nothing_is_left_when_it_is_closed() {
     assert!(error.contains("not served any more"), "{error}");
     assert_eq!(house.started().len(), 1);
 }
+
+/// G9, G11: a server that has ended its output is sent no call, although its process lives on: the call goes to the next
+/// one.
+#[tokio::test]
+async fn no_call_goes_to_a_server_that_has_hushed() {
+    for (mode, files) in [(EraMode::Legacy, &[][..]), (EraMode::Modern, &["modern"])] {
+        let house = House::with(RunSettings::default(), mode, files);
+        let client = house.connect(Revision::V2025_11_25).await;
+        let first = call(&client, "hush").await.unwrap();
+        house
+            .until("it has hushed", |house| house.has("hushed"))
+            .await;
+        let next = call(&client, "who").await.unwrap();
+        assert_ne!(next, first);
+        assert_eq!(house.started(), [first, next]);
+    }
+}

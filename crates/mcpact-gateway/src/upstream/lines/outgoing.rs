@@ -12,13 +12,15 @@ pub(super) struct Outgoing {
     /// Which of them are calls: where they stand, and their numbers.
     calls: Vec<(usize, i64)>,
     bytes: usize,
+    /// Whether the server has ended its side, so that nothing is written until that is told.
+    is_held: bool,
     is_closed: bool,
 }
 
 impl Outgoing {
     /// Whether nobody has to wait before it is given another one.
     pub(super) const fn has_room(&self) -> bool {
-        self.is_closed || self.bytes < BACKLOG
+        self.is_closed || (!self.is_held && self.bytes < BACKLOG)
     }
 
     /// Takes a message, with its number if it is a call; whether it was still taken.
@@ -35,9 +37,17 @@ impl Outgoing {
 
     /// Everything that waits, for whoever writes it, and whether these are the last.
     pub(super) fn take(&mut self) -> (Vec<String>, bool) {
+        if self.is_held && !self.is_closed {
+            return (Vec::new(), false);
+        }
         self.bytes = 0;
         self.calls.clear();
         (std::mem::take(&mut self.texts), self.is_closed)
+    }
+
+    /// Keeps what waits until it is closed: nobody could hear an answer.
+    pub(super) const fn hold(&mut self) {
+        self.is_held = true;
     }
 
     /// Takes nothing any more. The calls that have not been written, and will not be.
@@ -67,5 +77,19 @@ mod tests {
         assert!(!outgoing.push(Some(4), String::from("four")));
         assert_eq!(outgoing.take(), (vec![String::from("note")], true));
         assert_eq!(outgoing.close(), HashSet::new());
+    }
+
+    /// O5: what was not written when the server ended its side never is, and whoever comes then waits for the end.
+    #[test]
+    fn nothing_is_written_to_a_server_that_has_ended_its_side() {
+        let mut outgoing = Outgoing::default();
+        assert!(outgoing.push(Some(1), String::from("one")));
+        outgoing.hold();
+        assert!(!outgoing.has_room());
+        assert_eq!(outgoing.take(), (Vec::new(), false));
+        assert_eq!(outgoing.close(), HashSet::from([1]));
+        assert!(outgoing.has_room(), "nobody waits any more");
+        assert!(!outgoing.push(Some(2), String::from("two")));
+        assert_eq!(outgoing.take(), (Vec::new(), true));
     }
 }
