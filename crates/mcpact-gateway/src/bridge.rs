@@ -1,6 +1,7 @@
 //! One server for any client.
 
 mod acquaintance;
+mod along;
 mod askable;
 mod audience;
 mod caller;

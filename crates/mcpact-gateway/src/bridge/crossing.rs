@@ -177,7 +177,7 @@ impl Crossing {
     }
 
     /// Gets a connection that has room for a call.
-    async fn board(&mut self) -> Result<(), WireError> {
+    pub(super) async fn board(&mut self) -> Result<(), WireError> {
         let boarded = match (&self.turn, self.waiter.job.method) {
             (Some(turn), _) => turn.port.board().await,
             // What a client sets is set where it hears of it.

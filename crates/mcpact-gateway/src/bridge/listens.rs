@@ -22,7 +22,7 @@ use super::caller::Caller;
 use super::crossing::Crossing;
 use super::ear::Ear;
 use super::lane::Lane;
-use crate::upstream::{Event, Loss, Note, Reply, Upstream};
+use crate::upstream::{Loss, Note, Reply, Upstream};
 
 /// How much one session of a legacy server may carry.
 const LIMITS: RegistryLimits = RegistryLimits {
@@ -154,29 +154,6 @@ impl Bridge {
         match crossing.upstream().era() {
             Era::Modern => self.listen_along(crossing).await,
             Era::Legacy => self.listen_for(crossing).await,
-        }
-    }
-
-    /// A modern server is listened to on the client's behalf, under its name for the stream.
-    async fn listen_along(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
-        let params = crossing.params()?;
-        let mut call = crossing.send(&params).await?;
-        // A stream is no call that others would have to wait for.
-        let _listening = crossing.lane.hold();
-        crossing.in_use = None;
-        let waiter = &crossing.waiter;
-        loop {
-            match call.next().await {
-                Event::Note(note) => {
-                    let scope = Scope::Request(waiter.job.id.clone());
-                    let params = &note.params;
-                    waiter.ear.tell(&scope, note.method, params).await;
-                }
-                Event::Done(Reply::Result(_)) => return Ok(farewell(waiter.job.id.raw()).into()),
-                Event::Done(reply) => return crossing.finished(&reply),
-                Event::Lost(loss) => return Err(crossing.lost(&loss)),
-                Event::Ask(_) => {}
-            }
         }
     }
 

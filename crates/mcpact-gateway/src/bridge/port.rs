@@ -30,7 +30,7 @@ use crate::upstream::{HeaderBook, Met, Wish, connect};
 const CATCH_UP: Duration = Duration::from_secs(10);
 
 /// How often in a row a connection is tried for those who listen.
-const TRIES: u32 = 12;
+pub(super) const TRIES: u32 = 12;
 
 /// What all ways to the server share.
 #[derive(Debug)]

@@ -14,6 +14,9 @@ use crate::forgetful::Forgetful;
 use crate::raw::Raw;
 use crate::scripted::{Scripted, discovered, texted};
 
+/// Where a note names its stream.
+const TAG: &str = "io.modelcontextprotocol/subscriptionId";
+
 fn bridge(target: Target) -> Arc<Bridge> {
     Bridge::new(target, BridgeSettings::default()).unwrap()
 }
@@ -62,8 +65,7 @@ async fn those_who_listen_move_to_the_new_session() {
     server.forget();
     let updated = client.note("notifications/resources/updated").await;
     assert_eq!(updated["params"]["uri"], "test://a");
-    let tag = "io.modelcontextprotocol/subscriptionId";
-    assert_eq!(updated["params"]["_meta"][tag], 7);
+    assert_eq!(updated["params"]["_meta"][TAG], 7);
     client.note("notifications/tools/list_changed").await;
     let subscribed = server.heard("resources/subscribe");
     let sessions: Vec<_> = subscribed.iter().map(|one| one.session.as_str()).collect();
@@ -71,7 +73,7 @@ async fn those_who_listen_move_to_the_new_session() {
     let news = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "test://a"}});
     server.say(&news);
     let updated = client.note("notifications/resources/updated").await;
-    assert_eq!(updated["params"]["_meta"][tag], 7, "the stream is the same");
+    assert_eq!(updated["params"]["_meta"][TAG], 7, "the stream is the same");
 }
 
 /// BB-23: a legacy client keeps its log level and its subscriptions when the server of another legacy
@@ -197,6 +199,70 @@ async fn a_server_that_died_is_started_again_for_those_who_listen() {
     client.ask_modern(8, "tools/call", die).await;
     client.note("notifications/tools/list_changed").await;
     assert_eq!(starts.load(Ordering::SeqCst), 2);
+}
+
+/// A modern server that agrees to every stream, and dies at every call.
+fn mortal_listened_to(starts: &Arc<AtomicUsize>) -> Target {
+    let starts = Arc::clone(starts);
+    Target::Local(Local(Arc::new(move || {
+        let (ours, theirs) = memory::pair();
+        starts.fetch_add(1, Ordering::SeqCst);
+        tokio::spawn(be_listened_to(theirs));
+        ours
+    })))
+}
+
+async fn be_listened_to(mut link: Link) {
+    while link.source.fill().await.unwrap_or_default() {
+        while let Some(Line::Json(bytes)) = link.source.next_line() {
+            let message: Value = serde_json::from_slice(bytes).unwrap();
+            let (id, wanted) = (&message["id"], &message["params"]["notifications"]);
+            let answer = match message["method"].as_str().unwrap_or_default() {
+                "server/discover" => {
+                    let has =
+                        json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}});
+                    json!({"jsonrpc": "2.0", "id": id, "result": discovered(has)})
+                }
+                "subscriptions/listen" => {
+                    let params = json!({"notifications": wanted, "_meta": {TAG: id}});
+                    let method = "notifications/subscriptions/acknowledged";
+                    json!({"jsonrpc": "2.0", "method": method, "params": params})
+                }
+                "tools/call" => return,
+                _ => continue,
+            };
+            link.sink.push(&answer.to_string());
+        }
+        link.sink.flush().await.unwrap();
+    }
+}
+
+/// BB-23, P5: a modern client that listens to a modern server goes on listening when that has died, however often: it is
+/// told of everything that may have changed, and not again what was agreed on.
+#[tokio::test]
+async fn a_stream_of_a_modern_server_survives_its_death() {
+    let starts = Arc::default();
+    let bridge = bridge(mortal_listened_to(&starts));
+    let (mut listens, mut calls) = (Raw::before(&bridge), Raw::before(&bridge));
+    let wanted = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://a"]});
+    let listen = json!({"notifications": wanted});
+    listens.post_modern(7, "subscriptions/listen", listen).await;
+    let agreed = listens.next().await;
+    assert_eq!(
+        agreed["method"], "notifications/subscriptions/acknowledged",
+        "{agreed}"
+    );
+    for deaths in 1..=3 {
+        let die = json!({"name": "die", "arguments": {}});
+        let died = calls.ask_modern(deaths, "tools/call", die).await;
+        assert_eq!(died["error"]["data"]["reason"], "upstream_gone", "{died}");
+        for told in ["tools/list_changed", "resources/updated"] {
+            let note = listens.next().await;
+            assert_eq!(note["method"], format!("notifications/{told}"), "{note}");
+            assert_eq!(note["params"]["_meta"][TAG], 7, "{note}");
+        }
+    }
+    assert_eq!(starts.load(Ordering::SeqCst), 4);
 }
 
 /// L25: an answer that names another request is nobody's, whoever is waiting; the next call works.

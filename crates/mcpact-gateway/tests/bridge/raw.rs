@@ -105,7 +105,8 @@ impl Raw {
         }
     }
 
-    async fn next(&mut self) -> Value {
+    /// The next message, whatever it is.
+    pub(crate) async fn next(&mut self) -> Value {
         loop {
             if let Some(Line::Json(bytes)) = self.link.source.next_line() {
                 return serde_json::from_slice(bytes).unwrap();
