@@ -175,7 +175,11 @@ impl Hub {
         loop {
             // Which server, and what it calls the thing.
             let routed = self.route(guest, method, &job.params, client).await;
-            let routed = routed.inspect_err(|_| self.settings.figures.unrouted(method))?;
+            let routed = routed.map_err(|error| {
+                self.settings.figures.unrouted(method);
+                let orphaned = self.orphaned(guest.principal(), &job.params, client);
+                orphaned.unwrap_or(error)
+            })?;
             let member = Arc::clone(&routed.member);
             let again = (job.clone(), ear.clone());
             let goes_on = || left > 0 && self.is_succeeded(&member);

@@ -15,6 +15,7 @@ use super::Hub;
 use super::member::Member;
 use crate::aggregate::rewrite::{edit, quoted};
 use crate::bridge::wire_error;
+use crate::error::HINT;
 
 const STATE: &str = "requestState";
 
@@ -56,11 +57,46 @@ impl Hub {
         Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
     }
 
+    /// What is told to a client that comes back for a call whose server has left the config meanwhile.
+    pub(super) fn orphaned(
+        &self,
+        principal: &str,
+        params: &str,
+        client: Revision,
+    ) -> Option<WireError> {
+        let params = Object::parse(params).ok()?;
+        let (server, _) = self.carried(principal, &params.get_str(STATE)?)?;
+        if self.named(&server).is_some() {
+            return None;
+        }
+        let why = format!(
+            "`{server}` is not served any more, and the call that waited for these answers is lost{HINT}it may have \
+             had its effect; see whether it had"
+        );
+        Some(wire_error(
+            ErrorCode::InternalError.code(),
+            why,
+            None,
+            client,
+        ))
+    }
+
     fn opened(&self, member: &Member, principal: &str, carried: &str) -> Option<String> {
+        let (server, state) = self.carried(principal, carried)?;
+        (server == *member.name).then_some(state)
+    }
+
+    /// The server that a state is of, and the state as the server gave it, if it was given to this client.
+    fn carried(&self, principal: &str, carried: &str) -> Option<(String, String)> {
         let plain = self.sealer.open(carried)?;
         let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
-        let is_its_own =
-            claims.get_str("server")? == *member.name && claims.get_str("principal")? == principal;
-        is_its_own.then(|| Some(claims.get_str("state")?.into_owned()))?
+        let is_its_own = claims.get_str("principal")? == principal;
+        let of = || {
+            Some((
+                claims.get_str("server")?.into_owned(),
+                claims.get_str("state")?.into_owned(),
+            ))
+        };
+        is_its_own.then(of)?
     }
 }

@@ -18,15 +18,18 @@ fn server(era: &str, drain: &str) -> String {
     format!("[servers.s]\nbuiltin = \"everything\"\nera = \"{era}\"\ndrain_seconds = {drain}\n")
 }
 
-/// How a call fares during whose question the config is read anew, and the server is started in another way.
-async fn asked(path: &str, drain: &str) -> Result<String, String> {
+/// How a call fares during whose question the config is read anew, and the server becomes another one.
+async fn asked(path: &str, drain: &str, next: &'static str) -> Result<String, String> {
     let (gateway, origin) = gateway(&server("2025-06-18", drain)).await;
     let is_given_time = drain != "0";
     let able = client(Revision::V2026_07_28).on_elicitation(move |_| {
         let gateway = gateway.clone();
         async move {
-            gateway.change(catalog(&server("2025-11-25", "0"))).unwrap();
-            let runs = || gateway.status(None).unwrap().servers[0].in_flight > 0;
+            gateway.change(catalog(next)).unwrap();
+            let runs = || {
+                let servers = gateway.status(None).unwrap().servers;
+                servers.iter().any(|server| server.in_flight > 0)
+            };
             while !is_given_time && runs() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -44,13 +47,16 @@ async fn asked(path: &str, drain: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
+const RESTARTED: &str = "[servers.s]\nbuiltin = \"everything\"\nera = \"2025-11-25\"\n";
+
 /// G19, BB-09: whoever comes back with answers for a call of a server that was ended meanwhile goes on with it for as long as
 /// its calls have time to end, and is told afterwards what became of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_was_asked_goes_on_with_a_server_that_is_ended() {
     for path in ["/mcp", "/servers/s/mcp"] {
-        assert_eq!(asked(path, "60").await, Ok(String::from("Hello, Ann!")));
-        let lost = asked(path, "0").await.unwrap_err();
+        let answered = asked(path, "60", RESTARTED).await;
+        assert_eq!(answered, Ok(String::from("Hello, Ann!")));
+        let lost = asked(path, "0", RESTARTED).await.unwrap_err();
         for word in [
             "the config was read anew",
             "may have had its effect",
@@ -58,5 +64,16 @@ async fn who_was_asked_goes_on_with_a_server_that_is_ended() {
         ] {
             assert!(lost.contains(word), "{path}: {lost}");
         }
+    }
+}
+
+/// G19, BB-09: whoever comes back with answers when the server has left the config is told what that means for the call, and not
+/// that there was never such a tool.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_asked_by_a_server_that_is_gone_is_told_so() {
+    let other = "[servers.other]\nbuiltin = \"everything\"\n";
+    let lost = asked("/mcp", "0", other).await.unwrap_err();
+    for word in ["`s` is not served any more", "may have had its effect"] {
+        assert!(lost.contains(word), "{lost}");
     }
 }
