@@ -26,7 +26,7 @@ use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
-use crate::error::Trouble;
+use crate::error::{Trouble, chain};
 use crate::target::{Target, digest};
 use crate::upstream::{Event, Loss, Reply};
 
@@ -266,7 +266,8 @@ impl Bridge {
                 return listed;
             };
             // A server that does not know the address any more may only be of the other era.
-            if !is_changed(error) && !(was_modern && self.is_legacy_now(caller).await) {
+            let is_another = is_changed(error) || (was_modern && self.is_legacy_now(caller).await);
+            if !is_another {
                 return listed;
             }
         }
@@ -408,7 +409,7 @@ fn lost(loss: &Loss) -> WireError {
         Loss::Agreement => return changed(Revision::LATEST),
         Loss::Session => String::from("the server forgot the session"),
         Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
-        Loss::Unreached(trouble) => trouble.told(),
+        Loss::Unreached(trouble) => chain(&**trouble),
         Loss::Doubt(status) | Loss::Status(status) => {
             format!("the server answered with status {status}")
         }

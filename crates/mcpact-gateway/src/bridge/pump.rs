@@ -223,7 +223,8 @@ impl Bridge {
                 return served;
             };
             let in_doubt = in_doubt.load(Ordering::Relaxed);
-            if !is_changed(error) && !(in_doubt && self.is_legacy_now(&again.1).await) {
+            let is_another = is_changed(error) || (in_doubt && self.is_legacy_now(&again.1).await);
+            if !is_another {
                 return served;
             }
             (job, caller, ear) = again;
