@@ -33,6 +33,7 @@ use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
 pub use self::build::GatewayError;
+use self::itself::Mark;
 use self::leaving::Leaving;
 pub use self::reload::{ConfigFile, ReloadCause};
 pub use self::report::ServerReport;
@@ -85,6 +86,8 @@ pub struct Gateway {
     filters: Filters,
     /// Where clients come to, up to the path.
     origin: OnceLock<String>,
+    /// What its own requests are known by.
+    mark: Mark,
     /// Where it listens.
     address: OnceLock<SocketAddr>,
     file: OnceLock<ConfigFile>,
@@ -168,6 +171,7 @@ impl Gateway {
             on_lines: AtomicUsize::new(0),
             filters,
             origin: OnceLock::new(),
+            mark: Mark::random(),
             address: OnceLock::new(),
             file: OnceLock::new(),
             reloading: tokio::sync::Mutex::default(),

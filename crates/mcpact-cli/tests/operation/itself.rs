@@ -1,11 +1,12 @@
 //! A gateway whose config leads back to it.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use serde_json::json;
 
-use crate::house::{House, builtin, request};
+use crate::house::{House, builtin, request, until};
 
 /// The config of a gateway with servers that lead to this address.
 fn config(listen: &str, url: &str) -> String {
@@ -61,4 +62,50 @@ fn a_gateway_does_not_serve_itself() {
     assert_eq!(report["unchanged"], json!(["local"]), "{printed}");
     assert_eq!(report["started"], json!([]), "{printed}");
     assert_eq!(names(&house.status()), ["local"]);
+}
+
+/// Leads everybody who comes to another address, for as long as the test lasts.
+fn relay_to(address: SocketAddr) -> SocketAddr {
+    let door = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = door.local_addr().unwrap();
+    let carry = |mut from: TcpStream, mut to: TcpStream| {
+        std::thread::spawn(move || {
+            let _ = io::copy(&mut from, &mut to);
+            let _ = to.shutdown(std::net::Shutdown::Write);
+        });
+    };
+    std::thread::spawn(move || {
+        for guest in door.incoming().map_while(Result::ok) {
+            let Ok(there) = TcpStream::connect(address) else {
+                return;
+            };
+            carry(guest.try_clone().unwrap(), there.try_clone().unwrap());
+            carry(there, guest);
+        }
+    });
+    own
+}
+
+/// G19: where no address tells that a server is the gateway itself, its requests do: they are refused, and the log says so.
+#[test]
+fn a_gateway_knows_its_own_requests() {
+    let house = House::new(&builtin("local"));
+    let gateway = house.serve();
+    let address = gateway.origin.strip_prefix("http://").unwrap();
+    let around = relay_to(address.parse().unwrap());
+    let config = format!(
+        "{}[servers.around]\nurl = \"http://{around}/mcp\"\n",
+        builtin("local")
+    );
+    house.configure(&config);
+    assert_eq!(house.run(&["reload"]).0, 0);
+    let session = gateway.open("/mcp");
+    let listed = gateway.post("/mcp", Some(&session), &request("tools/list", &json!({})));
+    assert!(listed.body.contains("local__echo"), "{listed:?}");
+    assert!(!listed.body.contains("around__"), "{listed:?}");
+    let why = || house.status()["servers"][0]["last_error"]["why"].to_string();
+    until(|| why().contains("HTTP 508"));
+    let (_, printed, _) = house.run(&["logs"]);
+    let told = "came back to it, and was refused: this server is the gateway itself";
+    assert!(printed.contains(told), "{printed}");
 }

@@ -127,7 +127,7 @@ pub(super) fn bridge(
         server: server(),
         source,
     })?;
-    let target = match (target, &launch) {
+    let mut target = match (target, &launch) {
         (Some(Target::Command(mut command)), Launch::Command(launch)) => {
             command.guard = guard(launch, surroundings, name)?;
             Target::Command(command)
@@ -147,6 +147,7 @@ pub(super) fn bridge(
             })?)
         }
     };
+    gateway.mark.put_on(&mut target);
     let settings = BridgeSettings {
         name: Some(name.to_string()),
         figures: gateway.figures.server(name.as_str()),

@@ -34,6 +34,10 @@ impl Reception for Gateway {
     }
 
     fn direct(&self, arrival: &mut Arrival) -> Directed {
+        if let Err(error) = self.mark.refuse_own(arrival) {
+            self.tell_of_itself(&error.message);
+            return Directed::Answer(refused(&error, arrival));
+        }
         let by_header = match chosen(arrival) {
             Ok(choice) => choice,
             Err(Unclear::Both) => {
