@@ -445,7 +445,7 @@ fn a_short_life_is_not_rounded_away() {
 fn rounds_do_not_make_a_call_endless() {
     let mut parks = Parks::new(ParkLimits::default());
     parks.limit_calls(Duration::from_secs(5));
-    let mut ask = |parks: &mut Parks, now| {
+    let ask = |parks: &mut Parks, now| {
         let asked = parks.park(P, binding(1, 1), UPSTREAM, [question(9)].into(), now);
         let Parked::Asked(round) = asked else {
             panic!("{asked:?}");
