@@ -50,7 +50,7 @@ impl Mark {
         if self.0.is_empty() || !marks.any(|mark| mark.as_bytes() == self.0.as_bytes()) {
             return Ok(());
         }
-        let data = ObjectWriter::new().text("reason", "server_is_itself");
+        let data = ObjectWriter::new().text("reason", ITSELF);
         Err(WireError {
             code: ErrorCode::InvalidRequest.code(),
             message: String::from(

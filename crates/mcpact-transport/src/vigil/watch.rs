@@ -131,6 +131,25 @@ mod tests {
         assert!(is_empty(eye), "what is closed is forgotten");
     }
 
+    /// Only who has sent one small thing looks out, and only once for it.
+    #[test]
+    fn who_has_sent_several_things_or_a_large_one_sleeps_at_once() {
+        for (pieces, sent) in [
+            (&[][..], Sent::Nothing),
+            (&[10], Sent::Word),
+            (&[FEW], Sent::Word),
+            (&[FEW + 1], Sent::Much),
+            (&[10, 10], Sent::Much),
+            (&[FEW + 1, 10], Sent::Much),
+        ] {
+            pieces.iter().for_each(|bytes| expect(*bytes));
+            assert_eq!(SENT.get(), sent, "{pieces:?}");
+            lie_down();
+            assert_eq!(SENT.get(), Sent::Nothing, "{pieces:?}");
+            get_up();
+        }
+    }
+
     /// It ends whether or not anything comes.
     #[test]
     fn a_runtime_that_looks_out_sleeps_and_wakes_up() {
