@@ -20,6 +20,7 @@ mod pool;
 mod port;
 mod pump;
 mod questions;
+mod refused;
 mod regulars;
 mod renewal;
 mod rounds;

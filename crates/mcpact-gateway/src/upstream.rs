@@ -23,7 +23,7 @@ use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
 
 pub(crate) use self::headers::HeaderBook;
-pub(crate) use self::mail::{Ask, Event, Loss, Note, Reply, Stray, related_task};
+pub(crate) use self::mail::{Ask, Doubt, Event, Loss, Note, Reply, Stray, related_task};
 pub(crate) use self::negotiate::{Met, Wish, connect};
 
 use self::http::{HttpCall, HttpWire};

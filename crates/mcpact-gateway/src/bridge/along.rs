@@ -15,7 +15,6 @@ use super::Bridge;
 use super::crossing::{Crossing, Waiter};
 use super::listens::farewell;
 use super::port::TRIES;
-use super::renewal::changed;
 use crate::upstream::{Call, Event, Loss, Note, Reply};
 
 /// The pauses before a server is asked once more to tell of changes.
@@ -96,7 +95,7 @@ impl Bridge {
                 match open_again(&mut crossing, &params).await {
                     Ok(Ok(call)) => break call,
                     Ok(Err(failed)) => error = failed,
-                    Err(Changed) => return Err(changed(crossing.downstream())),
+                    Err(Changed) => return Err(crossing.changed()),
                 }
             };
         }

@@ -100,6 +100,12 @@ impl Caller {
         }
     }
 
+    /// A connection to the server as it is: one that is over is opened again.
+    pub(super) async fn meet_anew(&self) -> Result<Arc<Lane>, UpstreamError> {
+        let closed = self.pool.as_ref().and_then(|pool| pool.closed());
+        closed.as_ref().unwrap_or(&self.port).lane().await
+    }
+
     /// The connection for a call, with the right to make one.
     pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
         match &self.pool {

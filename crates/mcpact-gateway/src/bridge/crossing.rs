@@ -25,10 +25,11 @@ use super::lane::Lane;
 use super::levels::Hearing;
 use super::pool::Turn;
 use super::port::Boarded;
+use super::refused::{Refusals, Refused, disagreed};
 use super::renewal::changed;
 use crate::error::Trouble;
 use crate::supervisor::InUse;
-use crate::upstream::{Call, Event, Loss, Note, Ordered, Reply};
+use crate::upstream::{Call, Doubt, Event, Loss, Note, Ordered, Reply};
 
 /// Whoever waits for an answer, and how it is told what.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ pub(super) struct Crossing {
     /// Whether the server has been given it.
     pub(super) is_given: Arc<AtomicBool>,
     /// Whether it was refused in a way that may be that of another server than was met.
-    pub(super) in_doubt: Arc<AtomicBool>,
+    pub(super) refusals: Arc<Refusals>,
 }
 
 impl Waiter {
@@ -168,7 +169,7 @@ impl Crossing {
             let before = self.upstream();
             self.board().await?;
             if self.upstream() != before {
-                return Err(changed(self.downstream()));
+                return Err(self.changed());
             }
             call = self.send_once(params).await?;
         }
@@ -285,20 +286,30 @@ impl Crossing {
         }
     }
 
+    /// What is told of a request that is not sent, because the server speaks another revision than before.
+    pub(super) fn changed(&self) -> WireError {
+        self.refusals.note(Refused::Unsent, &self.caller);
+        changed(self.downstream())
+    }
+
     pub(super) fn lost(&self, loss: &Loss) -> WireError {
+        let refusals = &self.refusals;
+        refusals.note_loss(loss, self.upstream(), &self.caller);
         let trouble = match loss {
-            Loss::Agreement => return changed(self.downstream()),
+            Loss::Agreement => disagreed(self.upstream()),
             Loss::Session => Trouble::Forgotten,
             Loss::Connection(_) if self.lane.is_ended() => Trouble::Ended,
             Loss::Connection(why) => self.caller.gone(&self.lane, why.clone()),
             Loss::Misbehaved(why) => Trouble::Misbehaved(why.clone()),
             Loss::Unsent(why) => Trouble::Unsent(why.clone()),
             Loss::Unreached(trouble) => Trouble::Same(Arc::clone(trouble)),
-            Loss::Doubt(status) => {
-                self.in_doubt.store(true, Ordering::Relaxed);
-                self.status(*status)
+            Loss::Doubt(Doubt {
+                error: Some(raw), ..
+            }) => {
+                self.note_answer();
+                return self.error(raw);
             }
-            Loss::Status(status) => self.status(*status),
+            Loss::Doubt(Doubt { status, .. }) | Loss::Status(status) => self.status(*status),
             Loss::TooLong(limit) => {
                 let trouble = Trouble::TooLong { limit: *limit };
                 return self.caller.error(trouble).on_wire();

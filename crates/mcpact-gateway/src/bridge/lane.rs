@@ -30,7 +30,7 @@ use crate::catalog::Strategy;
 use crate::pins::Pins;
 use crate::supervisor::{Connection, Question, Running, Sharing, sharing};
 use crate::upstream::{
-    Ask, Call, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream,
+    Ask, Call, Doubt, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream,
 };
 
 /// How many visited URLs are remembered.
@@ -264,6 +264,9 @@ impl Lane {
         loop {
             match call.next().await {
                 Event::Done(reply) => return Ok(reply),
+                Event::Lost(Loss::Doubt(Doubt {
+                    error: Some(raw), ..
+                })) => return Ok(Reply::Error(raw)),
                 Event::Lost(loss) => return Err(loss),
                 Event::Note(_) => {}
                 Event::Ask(ask) => self.refuse_during(&ask, Some(method)).await,

@@ -21,14 +21,15 @@ use super::caller::Caller;
 use super::crossing::{Told, stamped, wire_error};
 use super::lane::Lane;
 use super::port::Boarded;
-use super::renewal::{STALE, changed, is_changed};
+use super::refused::{Refusals, Refused, disagreed};
+use super::renewal::STALE;
 use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
 use crate::error::{Trouble, chain};
 use crate::target::{Target, digest};
-use crate::upstream::{Event, Loss, Reply};
+use crate::upstream::{Doubt, Event, Loss, Reply};
 
 /// How many pages a list may have.
 const PAGES: usize = 1000;
@@ -258,29 +259,38 @@ impl Bridge {
         caller: &Arc<Caller>,
         kind: ListKind,
     ) -> Result<Listing, Unlisted> {
+        let refusals = Refusals::default();
         for _ in 0..STALE {
             let before = caller.open_lane();
             let was_modern = before.is_some_and(|lane| lane.revision().era() == Era::Modern);
-            let listed = self.list_once(caller, kind).await;
-            let Err(Unlisted::Lost(error)) = &listed else {
-                return listed;
+            let listed = self.list_once(caller, kind, &refusals).await;
+            let (refused, by) = match (&listed, refusals.take()) {
+                (Err(_), Some(refused)) => refused,
+                // A list may be asked for again, whatever became of it.
+                (Err(Unlisted::Lost(_)), None) if was_modern => {
+                    (Refused::InDoubt, Arc::clone(caller))
+                }
+                _ => return listed,
             };
-            // A server that does not know the address any more may only be of the other era.
-            let is_another = is_changed(error) || (was_modern && self.is_legacy_now(caller).await);
-            if !is_another {
+            if !self.is_another(refused, &by).await {
                 return listed;
             }
         }
-        self.list_once(caller, kind).await
+        self.list_once(caller, kind, &refusals).await
     }
 
-    async fn list_once(&self, caller: &Arc<Caller>, kind: ListKind) -> Result<Listing, Unlisted> {
+    async fn list_once(
+        &self,
+        caller: &Arc<Caller>,
+        kind: ListKind,
+        refusals: &Refusals,
+    ) -> Result<Listing, Unlisted> {
         let current = self.current(Arc::clone(caller)).await;
         let (caller, _) = current.map_err(Unlisted::Lost)?;
         let boarded = caller.board().await;
         let boarded = boarded.map_err(|error| Unlisted::Lost(error.on_wire()))?;
         let Boarded { lane, in_use } = boarded;
-        let listed = self.in_time(lane.list(&caller, kind)).await;
+        let listed = self.in_time(lane.list(&caller, kind, refusals)).await;
         if listed.is_ok() {
             in_use.answered();
         }
@@ -290,11 +300,12 @@ impl Bridge {
     /// The same, if the server is awake; it may fall asleep as if nobody had asked.
     pub(crate) async fn list_awake(
         &self,
-        caller: &Caller,
+        caller: &Arc<Caller>,
         kind: ListKind,
     ) -> Option<Result<Listing, Unlisted>> {
         let lane = caller.open_lane()?;
-        Some(self.in_time(lane.list(caller, kind)).await)
+        let refusals = Refusals::default();
+        Some(self.in_time(lane.list(caller, kind, &refusals)).await)
     }
 
     /// No list is waited for without an end.
@@ -308,18 +319,23 @@ impl Bridge {
             let why = format!(
                 "the server did not list anything within {limit:?}; raise `call_seconds` if it needs longer"
             );
-            Err(Unlisted::Late(lost(&Loss::Connection(why))))
+            Err(Unlisted::Late(missing(why)))
         })
     }
 }
 
 impl Lane {
-    async fn list(&self, caller: &Caller, kind: ListKind) -> Result<Listing, Unlisted> {
+    async fn list(
+        &self,
+        caller: &Arc<Caller>,
+        kind: ListKind,
+        refusals: &Refusals,
+    ) -> Result<Listing, Unlisted> {
         let mut pages = Vec::new();
         let mut params = String::from("{}");
         let (mut followed, mut bytes) = (HashSet::new(), 0);
         loop {
-            let page = self.page(caller, kind, &params).await?;
+            let page = self.page(caller, kind, &params, refusals).await?;
             let parsed = Page::parse(kind, &page);
             if parsed.is_none() && pages.is_empty() {
                 return Err(Unlisted::Refused(no_list(kind)));
@@ -341,9 +357,10 @@ impl Lane {
 
     async fn page(
         &self,
-        caller: &Caller,
+        caller: &Arc<Caller>,
         kind: ListKind,
         params: &str,
+        refusals: &Refusals,
     ) -> Result<ByteString, Unlisted> {
         let stamped = match self.revision().era() {
             Era::Legacy => None,
@@ -361,15 +378,33 @@ impl Lane {
             match call.next().await {
                 Event::Done(Reply::Result(raw)) => return Ok(raw),
                 Event::Done(Reply::Error(raw)) => return Err(Unlisted::Refused(told(&raw))),
-                Event::Lost(Loss::TooLong(limit)) => {
-                    let error = caller.error(Trouble::TooLong { limit });
-                    return Err(Unlisted::Refused(error.on_wire()));
+                Event::Lost(loss) => {
+                    refusals.note_loss(&loss, self.revision(), caller);
+                    return Err(self.unlisted(caller, &loss));
                 }
-                Event::Lost(loss) => return Err(Unlisted::Lost(lost(&loss))),
                 Event::Note(_) => {}
                 Event::Ask(ask) => self.refuse_during(&ask, Some(kind.method())).await,
             }
         }
+    }
+
+    /// Why there is no page, if its request was lost.
+    fn unlisted(&self, caller: &Caller, loss: &Loss) -> Unlisted {
+        let refused = |trouble| Unlisted::Refused(caller.error(trouble).on_wire());
+        let why = match loss {
+            Loss::Agreement => return refused(disagreed(self.revision())),
+            Loss::TooLong(limit) => return refused(Trouble::TooLong { limit: *limit }),
+            Loss::Doubt(Doubt {
+                error: Some(raw), ..
+            }) => return Unlisted::Refused(told(raw)),
+            Loss::Doubt(Doubt { status, .. }) | Loss::Status(status) => {
+                format!("the server answered with status {status}")
+            }
+            Loss::Session => String::from("the server forgot the session"),
+            Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
+            Loss::Unreached(trouble) => chain(&**trouble),
+        };
+        Unlisted::Lost(missing(why))
     }
 
     /// Parameters for a modern server on nobody's behalf.
@@ -389,8 +424,7 @@ impl Lane {
 
 /// What is told of an answer that is no list.
 fn no_list(kind: ListKind) -> WireError {
-    let why = format!("the answer has no list `{}`", kind.member());
-    wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
+    missing(format!("the answer has no list `{}`", kind.member()))
 }
 
 /// An error of the server as it came.
@@ -400,20 +434,11 @@ fn told(raw: &str) -> WireError {
             let data = body.data.map(str::to_owned);
             wire_error(body.code, body.message.into_owned(), data, Revision::LATEST)
         }
-        None => lost(&Loss::Connection(String::from("its error cannot be read"))),
+        None => missing(String::from("its error cannot be read")),
     }
 }
 
-fn lost(loss: &Loss) -> WireError {
-    let why = match loss {
-        Loss::Agreement => return changed(Revision::LATEST),
-        Loss::Session => String::from("the server forgot the session"),
-        Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
-        Loss::Unreached(trouble) => chain(&**trouble),
-        Loss::Doubt(status) | Loss::Status(status) => {
-            format!("the server answered with status {status}")
-        }
-        Loss::TooLong(limit) => Trouble::TooLong { limit: *limit }.to_string(),
-    };
+/// What is told of something that went wrong with a list.
+fn missing(why: String) -> WireError {
     wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
 }

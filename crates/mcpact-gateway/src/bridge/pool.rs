@@ -158,16 +158,24 @@ impl Pool {
         Some((port, permit))
     }
 
-    /// A port that has no connection.
+    /// A port that has no connection, if there is one.
+    pub(super) fn closed(&self) -> Option<Arc<Port>> {
+        self.closed_of(&self.more())
+    }
+
+    fn closed_of(&self, more: &[Arc<Port>]) -> Option<Arc<Port>> {
+        let mut ports = std::iter::once(&self.first).chain(more);
+        ports.find(|port| port.live().is_none()).map(Arc::clone)
+    }
+
+    /// The same, made if there is none.
     fn closed_port(&self) -> Arc<Port> {
         let mut more = self.more();
-        let mut ports = std::iter::once(&self.first).chain(more.iter());
-        if let Some(closed) = ports.find(|port| port.live().is_none()) {
-            return Arc::clone(closed);
-        }
-        let port = self.first.alike();
-        more.push(Arc::clone(&port));
-        port
+        self.closed_of(&more).unwrap_or_else(|| {
+            let port = self.first.alike();
+            more.push(Arc::clone(&port));
+            port
+        })
     }
 
     /// Any connection that is open.

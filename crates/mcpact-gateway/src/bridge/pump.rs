@@ -25,7 +25,8 @@ use super::crossing::{Crossing, Told, Waiter, wire_error};
 use super::ear::Ear;
 use super::journey::Journey;
 use super::latecomer::Latecomer;
-use super::renewal::{Renewal, STALE, is_changed};
+use super::refused::Refusals;
+use super::renewal::{Renewal, STALE};
 use super::subscribing::is_subscription;
 use super::succession::{Place, Undone, is_unseen};
 use super::wishes::Wishing;
@@ -205,8 +206,8 @@ impl Bridge {
         }
     }
 
-    /// What the server did not look at because it has become another one is brought to that one. Where only a status
-    /// says so, it is met anew first: one that is the same as before may have looked.
+    /// What the server did not look at because it has become another one is brought to that one. It is met anew
+    /// first: one that is the same as before may have looked, or refuses it for ever.
     async fn bring_once_more(
         self: &Arc<Self>,
         mut job: Job,
@@ -217,14 +218,13 @@ impl Bridge {
         let mut left = if self.is_remote() { STALE } else { 0 };
         loop {
             let again = (left > 0).then(|| (job.clone(), Arc::clone(&caller), ear.clone()));
-            let in_doubt = Arc::<AtomicBool>::default();
-            let served = self.bring(job, caller, ear, Arc::clone(&in_doubt)).await;
-            let (Err(error), Some(again)) = (&served, again) else {
+            let refusals = Arc::<Refusals>::default();
+            let served = self.bring(job, caller, ear, Arc::clone(&refusals)).await;
+            let (Err(_), Some((refused, by)), Some(again)) = (&served, refusals.take(), again)
+            else {
                 return served;
             };
-            let in_doubt = in_doubt.load(Ordering::Relaxed);
-            let is_another = is_changed(error) || (in_doubt && self.is_legacy_now(&again.1).await);
-            if !is_another {
+            if !self.is_another(refused, &by).await {
                 return served;
             }
             (job, caller, ear) = again;
@@ -237,7 +237,7 @@ impl Bridge {
         job: Job,
         caller: Arc<Caller>,
         ear: Ear,
-        in_doubt: Arc<AtomicBool>,
+        refusals: Arc<Refusals>,
     ) -> Result<ByteString, WireError> {
         if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
             let level = level_of(&job)?;
@@ -258,7 +258,7 @@ impl Bridge {
             hearing: None,
             told: Told::AsDeclared,
             is_given: Arc::default(),
-            in_doubt,
+            refusals,
         };
         // What becomes of it: tables decide.
         let (down, up) = (crossing.downstream(), crossing.upstream());

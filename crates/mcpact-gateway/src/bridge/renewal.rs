@@ -107,32 +107,19 @@ impl Bridge {
         }
         Err(changed(Revision::LATEST))
     }
-
-    /// Whether the server, met anew if its connection is over, is a legacy one.
-    pub(super) async fn is_legacy_now(&self, caller: &Caller) -> bool {
-        // In a box: what is rare makes every call larger otherwise.
-        let lane = Box::pin(caller.port().lane()).await;
-        lane.is_ok_and(|lane| lane.revision().era() == Era::Legacy)
-    }
 }
-
-const REASON: &str = "upstream_changed";
 
 /// What is told of a request that the server did not look at, because it speaks another revision than was agreed.
 pub(super) fn changed(to: Revision) -> WireError {
     let why =
         "the server speaks another revision than before, and has not looked at this; try again";
-    let data = ObjectWriter::new().text("reason", REASON).finish();
+    let data = ObjectWriter::new()
+        .text("reason", "upstream_changed")
+        .finish();
     wire_error(
         ErrorCode::InternalError.code(),
         why.to_owned(),
         Some(data),
         to,
     )
-}
-
-/// Whether that is it.
-pub(super) fn is_changed(error: &WireError) -> bool {
-    let data = error.data.as_deref();
-    data.is_some_and(|data| data.contains(REASON))
 }

@@ -1,5 +1,7 @@
 //! Legacy clients: a modern server's rounds, and a legacy server's questions.
 
+use std::sync::Arc;
+
 use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -43,7 +45,11 @@ impl Bridge {
     pub(super) async fn in_rounds(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
         match self.through_rounds(&mut crossing, Asking::Here).await? {
             CallEnd::Answer(raw) => Ok(raw),
-            CallEnd::Task(raw) => Box::pin(self.follow(crossing, &raw)).await,
+            CallEnd::Task(raw) => {
+                // What the server has begun is brought to no other one.
+                crossing.refusals = Arc::default();
+                Box::pin(self.follow(crossing, &raw)).await
+            }
         }
     }
 
@@ -212,7 +218,7 @@ impl Bridge {
             },
             Way::Plain | Way::Task => (crossing.send(&params).await?, None),
         };
-        let lane = std::sync::Arc::clone(&crossing.lane);
+        let lane = Arc::clone(&crossing.lane);
         let mut asked = FuturesUnordered::new();
         loop {
             let event = tokio::select! {

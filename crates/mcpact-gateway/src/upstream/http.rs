@@ -22,7 +22,7 @@ use tokio::task::AbortHandle;
 
 use self::reading::{PAUSE, Reading, Resume, TooLong};
 use self::refusal::{disagrees, forgot_session, may_disagree};
-use super::mail::{Event, Loss, Reply, Sorted, Stray, sort};
+use super::mail::{Doubt, Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::error::chain;
 use crate::figures::ServerFigures;
@@ -257,7 +257,7 @@ impl HttpCall {
 
     fn over(&mut self, event: Event) -> Option<Event> {
         self.state = State::Over;
-        if let Event::Done(_) = event {
+        if let Event::Done(_) | Event::Lost(Loss::Doubt(Doubt { error: Some(_), .. })) = event {
             self.witness.reached();
         }
         Some(event)
@@ -288,13 +288,13 @@ impl HttpCall {
             self.is_gone.store(true, Ordering::Relaxed);
             return self.over(Event::Lost(Loss::Session));
         }
-        if disagrees(self.era, &answer) {
+        if disagrees(&answer) {
             self.is_gone.store(true, Ordering::Relaxed);
             return self.over(Event::Lost(Loss::Agreement));
         }
-        if may_disagree(self.era, &answer) {
+        if let Some(doubt) = may_disagree(self.era, &answer) {
             self.is_gone.store(true, Ordering::Relaxed);
-            return self.over(Event::Lost(Loss::Doubt(answer.status)));
+            return self.over(Event::Lost(Loss::Doubt(doubt)));
         }
         match answer.body {
             AnswerBody::Events(events) => {
@@ -470,7 +470,7 @@ async fn listen(
             // 405 is the polite way to say that there is no such stream.
             Ok(answer) => {
                 let status = answer.status;
-                let is_another = status == 405 || disagrees(Era::Legacy, &answer);
+                let is_another = status == 405 || disagrees(&answer);
                 if was_there && (is_another || forgot_session(&answer)) {
                     is_gone.store(true, Ordering::Relaxed);
                 }

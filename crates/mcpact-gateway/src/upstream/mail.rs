@@ -73,8 +73,8 @@ pub(crate) enum Loss {
     Session,
     /// The server does not go along with what was agreed any more, and did not look at the request.
     Agreement,
-    /// The server answered with this status and nothing else, which may mean the same or be about the request.
-    Doubt(u16),
+    /// The server refused the request in a way that may mean the same, or be about the request.
+    Doubt(Doubt),
     /// The connection was gone before the request could be sent.
     Unsent(String),
     /// There was no way to the server, for this reason.
@@ -87,6 +87,14 @@ pub(crate) enum Loss {
     Status(u16),
     /// The answer was longer than this many bytes.
     TooLong(usize),
+}
+
+/// A refusal of which it is not known what it is about.
+#[derive(Clone, Debug)]
+pub(crate) struct Doubt {
+    pub(crate) status: u16,
+    /// The raw error that came with it; none if the status is everything.
+    pub(crate) error: Option<ByteString>,
 }
 
 /// What belongs to no call that we know of.

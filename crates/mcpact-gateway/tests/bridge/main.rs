@@ -7,6 +7,7 @@
 
 mod calls;
 mod cursors;
+mod doubtful;
 mod forgetful;
 mod headers;
 mod idle;

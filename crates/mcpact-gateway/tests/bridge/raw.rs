@@ -26,6 +26,11 @@ impl Raw {
         let (link, theirs) = memory::pair();
         let bridge = Arc::clone(bridge);
         tokio::spawn(async move { bridge.serve(theirs).await });
+        Self::on(link)
+    }
+
+    /// A client on the other end of a link.
+    pub(crate) fn on(link: Link) -> Self {
         Self {
             link,
             unread: VecDeque::new(),

@@ -1,0 +1,73 @@
+//! Whether a server that refuses a request has become another one, which has to be given it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpact_spec::{Era, Revision};
+
+use super::Bridge;
+use super::caller::Caller;
+use crate::error::Trouble;
+use crate::upstream::Loss;
+
+/// How a request was refused that may belong to another server than was met.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Refused {
+    /// It was not sent: the connection that it would have taken is of another revision.
+    Unsent,
+    /// The server does not speak this revision, and has not looked at it.
+    Disagreed(Revision),
+    /// The server is not of the modern era any more, or has looked at it and means just this request.
+    InDoubt,
+}
+
+/// The last refusal of a request and on whose behalf it was made, for whoever may bring it once more.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Mutex<Option<(Refused, Arc<Caller>)>>);
+
+impl Refusals {
+    pub(super) fn note(&self, refused: Refused, caller: &Arc<Caller>) {
+        let noted = Some((refused, Arc::clone(caller)));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = noted;
+    }
+
+    /// Notes what a loss on a connection of this revision says about the server.
+    pub(super) fn note_loss(&self, loss: &Loss, revision: Revision, caller: &Arc<Caller>) {
+        match loss {
+            Loss::Agreement => self.note(Refused::Disagreed(revision), caller),
+            Loss::Doubt(_) => self.note(Refused::InDoubt, caller),
+            Loss::Session
+            | Loss::Unsent(_)
+            | Loss::Unreached(_)
+            | Loss::Connection(_)
+            | Loss::Misbehaved(_)
+            | Loss::Status(_)
+            | Loss::TooLong(_) => {}
+        }
+    }
+
+    pub(super) fn take(&self) -> Option<(Refused, Arc<Caller>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Bridge {
+    /// Whether the server, met anew, is another one than the one that refused something: only that one is given it.
+    pub(super) async fn is_another(&self, refused: Refused, caller: &Caller) -> bool {
+        if let Refused::Unsent = refused {
+            return true;
+        }
+        // In a box: what is rare makes every call larger otherwise.
+        let met = Box::pin(caller.meet_anew()).await;
+        met.is_ok_and(|lane| match refused {
+            Refused::Unsent => true,
+            Refused::Disagreed(before) => lane.revision() != before,
+            Refused::InDoubt => lane.revision().era() == Era::Legacy,
+        })
+    }
+}
+
+/// What is told of a server that refuses its own revision, and is the same as before when it is met anew.
+pub(super) fn disagreed(revision: Revision) -> Trouble {
+    let why = format!("it refuses requests of {revision}, which it has agreed to");
+    Trouble::Misbehaved(why)
+}
