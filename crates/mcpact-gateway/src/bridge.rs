@@ -293,6 +293,7 @@ impl Bridge {
         });
         let starter: Weak<dyn Starter> = Arc::downgrade(&bridge) as Weak<dyn Starter>;
         bridge.shared.supervisor.keep_ready(starter);
+        bridge.introduce_latecomers();
         Ok(bridge)
     }
 

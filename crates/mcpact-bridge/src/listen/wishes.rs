@@ -1,5 +1,7 @@
 //! What a legacy client wants to hear from a modern server.
 
+mod unsaid;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -16,6 +18,7 @@ use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
+use self::unsaid::Unsaid;
 use super::tag::{untagged, uri_in};
 use crate::fault::fault;
 use crate::input::Backoff;
@@ -109,15 +112,6 @@ struct Opening {
     stream: u64,
     filter: ListenFilter,
     waiting: Vec<(Id, Box<str>)>,
-}
-
-/// What the client has to hear as soon as it can.
-#[derive(Clone, Debug, Default)]
-struct Unsaid {
-    lists: BTreeSet<Method>,
-    uris: BTreeSet<Box<str>>,
-    /// More resources than there is room for: then all of them.
-    is_all: bool,
 }
 
 const LISTS: [Method; 3] = [
@@ -253,6 +247,33 @@ impl Wishes {
     /// A stream is over, or could not be opened, for whatever reason.
     #[must_use]
     pub fn ended(&mut self, stream: u64, now: Moment) -> Vec<Act> {
+        let open = self.open.as_ref().filter(|open| open.stream == stream);
+        let was_good = open.is_some_and(|open| now.since(open.since) > self.limits.backoff.longest);
+        let Some(mut acts) = self.without(stream) else {
+            return Vec::new();
+        };
+        if was_good {
+            self.failures = 0;
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.has_stumbled = true;
+        self.adjust(&mut acts);
+        acts
+    }
+
+    /// A stream is over because the server sleeps. That is no failure: another one is asked for at once, which can be
+    /// opened when the server wakes.
+    #[must_use]
+    pub fn slept(&mut self, stream: u64) -> Vec<Act> {
+        let Some(mut acts) = self.without(stream) else {
+            return Vec::new();
+        };
+        self.adjust(&mut acts);
+        acts
+    }
+
+    /// Lets go of a stream, and answers those who wait for it; none if it is not known.
+    fn without(&mut self, stream: u64) -> Option<Vec<Act>> {
         let mut acts = Vec::new();
         if let Some(opening) = self.opening.take_if(|opening| opening.stream == stream) {
             let failed: Vec<_> = opening.waiting.iter().map(|(_, uri)| uri.clone()).collect();
@@ -263,17 +284,19 @@ impl Wishes {
                 let error = fault(ErrorCode::InternalError, message, self.client);
                 acts.push(answer(request, Err(error)));
             }
-        } else if let Some(open) = self.open.take_if(|open| open.stream == stream) {
-            self.has_gap = true;
-            if now.since(open.since) > self.limits.backoff.longest {
-                self.failures = 0;
-            }
         } else {
-            return acts;
+            self.open.take_if(|open| open.stream == stream)?;
+            self.has_gap = true;
         }
-        self.failures = self.failures.saturating_add(1);
-        self.has_stumbled = true;
-        self.adjust(&mut acts);
+        Some(acts)
+    }
+
+    /// Something may have changed of which no stream has told.
+    #[must_use]
+    pub fn missed(&mut self) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.has_gap = self.open.is_none();
+        self.say_everything(&mut acts);
         acts
     }
 
@@ -433,23 +456,6 @@ impl Wishes {
                 self.client,
             )
         })
-    }
-}
-
-impl Unsaid {
-    fn remember(&mut self, method: Method, uri: Option<&str>, most: usize) {
-        match uri {
-            Some(uri) if method == Method::ResourcesUpdated => {
-                if self.uris.len() < most || self.uris.contains(uri) {
-                    self.uris.insert(Box::from(uri));
-                } else {
-                    self.is_all = true;
-                }
-            }
-            Some(_) | None => {
-                self.lists.insert(method);
-            }
-        }
     }
 }
 

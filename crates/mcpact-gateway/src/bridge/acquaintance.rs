@@ -15,6 +15,8 @@ use super::watch::LISTS;
 #[derive(Debug, Default)]
 pub(super) struct Acquaintance {
     met: watch::Sender<Option<Arc<Met>>>,
+    /// How many connections to it there have been.
+    connections: watch::Sender<u64>,
     /// Whether it can tell of changes, as it is connected at the moment.
     can_tell: AtomicBool,
     herald: Mutex<Option<Weak<dyn Herald>>>,
@@ -99,6 +101,16 @@ impl Acquaintance {
 
     pub(super) fn can_tell(&self) -> bool {
         self.can_tell.load(Ordering::Acquire)
+    }
+
+    /// There is a connection.
+    pub(super) fn connected(&self) {
+        self.connections.send_modify(|number| *number += 1);
+    }
+
+    /// Changes whenever there is another connection.
+    pub(super) fn connections(&self) -> watch::Receiver<u64> {
+        self.connections.subscribe()
     }
 
     /// The server has woken up.

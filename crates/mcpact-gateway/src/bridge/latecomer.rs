@@ -127,6 +127,21 @@ impl Latecomer {
         met.await.cloned()
     }
 
+    /// Whether it is there to stay, and has not met the server.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_ready.load(Ordering::Acquire) && !self.caller.initialized()
+    }
+
+    /// Somebody else has woken the server: it hears of its changes from here on, and that there may have been some since
+    /// it was told what the server said earlier.
+    async fn hear(&self, bridge: &Arc<Bridge>) -> Result<(), WireError> {
+        let caller = self.caller(bridge).await?;
+        if let Some(wishing) = caller.wishing() {
+            wishing.missed(&caller);
+        }
+        Ok(())
+    }
+
     /// The same at the server that has taken the place of this one.
     pub(super) async fn follow(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
         self.followed.to(bridge, self.meet(bridge)).await
@@ -169,6 +184,28 @@ pub(crate) fn again(job: &Job) -> Job {
 }
 
 impl Bridge {
+    /// Lets clients that wait meet a modern server whenever it is woken by others.
+    pub(super) fn introduce_latecomers(self: &Arc<Self>) {
+        let mut connections = self.shared.acquaintance.connections();
+        let bridge = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while connections.changed().await.is_ok() {
+                let Some(bridge) = bridge.upgrade() else {
+                    return;
+                };
+                // It is not woken again for those who only listen.
+                let Some(_awake) = bridge.everybody().and_then(|caller| caller.hold()) else {
+                    continue;
+                };
+                for latecomer in bridge.regulars.latecomers() {
+                    if let Err(error) = latecomer.hear(&bridge).await {
+                        tracing::debug!(error = error.message, "a client hears of no changes yet");
+                    }
+                }
+            }
+        });
+    }
+
     /// On which terms a client is served while the server sleeps, if it is known well enough. Only whoever
     /// keeps many servers lets them sleep.
     pub(super) fn welcome_asleep(

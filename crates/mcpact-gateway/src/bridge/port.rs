@@ -11,7 +11,7 @@ use mcpact_bridge::input::StandIn;
 use mcpact_engine::client::EraMode;
 use mcpact_spec::Method;
 use mcpact_transport::stdio::child::Masks;
-use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::acquaintance::Acquaintance;
 use super::audience::Audience;
@@ -272,6 +272,7 @@ impl Port {
         if self.shared.acquaintance.has_herald() {
             lane.watch(&self.shared);
         }
+        self.shared.acquaintance.connected();
         if was_asleep {
             self.shared.acquaintance.wake();
         }
@@ -337,6 +338,11 @@ impl Port {
     /// Tells whoever wants to know that something has changed.
     pub(super) fn tell(&self, method: Method) {
         self.shared.acquaintance.tell(method);
+    }
+
+    /// Changes whenever there is another connection to the server.
+    pub(super) fn connections(&self) -> watch::Receiver<u64> {
+        self.shared.acquaintance.connections()
     }
 
     /// Whether the server is told who asks.

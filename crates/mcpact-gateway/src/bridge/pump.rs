@@ -283,15 +283,15 @@ impl Bridge {
         if let Some(renewal) = caller.renewal() {
             renewal.settle(ear);
         }
-        let lane = caller.open_lane();
-        let of_lane = lane.as_ref().map(|lane| lane.revision().era());
+        let of_lane = caller.open_lane().map(|lane| lane.revision().era());
         // It may have fallen asleep since the client was introduced to it.
-        match (of_lane.or(caller.renewal().map(Renewal::era)), lane) {
+        match (of_lane.or(caller.renewal().map(Renewal::era)), self.met()) {
             (Some(Era::Legacy), _) => caller.audience().belong_to(ear),
-            (Some(Era::Modern), Some(lane)) => {
-                caller.wish_on(Wishing::new(&lane, ear, self.clock));
+            (Some(Era::Modern), Some(met)) => {
+                let server = &met.introduction.capabilities;
+                caller.wish_on(Wishing::new(server, ear, self.clock));
             }
-            (Some(Era::Modern) | None, _) => {}
+            (Some(Era::Modern), None) | (None, _) => {}
         }
     }
 

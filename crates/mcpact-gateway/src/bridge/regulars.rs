@@ -1,11 +1,12 @@
 //! Who comes to the server's own address, and hears of what changes here rather than at the server.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::Method;
 
 use super::ear::{Ear, FarEar};
+use super::latecomer::Latecomer;
 
 /// Legacy clients, and streams of modern ones.
 #[derive(Debug, Default)]
@@ -20,6 +21,14 @@ impl Regulars {
             all.retain(|(ear, _)| ear.near().is_some());
         }
         all.push((ear.downgrade(), scope));
+    }
+
+    /// The clients that have not met the server.
+    pub(super) fn latecomers(&self) -> Vec<Arc<Latecomer>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let near = all.iter().filter_map(|(ear, _)| ear.near());
+        let latecomers = near.filter_map(|ear| ear.state::<Latecomer>());
+        latecomers.filter(|one| one.is_waiting()).collect()
     }
 
     /// Tells everybody who wants to hear of it.

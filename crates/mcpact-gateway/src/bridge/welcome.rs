@@ -145,6 +145,7 @@ impl Bridge {
         };
         if lane.revision().era() == Era::Modern {
             let shared = self.share(port, pool);
+            self.shared.acquaintance.connected();
             let lane = shared.lane().await?;
             return Ok(Reached::of_all(shared, lane));
         }

@@ -10,10 +10,11 @@ use mcpact::server::backend::Reach;
 use mcpact_bridge::input::Backoff;
 use mcpact_bridge::listen::Wishes;
 use mcpact_bridge::listen::wishes::{Act, WishLimits};
+use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
-use mcpact_spec::{ErrorCode, Method};
+use mcpact_spec::{Era, ErrorCode, Method};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
@@ -37,6 +38,9 @@ const LIMITS: WishLimits = WishLimits {
 /// How long a stream is read on after another has taken its place: on HTTP what it still carries may
 /// arrive later than the other's acknowledgement.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// How long a server is kept awake to agree to a stream.
+const AGREEMENT: Duration = Duration::from_secs(5);
 
 /// What a legacy client wants to hear, and the streams on which it is heard.
 #[derive(Debug)]
@@ -63,8 +67,7 @@ impl Drop for Wishing {
 }
 
 impl Wishing {
-    pub(super) fn new(lane: &Lane, ear: &Ear, clock: Clock) -> Self {
-        let server = &lane.upstream.introduction.capabilities;
+    pub(super) fn new(server: &CapabilitySet, ear: &Ear, clock: Clock) -> Self {
         let mut wishes = Wishes::new(ear.revision(), server, LIMITS);
         if ear.sees_several() {
             wishes = wishes.without_lists();
@@ -85,6 +88,12 @@ impl Wishing {
     /// The client may be told things.
     pub(super) fn begin(self: &Arc<Self>, caller: &Arc<Caller>) {
         let acts = lock(&self.wishes).ready();
+        self.perform(caller, acts);
+    }
+
+    /// Something may have changed that the client was not told of.
+    pub(super) fn missed(self: &Arc<Self>, caller: &Arc<Caller>) {
+        let acts = lock(&self.wishes).missed();
         self.perform(caller, acts);
     }
 
@@ -135,10 +144,13 @@ impl Wishing {
         let (wishing, caller) = (Arc::downgrade(self), Arc::downgrade(caller));
         let listening = tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            listen(&wishing, &caller, stream, &filter).await;
+            let end = listen(&wishing, &caller, stream, &filter).await;
             if let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) {
                 lock(&wishing.streams).remove(&stream);
-                let acts = lock(&wishing.wishes).ended(stream, wishing.clock.now());
+                let acts = match end {
+                    End::Slept => lock(&wishing.wishes).slept(stream),
+                    End::Broke => lock(&wishing.wishes).ended(stream, wishing.clock.now()),
+                };
                 wishing.perform(&caller, acts);
             }
         });
@@ -151,6 +163,8 @@ impl Wishing {
         crossing: &Crossing,
     ) -> Result<ByteString, WireError> {
         let job = &crossing.waiter.job;
+        // It does not fall asleep before it has heard of it.
+        let _awake = crossing.lane.hold();
         let (answer, answered) = oneshot::channel();
         let id = Id::number(self.last.fetch_add(1, Ordering::Relaxed));
         lock(&self.waiting).insert(id.clone(), answer);
@@ -176,22 +190,25 @@ impl Wishing {
 /// A stream on which the server tells, and what keeps it.
 struct Stream {
     call: Call,
-    _lane: Arc<Lane>,
-    _awake: Option<Hold>,
+    lane: Arc<Lane>,
+    /// Keeps the server awake: until it has agreed, or for as long as there is the stream.
+    awake: Option<Hold>,
+}
+
+/// Why a stream is over.
+enum End {
+    /// The server sleeps.
+    Slept,
+    /// It broke, or could not be opened.
+    Broke,
 }
 
 impl Stream {
     /// Asks the server to tell of this; none if there is no way to it.
     async fn open(caller: &Weak<Caller>, filter: &ListenFilter) -> Option<Self> {
+        let lane = lane_for(caller, filter).await?;
+        let awake = Some(lane.hold());
         let caller = caller.upgrade()?;
-        let is_wanted = caller.wants_awake(filter);
-        let lane = match is_wanted {
-            true => caller.lane().await.ok(),
-            // A server that sleeps is not woken to tell of its lists.
-            false => caller.open_lane(),
-        };
-        let lane = lane?;
-        let awake = is_wanted.then(|| lane.hold());
         let params = ObjectWriter::new()
             .raw("notifications", &filter.encode())
             .finish();
@@ -200,9 +217,46 @@ impl Stream {
         let params = stamped.ok()??;
         Some(Self {
             call: lane.call(Method::SubscriptionsListen, &params).await,
-            _lane: lane,
-            _awake: awake,
+            lane,
+            awake,
         })
+    }
+
+    /// The first that is heard of it, if anything is in time. From then on the server may sleep if only its lists
+    /// matter.
+    async fn begin(&mut self, caller: &Weak<Caller>, filter: &ListenFilter) -> Option<Event> {
+        let first = tokio::time::timeout(AGREEMENT, self.call.next()).await;
+        let is_held = caller
+            .upgrade()
+            .is_some_and(|caller| caller.wants_awake(filter));
+        self.awake = self.awake.take().filter(|_| is_held);
+        first.ok()
+    }
+
+    fn end(&self) -> End {
+        match self.lane.running.retired() {
+            Some(_) => End::Slept,
+            None => End::Broke,
+        }
+    }
+}
+
+/// The connection on which the server tells of this. One that sleeps is not woken to tell of its lists, but heard when
+/// somebody else has woken it.
+async fn lane_for(caller: &Weak<Caller>, filter: &ListenFilter) -> Option<Arc<Lane>> {
+    let mut connections = caller.upgrade()?.port().connections();
+    loop {
+        let caller = caller.upgrade()?;
+        if caller.wants_awake(filter) {
+            return caller.lane().await.ok();
+        }
+        let lane = caller.open_lane();
+        if let Some(lane) = lane.filter(|lane| lane.revision().era() == Era::Modern) {
+            return Some(lane);
+        }
+        // Whoever waits does not keep the client.
+        drop(caller);
+        connections.changed().await.ok()?;
     }
 }
 
@@ -212,18 +266,23 @@ async fn listen(
     caller: &Weak<Caller>,
     stream: u64,
     filter: &ListenFilter,
-) {
+) -> End {
     let Some(mut open) = Stream::open(caller, filter).await else {
-        return;
+        return End::Broke;
     };
+    let mut first = open.begin(caller, filter).await;
     loop {
-        let note = match open.call.next().await {
+        let event = match first.take() {
+            Some(event) => event,
+            None => open.call.next().await,
+        };
+        let note = match event {
             Event::Note(note) => note,
             Event::Ask(_) => continue,
-            Event::Done(_) | Event::Lost(_) => return,
+            Event::Done(_) | Event::Lost(_) => return open.end(),
         };
         let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) else {
-            return;
+            return End::Broke;
         };
         let params = Some(&*note.params);
         let acts = if note.method == Method::SubscriptionsAcknowledged {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpact::client::{Client, ClientBuilder, Watch};
 use mcpact::model::ToolResult;
@@ -352,6 +353,57 @@ async fn a_remote_server_is_asked_again() {
             let told = tokio::time::timeout(PATIENCE, changes.next()).await;
             assert!(told.unwrap().is_some(), "{what}");
             assert_eq!(tools(&connected).await, ["r__two"], "{what}");
+        }
+    }
+}
+
+const AGREED: &str = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":ID}}}"#;
+
+/// That the tools of a modern server have changed, on each of the streams that it was asked for.
+fn changed(script: &Script) -> String {
+    let streams = script.heard("subscriptions/listen");
+    let told = streams.iter().map(|asked| {
+        let meta = json!({"io.modelcontextprotocol/subscriptionId": asked["id"]});
+        let method = "notifications/tools/list_changed";
+        json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}}).to_string()
+    });
+    told.collect::<Vec<_>>().join("\n")
+}
+
+/// G10, G15: a legacy client that listens at the address of a modern server hears of its lists when somebody else wakes
+/// it, and while it is awake, without a call of its own; also one that came while the server slept. It is not woken for
+/// them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_only_listens_hears_of_a_server_that_others_wake() {
+    let script = Script::new(Speaks::Discover, &json!({"tools": {"listChanged": true}}));
+    script.put("subscriptions-listen", AGREED);
+    let run = RunSettings {
+        idle: Duration::from_secs(1),
+        ..RunSettings::default()
+    };
+    let member = script.member_run("s", &Cache::nowhere(), run);
+    let hub = hub(vec![member.clone()]);
+    let other = on_lines(&hub, client(Revision::V2026_07_28)).await;
+    let old = alone(&member, client(Revision::V2025_11_25)).await;
+    assert_eq!(tools(&old).await, ["one"]);
+    let mut listening = vec![old.watch(Watch::new().lists()).await.unwrap()];
+    let mut clients = vec![old];
+    for turn in 1..=3 {
+        until_asleep(&member).await;
+        assert_eq!(script.starts(), turn, "nobody wakes it to listen");
+        let late = alone(&member, client(Revision::V2025_11_25)).await;
+        listening.push(late.watch(Watch::new().lists()).await.unwrap());
+        clients.push(late);
+        other.call_tool("s__one", json!({})).await.unwrap();
+        for (at, changes) in listening.iter_mut().enumerate() {
+            let told = tokio::time::timeout(PATIENCE, changes.next()).await;
+            assert!(told.unwrap().is_some(), "{at} when it wakes: {turn}");
+        }
+        script.put("news", &changed(&script));
+        other.call_tool("s__one", json!({})).await.unwrap();
+        for (at, changes) in listening.iter_mut().enumerate() {
+            let told = tokio::time::timeout(PATIENCE, changes.next()).await;
+            assert!(told.unwrap().is_some(), "{at} while it is awake: {turn}");
         }
     }
 }

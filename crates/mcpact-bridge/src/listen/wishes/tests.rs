@@ -214,6 +214,49 @@ fn a_gap_is_filled_with_everything() {
     assert_eq!(wishes.ended(4, later), [asked(5, &["a:1"], 1)]);
 }
 
+/// G15: a server that sleeps has not failed; the client is told of everything when it wakes, however often that is.
+#[test]
+fn a_server_that_sleeps_is_asked_without_a_pause() {
+    let lists = ListenFilter {
+        tools: true,
+        ..ListenFilter::default()
+    };
+    let asked = |stream| Act::Open {
+        stream,
+        filter: lists.clone(),
+        after: Duration::ZERO,
+    };
+    let changed = list_changed(Method::ToolsListChanged);
+    let mut wishes = wishes(&[Capability::ToolsListChanged]);
+    assert_eq!(wishes.ready(), [asked(0)]);
+    assert_eq!(acknowledge(&mut wishes, 0, &lists), []);
+    for stream in 1..4 {
+        assert_eq!(wishes.slept(stream - 1), [asked(stream)]);
+        let told = acknowledge(&mut wishes, stream, &lists);
+        assert_eq!(told, core::slice::from_ref(&changed));
+    }
+    assert_eq!(wishes.slept(3), [asked(4)]);
+    assert_eq!(wishes.slept(4), [asked(5)], "before it has agreed");
+    assert_eq!(acknowledge(&mut wishes, 5, &lists), [changed]);
+    assert_eq!(wishes.slept(9), [], "no such stream");
+}
+
+/// G15: what nobody could hear of is told once the server has agreed to tell, and at once if it has.
+#[test]
+fn what_was_missed_is_told_as_soon_as_there_is_a_stream() {
+    let lists = ListenFilter {
+        tools: true,
+        ..ListenFilter::default()
+    };
+    let changed = list_changed(Method::ToolsListChanged);
+    let mut wishes = wishes(&[Capability::ToolsListChanged]);
+    assert_eq!(wishes.ready().len(), 1);
+    assert_eq!(wishes.missed(), []);
+    let told = acknowledge(&mut wishes, 0, &lists);
+    assert_eq!(told, core::slice::from_ref(&changed));
+    assert_eq!(wishes.missed(), [changed]);
+}
+
 #[test]
 fn notifications_lose_their_stream_and_wait_for_a_channel() {
     let mut wishes = wishes(&[Capability::ToolsListChanged, Capability::ResourcesSubscribe]);

@@ -1,0 +1,33 @@
+//! What a client has to hear as soon as it can be told anything.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+
+use mcpact_spec::Method;
+
+/// What the client has to hear as soon as it can.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unsaid {
+    pub(super) lists: BTreeSet<Method>,
+    pub(super) uris: BTreeSet<Box<str>>,
+    /// More resources than there is room for: then all of them.
+    pub(super) is_all: bool,
+}
+
+impl Unsaid {
+    /// Remembers a notification; of so many resources at most.
+    pub(super) fn remember(&mut self, method: Method, uri: Option<&str>, most: usize) {
+        match uri {
+            Some(uri) if method == Method::ResourcesUpdated => {
+                if self.uris.len() < most || self.uris.contains(uri) {
+                    self.uris.insert(Box::from(uri));
+                } else {
+                    self.is_all = true;
+                }
+            }
+            Some(_) | None => {
+                self.lists.insert(method);
+            }
+        }
+    }
+}
