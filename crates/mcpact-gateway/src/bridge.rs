@@ -76,6 +76,7 @@ use crate::catalog::{
     ChangedTools, Health, Probe, Restarts, RunSettings, ServerConfig, Strategy, ToolFilter,
 };
 use crate::chronicle::Journal;
+use crate::circle::Road;
 use crate::figures::ServerFigures;
 use crate::filters::Filters;
 use crate::pins::{PinSettings, Pins};
@@ -201,6 +202,8 @@ pub struct Bridge {
     is_public: AtomicBool,
     /// Who is told if those become others.
     regulars: Regulars,
+    /// What its requests are known by, where they may come back.
+    road: Option<Arc<Road>>,
     /// Tells it from one to a server that had the same name before.
     number: u64,
     /// Who takes its place.
@@ -228,6 +231,15 @@ impl Bridge {
     /// # Errors
     /// The operating system has no randomness.
     pub fn new(
+        target: Target,
+        settings: BridgeSettings,
+    ) -> Result<Arc<Self>, mcpact::error::Error> {
+        Self::by(None, target, settings)
+    }
+
+    /// The same by a road of a gateway.
+    pub(crate) fn by(
+        road: Option<Arc<Road>>,
         target: Target,
         settings: BridgeSettings,
     ) -> Result<Arc<Self>, mcpact::error::Error> {
@@ -288,6 +300,7 @@ impl Bridge {
             clock,
             tools: Mutex::default(),
             regulars: Regulars::default(),
+            road,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             succession: Succession::default(),
         });
@@ -300,6 +313,11 @@ impl Bridge {
     /// Tells it from one to a server that had the same name before.
     pub(crate) const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// What its requests are known by, where they may come back.
+    pub(crate) const fn road(&self) -> Option<&Arc<Road>> {
+        self.road.as_ref()
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {

@@ -63,6 +63,11 @@ pub enum Trouble {
         /// Whether it was told who asks.
         has_credentials: bool,
     },
+    /// It says that requests to it go round in a circle.
+    #[error(
+        "the server is a gateway that serves this one in turn, directly or by way of others, or is this very one"
+    )]
+    Circle,
     /// It did not answer a call.
     #[error("the server did not answer within {limit:?}")]
     Silent {
@@ -317,6 +322,7 @@ impl Trouble {
             Self::Exited { .. } => "upstream_exited",
             Self::Failure { .. } => "upstream_no_agreement",
             Self::Status { .. } => "upstream_status",
+            Self::Circle => "upstream_circle",
             Self::Silent { .. } => "upstream_timeout",
             Self::Gone(_) | Self::GoneWithState(_) | Self::Ended | Self::Unsent(_) => {
                 "upstream_gone"
@@ -387,6 +393,10 @@ impl Trouble {
             }
             Self::Unseen { .. } => {
                 "try again later, or raise `max_instances`, `max_concurrent` or `call_seconds`"
+            }
+            Self::Circle => {
+                "take one out of the config of the other, or let `url` lead to a single one of its servers \
+                 (`/servers/NAME/mcp`) that does not lead back"
             }
             Self::Unsent(_) => "call again",
             Self::StateLost(_) => "call again to start afresh",

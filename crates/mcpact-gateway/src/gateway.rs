@@ -6,6 +6,7 @@
 
 mod build;
 mod bundle;
+mod circle;
 mod itself;
 mod leaving;
 mod metrics;
@@ -33,7 +34,6 @@ use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
 pub use self::build::GatewayError;
-use self::itself::Mark;
 use self::leaving::Leaving;
 pub use self::reload::{ConfigFile, ReloadCause};
 pub use self::report::ServerReport;
@@ -41,6 +41,7 @@ use crate::approvals::Approvals;
 use crate::cache::Cache;
 use crate::catalog::{Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use crate::chronicle::Chronicle;
+use crate::circle::Mark;
 use crate::control::{AgreedTools, ReloadReport};
 use crate::figures::Figures;
 use crate::filters::Filters;
@@ -86,8 +87,8 @@ pub struct Gateway {
     filters: Filters,
     /// Where clients come to, up to the path.
     origin: OnceLock<String>,
-    /// What its own requests are known by.
-    mark: Mark,
+    /// What other gateways know it by.
+    mark: Option<Mark>,
     /// Where it listens.
     address: OnceLock<SocketAddr>,
     file: OnceLock<ConfigFile>,
@@ -171,7 +172,7 @@ impl Gateway {
             on_lines: AtomicUsize::new(0),
             filters,
             origin: OnceLock::new(),
-            mark: Mark::random(),
+            mark: Mark::of_gateway(),
             address: OnceLock::new(),
             file: OnceLock::new(),
             reloading: tokio::sync::Mutex::default(),

@@ -13,6 +13,7 @@ mod bridge;
 mod cache;
 pub mod catalog;
 mod chronicle;
+mod circle;
 pub mod control;
 mod error;
 mod figures;

@@ -8,9 +8,6 @@ use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::ChildCommand;
 use sha2::{Digest, Sha256};
 
-/// The header that tells which gateway asks.
-pub(crate) const VIA: &str = "mcpact-via";
-
 /// The server behind a bridge.
 #[derive(Clone, Debug)]
 pub enum Target {
@@ -99,9 +96,7 @@ impl Target {
             }
             Self::Url { url, settings } => {
                 parts.extend([b"url".as_slice(), url.as_bytes()]);
-                // Another run is known by another mark, and asks the same server.
-                let own = |(name, _): &(&str, &[u8])| *name != VIA;
-                for (name, value) in settings.headers.iter().filter(own) {
+                for (name, value) in settings.headers.iter() {
                     parts.extend([name.as_bytes(), value]);
                 }
             }

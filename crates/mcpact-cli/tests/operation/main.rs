@@ -4,6 +4,7 @@
 
 mod agreed;
 mod bundle;
+mod circle;
 mod drain;
 mod gone;
 mod house;

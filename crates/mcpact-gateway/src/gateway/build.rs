@@ -12,6 +12,7 @@ use super::{Gateway, Surroundings, reception};
 use crate::approvals::Approval;
 use crate::bridge::{Bridge, BridgeSettings};
 use crate::catalog::{CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName};
+use crate::circle::Road;
 use crate::figures::Figures;
 use crate::filters::Filters;
 use crate::hub::HubSettings;
@@ -147,7 +148,7 @@ pub(super) fn bridge(
             })?)
         }
     };
-    gateway.mark.put_on(&mut target);
+    let road = gateway.mark.and_then(|mark| Road::onto(&mut target, mark));
     let settings = BridgeSettings {
         name: Some(name.to_string()),
         figures: gateway.figures.server(name.as_str()),
@@ -173,7 +174,7 @@ pub(super) fn bridge(
         },
         ..BridgeSettings::default()
     };
-    Bridge::new(target, settings).map_err(GatewayError::Bridge)
+    Bridge::by(road, target, settings).map_err(GatewayError::Bridge)
 }
 
 /// Who ends the program should the gateway be killed, and confines it.

@@ -34,10 +34,6 @@ impl Reception for Gateway {
     }
 
     fn direct(&self, arrival: &mut Arrival) -> Directed {
-        if let Err(error) = self.mark.refuse_own(arrival) {
-            self.tell_of_itself(&error.message);
-            return Directed::Answer(refused(&error, arrival));
-        }
         let by_header = match chosen(arrival) {
             Ok(choice) => choice,
             Err(Unclear::Both) => {
@@ -135,11 +131,14 @@ impl Gateway {
     fn to(&self, wanted: Wanted<'_>, arrival: &mut Arrival) -> Directed {
         let mut state = self.state();
         match wanted {
-            Wanted::All => Directed::To(self.door.clone()),
+            Wanted::All => {
+                let all = state.servers.values().map(|served| &served.member);
+                self.through(&self.door, all, self.mark, arrival)
+            }
             Wanted::Server(name) => match state.servers.get(&*name) {
                 Some(served) => {
                     self.settings.path.clone_into(&mut arrival.path);
-                    Directed::To(served.door.clone())
+                    self.through(&served.door, [&served.member], None, arrival)
                 }
                 None => Directed::Answer(refused(&no_server(&state, &name), arrival)),
             },
@@ -151,7 +150,7 @@ impl Gateway {
                 match kept.or_else(|| self.selection(&mut state, tags.clone())) {
                     Some(door) => {
                         self.settings.path.clone_into(&mut arrival.path);
-                        Directed::To(door)
+                        self.through(&door, state.tagged(&tags), None, arrival)
                     }
                     None => Directed::Answer(refused(&no_tag(&state, &tags), arrival)),
                 }
@@ -175,7 +174,7 @@ fn is_reading(verb: &Verb) -> bool {
 }
 
 /// Refuses a request in the words of the protocol, which clients show.
-fn refused(error: &WireError, arrival: &Arrival) -> Answer {
+pub(super) fn refused(error: &WireError, arrival: &Arrival) -> Answer {
     let body = std::str::from_utf8(&arrival.body).unwrap_or_default();
     let id = member(body, "id").and_then(IdRef::from_token);
     let text = match id {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcpact::server::backend::{Opening, Visitor, Welcome};
 use mcpact_engine::server::{Listening, ServerTerms};
@@ -14,6 +15,10 @@ use super::guest::Guest;
 use super::member::Member;
 use super::{ABSENT, Hub, Roster, identity, lock};
 use crate::aggregate::{capabilities, instructions};
+
+/// How long a gateway that asks is kept waiting for servers that may be gateways, too: one of them may be waiting for it
+/// in turn, if both are met at the same time.
+const GATEWAY_WAIT: Duration = Duration::from_secs(1);
 
 /// The terms for clients of each revision, as long as nothing changes.
 #[derive(Debug, Default)]
@@ -78,11 +83,15 @@ impl Hub {
         if let Some(needed) = asked.and_then(|params| self.named_by(params)) {
             strangers.retain(|member| member.number == needed.number);
         }
-        let wait = self.settings.introduction_wait;
+        let longest = self.settings.introduction_wait;
+        let wait = |member: &Member| match member.bridge.road() {
+            Some(road) if road.is_asked() => longest.min(GATEWAY_WAIT),
+            Some(_) | None => longest,
+        };
         // Nobody waits again for a server that has kept others waiting.
         let awaited = strangers
             .into_iter()
-            .map(|member| (member.awaited() + wait, member))
+            .map(|member| (member.awaited() + wait(member), member))
             .filter(|(until, _)| Instant::now() < *until);
         let meeting = awaited.map(|(until, member)| {
             let (guest, member) = (Arc::clone(guest), Arc::clone(member));

@@ -24,7 +24,8 @@ use self::reading::{PAUSE, Reading, Resume, TooLong};
 use self::refusal::{disagrees, forgot_session, may_disagree};
 use super::mail::{Doubt, Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
-use crate::error::chain;
+use crate::circle::LOOP;
+use crate::error::{Trouble, chain};
 use crate::figures::ServerFigures;
 use crate::supervisor::{Life, Miss, Witness};
 
@@ -284,6 +285,12 @@ impl HttpCall {
                 return self.over(Event::Lost(loss));
             }
         };
+        if answer.status == LOOP {
+            // Whoever asks next finds out whether it is still so.
+            self.is_gone.store(true, Ordering::Relaxed);
+            let loss = Loss::Unreached(Arc::new(Trouble::Circle));
+            return self.over(Event::Lost(loss));
+        }
         if self.has_session() && forgot_session(&answer) {
             self.is_gone.store(true, Ordering::Relaxed);
             return self.over(Event::Lost(Loss::Session));

@@ -33,6 +33,7 @@ use tokio::time::Instant;
 use super::http::HttpWire;
 use super::lines::LinesWire;
 use super::{HeaderBook, Ordered, Stray, Upstream, Wire, exit, headers, mail, sse_link};
+use crate::circle::LOOP;
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
@@ -459,6 +460,9 @@ impl Talk {
                 status,
                 has_credentials,
             });
+        }
+        if status == LOOP {
+            return Err(Trouble::Circle);
         }
         if let Some(id) = answer.headers.get("mcp-session-id")
             && status < 300

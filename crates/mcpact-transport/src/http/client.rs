@@ -6,6 +6,7 @@
 mod answer;
 mod certificate;
 mod connector;
+mod escort;
 mod events;
 mod framing;
 mod head;
@@ -41,6 +42,7 @@ use source::Source;
 
 pub use answer::{Answer, AnswerBody};
 pub(crate) use connector::Connector;
+pub use escort::Escort;
 pub use events::EventStream;
 pub use headers::{StaticHeaders, is_reserved};
 pub use proxy::{Proxy, ProxyMode};
@@ -76,6 +78,8 @@ pub struct HttpSettings {
     pub trusted: Vec<CertificateDer<'static>>,
     /// Headers that go with every request; see [`HttpSettings::header`].
     pub headers: StaticHeaders,
+    /// Who goes along with every request.
+    pub escort: Option<Arc<dyn Escort>>,
     /// Whether requests go through a proxy.
     pub proxy: ProxyMode,
     /// How often connecting is tried again when nobody listens or the connection breaks before
@@ -96,6 +100,7 @@ impl Default for HttpSettings {
             stream_idle_timeout: Duration::from_secs(3600),
             trusted: Vec::new(),
             headers: StaticHeaders::default(),
+            escort: None,
             proxy: ProxyMode::default(),
             connect_retries: 2,
             retry_pause: Duration::from_millis(100),
@@ -170,6 +175,8 @@ struct Order<'a> {
     facts: &'a HeaderMap,
     accept: &'static str,
     last_event_id: Option<HeaderValue>,
+    /// What the escort says.
+    said: Option<(HeaderName, HeaderValue)>,
     body: Bytes,
 }
 
@@ -265,13 +272,19 @@ impl HttpClient {
         Ok(self.send(order).await?.status.as_u16())
     }
 
-    async fn send(&self, order: Order<'_>) -> Result<Unread, DoorError> {
+    async fn send(&self, mut order: Order<'_>) -> Result<Unread, DoorError> {
+        let escort = self.settings.escort.as_deref();
+        order.said = escort.and_then(Escort::header);
         let answer = self.exchange(&order, &self.address).await?;
-        match answer.status.is_redirection() {
+        let answer = match answer.status.is_redirection() {
             // In a box: what is rare makes every request larger otherwise.
-            true => Box::pin(self.follow(&order, answer)).await,
-            false => Ok(answer),
+            true => Box::pin(self.follow(&order, answer)).await?,
+            false => answer,
+        };
+        if let Some(escort) = escort {
+            escort.answered(answer.status, &answer.headers);
         }
+        Ok(answer)
     }
 
     /// Sends a request to where the server points, for as long as it does.
@@ -410,6 +423,7 @@ impl<'a> Order<'a> {
             facts,
             accept,
             last_event_id: None,
+            said: None,
             body: Bytes::new(),
         }
     }

@@ -95,8 +95,16 @@ impl Door {
 pub enum Directed {
     /// It goes through this door.
     To(Door),
+    /// The same, and somebody goes along until it is answered.
+    Attended(Door, Box<dyn Attendant>),
     /// It is answered at once.
     Answer(Answer),
+}
+
+/// Goes along with a request, and is dropped if nobody waits for its answer any more.
+pub trait Attendant: Debug + Send {
+    /// The answer is about to leave.
+    fn sees_off(self: Box<Self>, answer: &mut Answer);
 }
 
 /// Directs everybody who comes to the right door.
@@ -128,6 +136,11 @@ impl<R: Reception> Endpoint for Entrance<R> {
     async fn handle(&self, mut arrival: Box<Arrival>) -> Answer {
         match self.0.direct(&mut arrival) {
             Directed::To(door) => door.0.answer(arrival).await,
+            Directed::Attended(door, attendant) => {
+                let mut answer = door.0.answer(arrival).await;
+                attendant.sees_off(&mut answer);
+                answer
+            }
             Directed::Answer(answer) => answer,
         }
     }

@@ -93,6 +93,9 @@ fn write_head(
     if let Forwarding::Proxy(Some(auth)) = proxy {
         line(out, &PROXY_AUTHORIZATION, auth.as_bytes());
     }
+    if let Some((name, value)) = &order.said {
+        line(out, name, value.as_bytes());
+    }
     for (name, value) in order.facts {
         line(out, name, value.as_bytes());
     }
@@ -133,7 +136,8 @@ mod tests {
         String::from_utf8(all).unwrap()
     }
 
-    /// T7: a request carries the facts of the protocol, and what a caller chose unless the protocol says it.
+    /// T7: a request carries the facts of the protocol, and what the escort says, and what a caller chose unless the
+    /// protocol says it.
     #[test]
     fn requests_are_written_whole() {
         let value = HeaderValue::from_static;
@@ -145,12 +149,13 @@ mod tests {
         for length in [2, SMALL, SMALL + 1] {
             let body = "x".repeat(length);
             let order = Order {
+                said: Some((HeaderName::from_static("x-said"), value("s"))),
                 body: Bytes::from(body.clone()),
                 ..Order::new(Method::POST, &facts, "*/*")
             };
             let expected = format!(
                 "POST /mcp?a=b HTTP/1.1\r\nhost: host:8080\r\naccept: */*\r\ncontent-type: application/json\r\n\
-                content-length: {length}\r\nmcp-method: ping\r\nx-key: k\r\n\r\n{body}"
+                content-length: {length}\r\nx-said: s\r\nmcp-method: ping\r\nx-key: k\r\n\r\n{body}"
             );
             assert_eq!(text(&order, &chosen, &Forwarding::None), expected);
         }
