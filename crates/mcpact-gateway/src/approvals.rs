@@ -1,9 +1,10 @@
-//! What a person has agreed to: commands that are started, and addresses that values of this machine go to.
+//! What a person has agreed to: commands that are started, addresses that values of this machine go to, and keys that let
+//! more callers in.
 //!
 //! An approval is for one exact command: the program with what is in its file, the arguments, the names of
 //! the variables, the values of those that decide which code runs, the folder, and the variables and files whose
-//! values it is told; or for one address, and the variables and files whose values are sent there. A config that says something else needs another approval,
-//! whatever it calls the server.
+//! values it is told; or for one address, and the variables and files whose values are sent there; or for what a key of one config says. A config that says something
+//! else needs another approval, whatever it calls the server.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -14,7 +15,8 @@ use std::sync::{Mutex, PoisonError};
 use sha2::{Digest as _, Sha256};
 
 use crate::catalog::{
-    CommandLaunch, Launch, Sent, SentIn, UrlLaunch, is_writable_by_all, loads_code,
+    CommandLaunch, GatewayConfig, Launch, Opening, Problem, Sent, SentIn, Severity, Source,
+    UrlLaunch, is_writable_by_all, loads_code,
 };
 use crate::error::Trouble;
 
@@ -28,6 +30,8 @@ pub enum DeedKind {
     Start,
     /// Sends values of this machine to an address.
     Send,
+    /// Lets more callers in than the gateway does by default.
+    Open,
 }
 
 impl DeedKind {
@@ -40,6 +44,9 @@ impl DeedKind {
             Self::Send => {
                 "values of this machine would go to the address, which is not approved, or what goes where has \
                  changed since it was; nothing was sent"
+            }
+            Self::Open => {
+                "more callers would be let in, which is not approved, or has changed since it was; nothing is served"
             }
         }
     }
@@ -126,6 +133,52 @@ impl Deed {
             kind: DeedKind::Send,
             lines,
             mark: seal.mark(),
+        }
+    }
+
+    /// What it means to serve a key that lets more callers in. The yes is for this file alone: what stands behind the
+    /// gateway is not the same elsewhere.
+    #[must_use]
+    pub fn of_opening(opening: &Opening, gateway: &GatewayConfig, file: &Path) -> Self {
+        let file = file.display().to_string();
+        // Whoever wrote the config knows a token that stands in it.
+        let token = gateway.token.as_ref().map(|_| {
+            let written = gateway.token_written.as_deref();
+            written.unwrap_or("as written in the config").to_owned()
+        });
+        let mut seal = Seal::default();
+        seal.add(b"open");
+        seal.add(file.as_bytes());
+        seal.add(opening.key.as_bytes());
+        seal.add(token.as_deref().unwrap_or_default().as_bytes());
+        let values = opening.values.iter();
+        values.for_each(|value| seal.add(value.value().as_bytes()));
+        let mut lines = vec![("config", file)];
+        let values = opening.values.iter();
+        lines.extend(values.map(|value| ("value", value.written().to_owned())));
+        lines.push(("means", opening.lets_in.to_owned()));
+        lines.push(("token", token.unwrap_or_else(|| String::from("none"))));
+        Self {
+            kind: DeedKind::Open,
+            lines,
+            mark: seal.mark(),
+        }
+    }
+}
+
+impl Opening {
+    /// How it is told, with its place and the remedy, that nobody has agreed to it.
+    #[must_use]
+    pub fn refused(&self, source: &Source) -> Problem {
+        let Self { key, lets_in, .. } = self;
+        Problem {
+            severity: Severity::Error,
+            span: self.span,
+            message: format!("`{key}`: {} ({lets_in})", DeedKind::Open.refused()),
+            remedy: Some(format!(
+                "`mcpact approve --config {}` shows it and asks; or leave `{key}` out",
+                source.name
+            )),
         }
     }
 }

@@ -318,7 +318,8 @@ impl Gateway {
     /// # Errors
     /// The address cannot be bound.
     pub async fn listen(self: &Arc<Self>) -> Result<Site<Self>, mcpact::error::Error> {
-        let address = self.state().catalog.gateway.listen;
+        // Not what was read since: nobody was asked about that.
+        let address = self.first.listen;
         let site = Site::bind(Arc::clone(self), address).await?;
         // It listens once.
         let _ = self.origin.set(site.origin());

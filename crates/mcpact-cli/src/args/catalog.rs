@@ -35,14 +35,15 @@ pub(super) const APPROVE_EXAMPLES: &str = "\
 Examples:
   mcpact approve
       shows each command of the nearest config that is not approved yet, and each address that it
-      sends values of variables or files to, and asks
+      sends values of variables or files to, and each key that lets more callers in, and asks
   mcpact approve --config prod.toml files --mark 0f3c…
       for scripts: approves what this server does if it is still the same
 
 An approval is for one exact command: the program with what is in its file, its arguments, the
 names of its variables, the values of those that decide which code runs (PATH, NODE_OPTIONS and the
-like) and its folder; or for one address and the variables and files whose values go there. Whatever
-of this changes needs another one; other values of variables may change.
+like) and its folder; or for one address and the variables and files whose values go there; or for
+what a key such as `listen` says in one config. Whatever of this changes needs another one; other
+values of variables may change.
 
 Exit codes: 0 everything is approved, 1 unexpected, 2 usage or input,
 4 a gateway that runs does not answer, 7 something is not approved";

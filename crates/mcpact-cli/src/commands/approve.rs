@@ -1,11 +1,14 @@
-//! `mcpact approve`: shows what a config starts and what it sends where, and remembers to what a person has agreed.
+//! `mcpact approve`: shows what a config starts, what it sends where and whom it lets in, and remembers to what a person
+//! has agreed.
 
 #[cfg(unix)]
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use mcpact_gateway::catalog::{Catalog, Launch, ServerName, load, nearest_config};
+use mcpact_gateway::catalog::{
+    Catalog, GatewayConfig, Launch, Opening, ServerName, load, nearest_config,
+};
 use mcpact_gateway::control::AgreedTools;
 #[cfg(unix)]
 use mcpact_gateway::control::{Answer, Request};
@@ -45,7 +48,10 @@ pub(super) fn run(args: &Approve) -> Result<Exit, CliError> {
         approvals: &approvals,
         marks: &args.mark,
     };
-    let left = asking.about(&catalog, is_meant)?;
+    let mut left = asking.about(&catalog, is_meant)?;
+    if args.servers.is_empty() {
+        left += asking.about_gateway(&catalog.gateway)?;
+    }
     match left {
         0 => {
             report::print("everything is approved\n")?;
@@ -158,24 +164,72 @@ impl Asking<'_> {
         Ok(left)
     }
 
+    /// How many keys are left that let more callers in and are not approved.
+    pub(super) fn about_gateway(&self, gateway: &GatewayConfig) -> Result<usize, CliError> {
+        let mut left = 0;
+        for opening in &gateway.openings {
+            let deed = self.deed(opening, gateway);
+            if !self.is_agreed(&named(opening), &deed)? {
+                left += 1;
+            }
+        }
+        Ok(left)
+    }
+
+    /// The keys that let more callers in and are not approved; nobody is asked.
+    pub(super) fn left_of_gateway<'g>(
+        &self,
+        gateway: &'g GatewayConfig,
+    ) -> Result<Vec<&'g Opening>, CliError> {
+        let mut left = Vec::new();
+        for opening in &gateway.openings {
+            let deed = self.deed(opening, gateway);
+            if !self.hold(&named(opening), &deed)? {
+                left.push(opening);
+            }
+        }
+        Ok(left)
+    }
+
+    /// However the config was reached, it is the same one.
+    fn deed(&self, opening: &Opening, gateway: &GatewayConfig) -> Deed {
+        let real = self.file.canonicalize();
+        Deed::of_opening(opening, gateway, real.as_deref().unwrap_or(self.file))
+    }
+
     fn is_approved(&self, name: &ServerName, launch: &Launch) -> Result<bool, CliError> {
-        let failed = |source| CliError::Approve {
-            server: name.to_string(),
-            source,
-        };
-        let Some(deed) = Deed::of(launch).map_err(failed)? else {
-            return Ok(true);
-        };
-        if self.approvals.hold(&deed.mark).map_err(failed)? {
+        let deed = Deed::of(launch).map_err(failed(name.as_str()))?;
+        deed.map_or(Ok(true), |deed| self.is_agreed(name.as_str(), &deed))
+    }
+
+    fn hold(&self, name: &str, deed: &Deed) -> Result<bool, CliError> {
+        self.approvals.hold(&deed.mark).map_err(failed(name))
+    }
+
+    fn is_agreed(&self, name: &str, deed: &Deed) -> Result<bool, CliError> {
+        if self.hold(name, deed)? {
             return Ok(true);
         }
-        report::aside(&deeds::text(name.as_str(), &deed));
+        report::aside(&deeds::text(name, deed));
         if !self.marks.contains(&deed.mark) && !agrees(deed.kind) {
             return Ok(false);
         }
         let about = format!("{name} of {}", self.file.display());
-        self.approvals.add(&deed.mark, &about).map_err(failed)?;
+        let added = self.approvals.add(&deed.mark, &about);
+        added.map_err(failed(name))?;
         Ok(true)
+    }
+}
+
+fn named(opening: &Opening) -> String {
+    format!("gateway.{}", opening.key)
+}
+
+fn failed(name: &str) -> impl Fn(std::io::Error) -> CliError {
+    let server = name.to_owned();
+    move |source| CliError::Approve {
+        server: server.clone(),
+        source,
     }
 }
 
@@ -192,6 +246,7 @@ fn agrees(kind: DeedKind) -> bool {
     report::aside(match kind {
         DeedKind::Start => "  start this from now on? [y/N] ",
         DeedKind::Send => "  send this from now on? [y/N] ",
+        DeedKind::Open => "  let them in from now on? [y/N] ",
     });
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);

@@ -11,8 +11,8 @@ use futures_util::StreamExt;
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::keys::EVERYTHING;
 use mcpact_gateway::catalog::{
-    Catalog, GatewayConfig, Launch, Machine, ServerConfig, ServerName, Severity, Sought, Source,
-    Surroundings as _, load, nearest_config,
+    Catalog, CatalogError, GatewayConfig, Launch, Machine, ServerConfig, ServerName, Severity,
+    Sought, Source, Surroundings as _, load, nearest_config,
 };
 #[cfg(unix)]
 use mcpact_gateway::control::{Control, own_socket};
@@ -49,7 +49,7 @@ fn demo() -> Catalog {
 pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
     let mut config = Config::choose(args)?;
     if let Some(address) = args.listen {
-        config.catalog.gateway.listen = address;
+        config.catalog.gateway.listen_instead(address);
         if let Some((message, remedy)) = config.catalog.gateway.namelessness() {
             report::warn(&message, &remedy);
         }
@@ -61,20 +61,33 @@ pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
 
 /// Whoever names a config agrees to what it starts. One that is merely found may come from anybody.
 fn approvals(args: &Serve, config: &Config) -> Result<Option<Approvals>, CliError> {
-    let Some((file, _)) = &config.read else {
+    let Some((file, source)) = &config.read else {
         return Ok(None);
     };
     if args.config.is_some() && !args.approved_only {
         return Ok(None);
     }
     let approvals = approve::kept().ok_or(CliError::NoState)?;
-    if !args.stdio && approve::is_anybody_there() {
-        let asking = approve::Asking {
-            file,
-            approvals: &approvals,
-            marks: &[],
-        };
+    if args.stdio {
+        // There is no address that anybody could come to.
+        return Ok(Some(approvals));
+    }
+    let asking = approve::Asking {
+        file,
+        approvals: &approvals,
+        marks: &[],
+    };
+    let gateway = &config.catalog.gateway;
+    if approve::is_anybody_there() {
         asking.about(&config.catalog, |_| true)?;
+        asking.about_gateway(gateway)?;
+    }
+    let shut = asking.left_of_gateway(gateway)?;
+    if !shut.is_empty() {
+        return Err(CliError::Catalog(CatalogError::Refused {
+            source_text: Box::new(source.clone()),
+            problems: shut.iter().map(|shut| shut.refused(source)).collect(),
+        }));
     }
     Ok(Some(approvals))
 }

@@ -12,6 +12,7 @@ pub(crate) fn text(server: &str, deed: &Deed) -> String {
     let does = match deed.kind {
         DeedKind::Start => "wants to start",
         DeedKind::Send => "wants to be sent values of this machine",
+        DeedKind::Open => "wants to let more callers in",
     };
     let mut out = format!("\n`{server}` {does}\n\n");
     for (what, text) in &deed.lines {

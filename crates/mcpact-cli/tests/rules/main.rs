@@ -9,4 +9,5 @@ mod confinement;
 mod environment;
 mod filters;
 mod keys;
+mod openings;
 mod place;

@@ -14,6 +14,7 @@ use mcpact_transport::stdio::child::Confinement;
 
 use super::expand::OnMissing;
 use super::hosts::{self, HostsGiven};
+use super::opening::{self, Opening};
 use super::read;
 use super::secret::{Filled, Secret};
 use super::sent::Sent;
@@ -73,6 +74,8 @@ pub struct GatewayConfig {
     pub answers_sent: Vec<Sent>,
     /// Which programs may be started.
     pub commands: CommandRules,
+    /// What of this lets more callers in than the defaults do.
+    pub openings: Vec<Opening>,
 }
 
 /// When names of tools start with the name of their server.
@@ -353,6 +356,12 @@ impl GatewayConfig {
     #[must_use]
     pub fn namelessness(&self) -> Option<(String, String)> {
         hosts::namelessness(self.listen, &self.allow_hosts, HostsGiven::InConfig)
+    }
+
+    /// Listens elsewhere than the config says, because whoever starts the gateway says so.
+    pub fn listen_instead(&mut self, address: SocketAddr) {
+        self.listen = address;
+        self.openings.retain(|found| found.key != opening::LISTEN);
     }
 }
 

@@ -65,7 +65,7 @@ impl ConfigFile {
     fn load(&self) -> Result<Loaded, CatalogError> {
         let mut loaded = load(&self.path)?;
         if let Some(listen) = self.listen {
-            loaded.catalog.gateway.listen = listen;
+            loaded.catalog.gateway.listen_instead(listen);
         }
         Ok(loaded)
     }

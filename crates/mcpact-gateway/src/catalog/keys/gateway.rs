@@ -15,7 +15,7 @@ pub const GATEWAY: &[Key] = &[
     text_or(
         "listen",
         "127.0.0.1:6272",
-        "The address that HTTP clients come to; port 0 picks a free one.",
+        "The address that HTTP clients come to; port 0 picks a free one. Beyond loopback it needs approval unless the config is named.",
     ),
     text(
         "token",
@@ -24,15 +24,15 @@ pub const GATEWAY: &[Key] = &[
     flag(
         "allow_remote",
         false,
-        "Listen beyond loopback without a token: whoever reaches the gateway can use it.",
+        "Listen beyond loopback without a token: whoever reaches the gateway can use it. It needs approval unless the config is named.",
     ),
     texts(
         "allow_hosts",
-        "Host names that the gateway answers to, besides those of its address.",
+        "Host names that the gateway answers to, besides those of its address. They need approval unless the config is named.",
     ),
     texts(
         "allow_origins",
-        "Origins whose pages may call, such as `https://app.example`.",
+        "Origins whose pages may call, such as `https://app.example`. They need approval unless the config is named.",
     ),
     text(
         "tls_cert",

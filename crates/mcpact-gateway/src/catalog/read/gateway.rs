@@ -12,6 +12,7 @@ use crate::catalog::expand::OnMissing;
 use crate::catalog::fields::Fields;
 use crate::catalog::hosts::{HOST, is_host};
 use crate::catalog::keys;
+use crate::catalog::opening::openings;
 use crate::catalog::problem::Findings;
 use crate::catalog::secret::Secret;
 use crate::catalog::sent::sent;
@@ -83,7 +84,11 @@ pub(super) fn read(
         ),
         answers_sent: answers.map_or_else(Vec::new, |table| sent(table, "gateway.answers.", &[])),
         commands: command_rules(commands.unwrap_or(&Table::default()), fields.findings),
+        openings: openings(table),
     };
+    for opening in &config.openings {
+        fields.findings.note(opening.span, opening.told());
+    }
     if let Some((message, remedy)) = config.namelessness()
         && let Some(member) = fields.member("listen")
     {
