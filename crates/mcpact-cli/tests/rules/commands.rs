@@ -106,6 +106,63 @@ fn programs_of_others_are_refused() {
     }
 }
 
+/// K4: a script that everybody may change is not run, by whatever interpreter, also behind a link or in a folder that
+/// everybody may write; `check` names the file and the remedy.
+#[test]
+fn scripts_of_others_are_refused() {
+    let place = Place::new();
+    let with_mode = |name: &str, mode| {
+        let path = place.path().join(name);
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for folder in ["shared", "own"] {
+        fs::create_dir(place.path().join(folder)).unwrap();
+        fs::write(place.path().join(folder).join("x.py"), "").unwrap();
+    }
+    fs::write(place.path().join("open.py"), "").unwrap();
+    let link = place.path().join("own/link.py");
+    std::os::unix::fs::symlink(place.path().join("open.py"), link).unwrap();
+    with_mode("open.py", 0o666);
+    with_mode("shared", 0o777);
+    let here = place.path().display();
+    let judged = |command: &str, args: &str| {
+        let text =
+            format!("[servers.a]\ncommand = \"{command}\"\nargs = {args}\ncwd = \"{here}\"\n");
+        place.configure("own.toml", &text);
+        said(&place.run(&["check", "own.toml"]))
+    };
+    for (command, args, open) in [
+        ("python3", r#"["open.py"]"#, "open.py"),
+        ("python3", r#"["-u", "own/link.py"]"#, "own/link.py"),
+        ("node", r#"["shared/x.py"]"#, "shared"),
+        (
+            "uv",
+            r#"["--directory", "shared", "run", "x.py"]"#,
+            "shared",
+        ),
+        ("env", r#"["sh", "open.py"]"#, "open.py"),
+        (
+            "uv",
+            r#"["--directory", "shared", "run", "sh", "x.py"]"#,
+            "shared",
+        ),
+    ] {
+        let told = judged(command, args);
+        for words in [
+            format!("error: everybody on this machine may change `{here}/{open}`"),
+            format!("chmod o-w {here}/{open}"),
+        ] {
+            assert!(told.contains(&words), "{command} {args}: {told}");
+        }
+        let served = place.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
+        assert_eq!(served.status.code(), Some(2), "{}", said(&served));
+    }
+    for args in [r#"["own/x.py", "open.py"]"#, r#"["-m", "http", "open.py"]"#] {
+        let told = judged("python3", args);
+        assert!(!told.contains("everybody"), "{args}: {told}");
+    }
+}
+
 /// SL3, K4: there is no shell: what would mean something to one reaches the program letter by letter.
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_reach_the_program_as_they_are() {

@@ -79,6 +79,12 @@ impl Surroundings for Machine {
         Path::new(path).exists()
     }
 
+    fn writable_by_all(&self, path: &str) -> Option<String> {
+        let path = std::path::absolute(path).ok()?;
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        open_way(&path, &real)
+    }
+
     fn program(&self, sought: &Sought<'_>) -> ProgramFacts {
         let obstacle = Obstacle::at(&places(sought));
         let folder = sought.folder.map(str::to_owned);
@@ -90,17 +96,22 @@ impl Surroundings for Machine {
             };
         };
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-        let ways = path.ancestors().chain(real.ancestors());
-        let open = ways.into_iter().find(|way| is_writable_by_all(way));
         ProgramFacts {
             obstacle,
             folder,
-            writable_by_all: open.map(|way| way.to_string_lossy().into_owned()),
+            writable_by_all: open_way(&path, &real),
             interpreter: interpreter(&real),
             path: Some(path.to_string_lossy().into_owned()),
             real: Some(real.to_string_lossy().into_owned()),
         }
     }
+}
+
+/// What everybody may write on the way to a file, or to where it really lies.
+fn open_way(path: &Path, real: &Path) -> Option<String> {
+    let mut ways = path.ancestors().chain(real.ancestors());
+    let open = ways.find(|way| is_writable_by_all(way))?;
+    Some(open.to_string_lossy().into_owned())
 }
 
 /// The first line of a script, as far as the system reads it.

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod chain;
+mod interpreters;
 mod launchers;
 mod options;
 mod script;
@@ -303,6 +304,7 @@ impl<'a> Judge<'a> {
             }
         }
         self.texted(program.value, args, findings, depth);
+        self.scripted(program.value, args, findings);
         match sort(program.value) {
             Sort::Raiser => {
                 let problem = findings.error(

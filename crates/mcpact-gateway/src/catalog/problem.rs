@@ -114,11 +114,12 @@ impl Findings {
         }
     }
 
-    /// All of them, in the order of the text.
+    /// All of them, in the order of the text. What was found in two ways is told once.
     pub(super) fn finish(self) -> Vec<Problem> {
         let mut all = self.found;
         all.extend(self.forgiven);
         all.sort_by_key(|found| found.span.start);
+        all.dedup();
         all
     }
 }

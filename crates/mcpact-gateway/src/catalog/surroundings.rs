@@ -31,6 +31,10 @@ pub trait Surroundings {
     /// Whether there is such a file or folder.
     fn has_place(&self, path: &str) -> bool;
 
+    /// The file or folder at this path, or a folder on the way to it or to where it really lies, that everybody may
+    /// write.
+    fn writable_by_all(&self, path: &str) -> Option<String>;
+
     /// What is known about a program.
     fn program(&self, sought: &Sought<'_>) -> ProgramFacts;
 }

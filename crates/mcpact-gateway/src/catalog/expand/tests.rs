@@ -37,6 +37,10 @@ impl Surroundings for Desk {
         self.has_folder(path)
     }
 
+    fn writable_by_all(&self, _: &str) -> Option<String> {
+        None
+    }
+
     fn program(&self, _: &Sought<'_>) -> ProgramFacts {
         ProgramFacts::default()
     }

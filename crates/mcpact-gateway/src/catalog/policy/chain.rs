@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::super::surroundings::{ProgramFacts, Sought};
+use super::super::surroundings::{ProgramFacts, Sought, Surroundings};
 use super::words::{self, Sort, sort};
-use super::{Word, options};
+use super::{Word, interpreters, options};
 
 /// How the programs are found that a command starts by way of another.
 #[derive(Clone, Copy)]
 pub(in crate::catalog) struct Lookup<'a> {
-    /// What the machine knows about a program.
-    pub(in crate::catalog) find: &'a dyn Fn(&Sought<'_>) -> ProgramFacts,
+    /// The machine that the child is started on.
+    pub(in crate::catalog) machine: &'a dyn Surroundings,
     /// The `PATH` that the child is given, if it is not that of the gateway.
     pub(in crate::catalog) path: Option<&'a str>,
     /// Where the child runs, if that is said.
@@ -20,7 +20,7 @@ pub(in crate::catalog) struct Lookup<'a> {
 impl<'a> Lookup<'a> {
     /// What is known about a program, as the child finds it.
     pub(super) fn facts(&self, program: &str) -> ProgramFacts {
-        (self.find)(&Sought {
+        self.machine.program(&Sought {
             program,
             path: self.path,
             folder: self.folder,
@@ -34,7 +34,7 @@ impl<'a> Lookup<'a> {
             folder: self.folder,
             ..Sought::here(program)
         };
-        (self.find)(&sought).path
+        self.machine.program(&sought).path
     }
 
     /// The same behind `env PATH=…`, which looks the program up in that.
@@ -50,8 +50,9 @@ impl<'a> Lookup<'a> {
 
     /// The folder that a wrapper such as `env -C …` starts the program in, if it is told one.
     pub(super) fn folder_behind(&self, wrapper: &str, args: &[Word<'_>]) -> Option<String> {
-        let own = own_words(wrapper, args)?;
-        let folder = options::folder(wrapper, args[..own].iter().map(|word| word.value))?;
+        let own = own_words(wrapper, args).unwrap_or_default();
+        let folder = options::folder(wrapper, args[..own].iter().map(|word| word.value));
+        let folder = folder.or_else(|| interpreters::folder(wrapper, args))?;
         let whole = Path::new(self.folder.unwrap_or_default()).join(folder);
         Some(whole.to_string_lossy().into_owned())
     }

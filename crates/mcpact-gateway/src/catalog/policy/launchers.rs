@@ -85,6 +85,7 @@ impl<'a> Judge<'a> {
             return self.started(&words, &ProgramFacts::default(), findings, depth + 1);
         }
         self.texted(value, args, findings, depth);
+        self.scripted(value, args, findings);
         self.behind_dashes(args, findings, depth)
     }
 

@@ -4,7 +4,7 @@ use super::words::name;
 
 /// Which words are a program's own, before those of the command that it starts.
 #[derive(Clone, Copy)]
-enum Own {
+pub(super) enum Own {
     /// It cannot be told: all of them may be.
     All,
     /// Those before the first `--`.
@@ -14,13 +14,13 @@ enum Own {
 }
 
 /// The options of a program that starts others.
-struct Options {
-    of: &'static [&'static str],
+pub(super) struct Options {
+    pub(super) of: &'static [&'static str],
     /// Those that take a value.
-    valued: &'static [&'static str],
+    pub(super) valued: &'static [&'static str],
     /// Those by which a text is run, as a shell would.
-    scripts: &'static [&'static str],
-    own: Own,
+    pub(super) scripts: &'static [&'static str],
+    pub(super) own: Own,
 }
 
 const OPTIONS: &[Options] = &[
@@ -159,7 +159,7 @@ const FINDERS: &[(&[&str], &[&str])] = &[
 
 /// What one word means to the program.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+pub(super) enum Meaning {
     /// A text is run.
     Script,
     /// The next word is its value.
@@ -175,7 +175,7 @@ fn of(program: &str) -> Option<&'static Options> {
 
 /// Reads a word as getopt does: a long option may be shortened, and letters may stand together until one that
 /// takes a value, which is the rest or the next word.
-fn meaning(word: &str, options: &Options) -> Meaning {
+pub(super) fn meaning(word: &str, options: &Options) -> Meaning {
     let (name, value) = match word.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (word, None),

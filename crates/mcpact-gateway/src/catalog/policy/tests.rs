@@ -2,6 +2,42 @@ use super::*;
 use crate::catalog::config::ShellRule;
 use crate::catalog::problem::Severity;
 use crate::catalog::secret::Filled;
+use crate::catalog::surroundings::{Sought, Surroundings};
+
+/// A machine that has none of the programs that are started by way of another, and some scripts.
+struct Empty;
+
+impl Surroundings for Empty {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn folder(&self) -> String {
+        String::from("/work")
+    }
+
+    fn file(&self, _: &str) -> Result<String, String> {
+        Err(String::from("no such file"))
+    }
+
+    fn has_folder(&self, _: &str) -> bool {
+        false
+    }
+
+    fn has_place(&self, path: &str) -> bool {
+        ["/own/", "/open/x.", "/open/data", "/open/index.js"]
+            .iter()
+            .any(|way| path.starts_with(way))
+    }
+
+    fn writable_by_all(&self, path: &str) -> Option<String> {
+        path.starts_with("/open/").then(|| path.to_owned())
+    }
+
+    fn program(&self, _: &Sought<'_>) -> ProgramFacts {
+        ProgramFacts::default()
+    }
+}
 
 fn facts() -> ProgramFacts {
     ProgramFacts {
@@ -23,9 +59,8 @@ fn judged(words: &[&str], rules: &CommandRules, facts: &ProgramFacts) -> Vec<(Se
         .map(|(filled, span)| Text { filled, span })
         .collect();
     let mut findings = Findings::default();
-    // Nothing that is started by way of another is on this machine.
     let lookup = Lookup {
-        find: &|_| ProgramFacts::default(),
+        machine: &Empty,
         path: None,
         folder: None,
     };
@@ -578,4 +613,69 @@ fn programs_that_others_may_change_are_refused() {
         &ProgramFacts::default(),
     );
     assert!(line[0].1.contains("is no program"), "{line:?}");
+}
+
+/// K4: a script that everybody may change is refused like a program, whoever is told to run it; what is no script is
+/// none of its interpreter's concern.
+#[test]
+fn scripts_that_others_may_change_are_refused() {
+    let refused: &[&[&str]] = &[
+        &["python3", "/open/x.py"],
+        &[
+            "/usr/bin/python3.12",
+            "-u",
+            "-W",
+            "ignore",
+            "/open/x.py",
+            "-m",
+        ],
+        &["node", "/open/x.js"],
+        &["node", "/open/index"],
+        &["node", "--unknown", "value", "/open/x.mjs"],
+        &[
+            "node",
+            "-r",
+            "dotenv/config",
+            "--enable-source-maps",
+            "/open/x.js",
+        ],
+        &["env", "A=1", "node", "/open/x.js"],
+        &["npx", "-y", "tsx@4.0.0", "/open/x.ts"],
+        &["bash", "-o", "pipefail", "/open/x.sh"],
+        &["deno", "run", "-A", "/open/x.ts"],
+        &["bun", "run", "/open/x.ts"],
+        &["java", "-jar", "/open/x.jar"],
+        &["perl", "-w", "/open/x.pl"],
+        &["uv", "run", "/open/x.py"],
+        &["uv", "run", "--with", "mcp", "/open/x.py"],
+        &["uv", "--directory", "/open", "run", "x.py"],
+        &["uv", "--directory=/open", "run", "--script", "x.py"],
+    ];
+    let fine: &[&[&str]] = &[
+        &["python3", "/own/x.py", "/open/data"],
+        &["python3", "-m", "server", "/open/data"],
+        &["python3", "-Im", "server", "/open/data"],
+        &["python3", "-c", "pass", "/open/data"],
+        &["python3", "-", "/open/data"],
+        &["python3", "missing.py", "/open/data"],
+        &["node", "-e", "1", "/open/data"],
+        &["node", "--env-file", "/open/data", "/own/x.js"],
+        &["uv", "run", "-m", "server", "/open/data"],
+        &["uv", "run", "server", "/open/data"],
+        &["uv", "--directory", "/own", "run", "x.py", "/open/data"],
+        &["bash", "-s", "/open/data"],
+        &["server", "/open/x.py"],
+    ];
+    let is_told = |words: &[&str]| {
+        worst(words)
+            .1
+            .contains("everybody on this machine may change")
+    };
+    for words in refused {
+        assert!(is_told(words), "{words:?}: {}", worst(words).1);
+        assert_eq!(worst(words).0, Some(Severity::Error), "{words:?}");
+    }
+    for words in fine {
+        assert!(!is_told(words), "{words:?}: {}", worst(words).1);
+    }
 }

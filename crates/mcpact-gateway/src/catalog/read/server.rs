@@ -166,7 +166,7 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
             folder: cwd.as_ref().map(Filled::value),
         });
         let lookup = policy::Lookup {
-            find: &|sought| machine.program(sought),
+            machine,
             path: env.get("PATH").map(Secret::reveal),
             folder: cwd.as_ref().map(Filled::value),
         };

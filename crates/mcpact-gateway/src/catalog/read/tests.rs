@@ -36,6 +36,10 @@ impl Surroundings for Machine {
         path == "/work/shop/docs"
     }
 
+    fn writable_by_all(&self, _: &str) -> Option<String> {
+        None
+    }
+
     fn program(&self, sought: &Sought<'_>) -> ProgramFacts {
         let program = sought.program;
         ProgramFacts {
