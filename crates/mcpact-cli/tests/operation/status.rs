@@ -227,6 +227,22 @@ fn the_log_of_a_server_is_shown_without_its_secrets() {
     assert_eq!(printed.lines().count(), 1);
 }
 
+/// O2: a server that nobody has asked for is not said to be started because of a request.
+#[test]
+fn a_start_that_nobody_asked_for_is_told_as_such() {
+    let house = House::new("");
+    house.configure(&house.gated());
+    let _gateway = house.serve();
+    let mut printed = String::new();
+    until(|| {
+        printed = house.run(&["logs", "gated"]).1;
+        printed.contains("* is ready")
+    });
+    let why = "* is started, because of its introduction: nothing is known about it yet";
+    assert!(printed.contains(why), "{printed}");
+    assert!(!printed.contains("a request"), "{printed}");
+}
+
 /// K5: what came into the arguments from elsewhere, values of options that are called like secrets, and single lines
 /// of a value of several are covered, too.
 #[test]

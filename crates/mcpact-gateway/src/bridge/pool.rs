@@ -185,11 +185,11 @@ impl Pool {
         ports.find_map(|port| port.live())
     }
 
-    /// A connection, opened if there is none.
-    pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
+    /// A connection, opened for this reason if there is none.
+    pub(super) async fn lane_because(&self, cause: StartCause) -> Result<Arc<Lane>, UpstreamError> {
         match self.open_lane() {
             Some(lane) => Ok(lane),
-            None => self.first.lane().await,
+            None => self.first.lane_because(cause).await,
         }
     }
 

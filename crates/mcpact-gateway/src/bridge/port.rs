@@ -324,7 +324,7 @@ impl Port {
         self.shared.tool_tasks.forget();
         let mut failures = 0;
         while self.audience.is_waiting() {
-            let Err(error) = self.lane().await else {
+            let Err(error) = self.lane_because(StartCause::Listener).await else {
                 return;
             };
             match error.kind.pause() {
@@ -359,7 +359,11 @@ impl Port {
     fn error_of(&self, cause: StartCause, kind: Trouble) -> UpstreamError {
         match cause {
             StartCause::Recovery => self.shared.error(kind),
-            StartCause::Request | StartCause::MinReady => self.error(kind),
+            StartCause::Request
+            | StartCause::Introduction
+            | StartCause::MinReady
+            | StartCause::Persistent
+            | StartCause::Listener => self.error(kind),
         }
     }
 

@@ -17,7 +17,7 @@ use mcpact_engine::policy::Reading;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Extension, Revision, Side};
-use mcpact_wire::envelope::Params;
+use mcpact_wire::envelope::{Meta, Params};
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
 
@@ -94,7 +94,7 @@ impl Starter for Bridge {
         let starting = async move {
             if pool.open_another(cause).await.is_ok() {
                 // A modern one becomes everybody's.
-                let _ = self.reach(pool.first(), Some(&pool)).await;
+                let _ = self.reach(pool.first(), Some(&pool), cause).await;
             }
         };
         starting.boxed()
@@ -109,9 +109,27 @@ impl Bridge {
     ) -> Result<Welcome, WireError> {
         let welcome = match opening {
             Opening::Handshake(params) => self.welcome_legacy(params, visitor).await,
-            Opening::Request(params) => self.welcome_modern(params, visitor).await,
+            Opening::Request(params) => {
+                let cause = StartCause::Request;
+                self.welcome_modern(params, visitor, cause).await
+            }
         };
         welcome.map_err(|error| error.on_wire())
+    }
+
+    /// Reaches the server for nobody in particular, so that something is known about it.
+    pub(crate) async fn meet(&self) -> Result<(), WireError> {
+        let params = Params {
+            raw: Some("{}"),
+            meta: Meta {
+                client_capabilities: Some("{}"),
+                ..Meta::default()
+            },
+            ..Params::default()
+        };
+        let visitor = Visitor::default();
+        let met = self.welcome_modern(&params, &visitor, StartCause::Introduction);
+        met.await.map(|_| ()).map_err(|error| error.on_wire())
     }
 
     /// As whom the server is approached for a client that declares this.
@@ -130,9 +148,10 @@ impl Bridge {
         &self,
         port: Arc<Port>,
         pool: Option<&Arc<Pool>>,
+        cause: StartCause,
     ) -> Result<Reached, UpstreamError> {
         if let Some(shared) = self.modern() {
-            let lane = shared.lane().await?;
+            let lane = shared.lane_because(cause).await?;
             if lane.revision().era() == Era::Modern {
                 return Ok(Reached::of_all(shared, lane));
             }
@@ -141,12 +160,12 @@ impl Bridge {
         }
         let lane = match pool.and_then(|pool| pool.open_lane()) {
             Some(lane) => lane,
-            None => port.lane().await?,
+            None => port.lane_because(cause).await?,
         };
         if lane.revision().era() == Era::Modern {
             let shared = self.share(port, pool);
             self.shared.acquaintance.connected();
-            let lane = shared.lane().await?;
+            let lane = shared.lane_because(cause).await?;
             return Ok(Reached::of_all(shared, lane));
         }
         let pool = pool.map(Arc::clone);
@@ -202,7 +221,8 @@ impl Bridge {
             info,
         } = newcomer;
         let (port, pool) = self.place(&visitor.principal, wish);
-        let Reached { port, pool, lane } = self.reach(port, pool.as_ref()).await?;
+        let reached = self.reach(port, pool.as_ref(), StartCause::Request);
+        let Reached { port, pool, lane } = reached.await?;
         let upstream = lane.upstream.revision();
         let stamp = (upstream.era() == Era::Modern).then(|| {
             let mapped = client_capabilities(&declared, revision, upstream);
@@ -284,6 +304,7 @@ impl Bridge {
         &self,
         params: &Params<'_>,
         visitor: &Visitor,
+        cause: StartCause,
     ) -> Result<Welcome, UpstreamError> {
         let declared = params.meta.client_capabilities.unwrap_or("{}");
         let apart = self.told_apart(visitor, declared);
@@ -291,8 +312,8 @@ impl Bridge {
             Sharing::Everybody => self.pool_for(self.nobodys_wish()),
             Sharing::Nobody | Sharing::Kind => self.pool(apart, params),
         });
-        let reached = self.reach(kind.pool.first(), Some(&kind.pool)).await?;
-        let Reached { port, pool, lane } = reached;
+        let reached = self.reach(kind.pool.first(), Some(&kind.pool), cause);
+        let Reached { port, pool, lane } = reached.await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let withheld = self.withheld();
         let terms = || Arc::new(self.terms_on(&lane, Revision::LATEST, &kind.principal));

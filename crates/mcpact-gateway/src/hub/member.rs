@@ -8,11 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use mcpact::server::backend::{Opening, Visitor};
 use mcpact_bridge::lifecycle::server_capabilities;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
-use mcpact_wire::envelope::{Meta, Params};
 use tokio::time::Instant;
 
 use self::lacking::Gap;
@@ -163,18 +161,7 @@ impl Member {
             }
             return refused.is_none();
         }
-        let params = Params {
-            raw: Some("{}"),
-            meta: Meta {
-                client_capabilities: Some("{}"),
-                ..Meta::default()
-            },
-            ..Params::default()
-        };
-        let met = self
-            .bridge
-            .receive(Opening::Request(&params), &Visitor::default())
-            .await;
+        let met = self.bridge.meet().await;
         self.judge(met.as_ref().err().map(|error| error.message.as_str()));
         met.is_ok()
     }

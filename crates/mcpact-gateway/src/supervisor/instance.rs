@@ -29,8 +29,14 @@ impl fmt::Display for InstanceId {
 pub enum StartCause {
     /// Somebody called.
     Request,
+    /// The gateway wants to know what the server is.
+    Introduction,
     /// So many shall be ready.
     MinReady,
+    /// One shall always be there.
+    Persistent,
+    /// It was lost, and somebody listens to it.
+    Listener,
     /// It failed, and may be well again.
     Recovery,
 }
@@ -41,7 +47,10 @@ impl StartCause {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Request => "request",
+            Self::Introduction => "introduction",
             Self::MinReady => "min-ready",
+            Self::Persistent => "persistent",
+            Self::Listener => "listener",
             Self::Recovery => "recovery",
         }
     }
@@ -50,7 +59,10 @@ impl StartCause {
     pub(super) const fn in_words(self) -> &'static str {
         match self {
             Self::Request => "a request",
+            Self::Introduction => "its introduction: nothing is known about it yet",
             Self::MinReady => "`min_ready`",
+            Self::Persistent => "its strategy `persistent`",
+            Self::Listener => "a client that listens to it",
             Self::Recovery => "a failure, to see whether it is over",
         }
     }

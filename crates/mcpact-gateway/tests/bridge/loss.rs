@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
+use mcpact_gateway::{Bridge, BridgeSettings, Local, StartCause, Target};
 use mcpact_transport::http::server::Answer;
 use mcpact_transport::link::Link;
 use mcpact_transport::memory;
@@ -55,7 +55,8 @@ async fn a_forgotten_session_is_opened_again() {
 #[tokio::test]
 async fn those_who_listen_move_to_the_new_session() {
     let (server, target) = Forgetful::default().listen().await;
-    let mut client = Raw::before(&bridge(target));
+    let bridge = bridge(target);
+    let mut client = Raw::before(&bridge);
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://a"]});
     let listen = json!({"notifications": filter});
     client.post_modern(7, "subscriptions/listen", listen).await;
@@ -74,6 +75,8 @@ async fn those_who_listen_move_to_the_new_session() {
     server.say(&news);
     let updated = client.note("notifications/resources/updated").await;
     assert_eq!(updated["params"]["_meta"][TAG], 7, "the stream is the same");
+    let causes = bridge.status().instances.into_iter().map(|one| one.cause);
+    assert_eq!(causes.collect::<Vec<_>>(), [StartCause::Listener]);
 }
 
 /// BB-23: a legacy client keeps its log level and its subscriptions when the server of another legacy

@@ -366,6 +366,37 @@ async fn readiness_tells_what_is_missing() {
     }
 }
 
+/// O2, O3: of a server that was started although nobody had asked for it, it is told why.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_was_started_for_is_told() {
+    let starts = |cause: &str| {
+        let cause = format!("cause=\"{cause}\"");
+        [String::from("instance_starts_total"), cause]
+    };
+    for (keys, cause) in [
+        ("", "introduction"),
+        ("min_ready = 1\n", "min-ready"),
+        ("strategy = \"persistent\"\n", "persistent"),
+    ] {
+        let (gateway, origin) = gateway(&format!("{MORTAL}{keys}")).await;
+        if cause == "introduction" {
+            gateway.meet().collect::<Vec<_>>().await;
+        }
+        let row = starts(cause);
+        until(&origin, &row.each_ref().map(String::as_str), 1.0).await;
+        let said = metrics(&origin).await;
+        let asked = starts("request");
+        let asked = value(&said, &asked.each_ref().map(String::as_str));
+        assert_eq!(asked.unwrap_or_default(), 0.0, "{said}");
+    }
+    let (_gateway, origin) = gateway(MORTAL).await;
+    let client = client(Revision::V2025_11_25);
+    let client = client.connect(format!("{origin}/mcp")).await.unwrap();
+    client.call_tool("m__who", json!({})).await.unwrap();
+    let row = starts("request");
+    until(&origin, &row.each_ref().map(String::as_str), 1.0).await;
+}
+
 /// O5: what watches is read, not written to, and not by everybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watching_is_reading() {

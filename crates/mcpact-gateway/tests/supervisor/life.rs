@@ -172,7 +172,7 @@ async fn a_persistent_server_is_always_there() {
         .await;
     assert_eq!(
         house.bridge.status().instances[0].cause,
-        StartCause::MinReady
+        StartCause::Persistent
     );
     let client = house.connect(Revision::V2025_11_25).await;
     let first = call(&client, "who").await.unwrap();

@@ -40,7 +40,10 @@ impl Fleet {
             |berth: &&Berth| berth.seat.instance.is_open() || berth.seat.instance.is_starting();
         let alive = self.seats.values().filter(alive).count();
         if alive < least(&self.settings) {
-            return Some(StartCause::MinReady);
+            return Some(match alive < self.settings.min_ready {
+                true => StartCause::MinReady,
+                false => StartCause::Persistent,
+            });
         }
         let is_down = alive == 0 && (self.mishaps.stands().is_some() || self.is_suspended());
         (is_down && self.settings.recovers).then_some(StartCause::Recovery)
