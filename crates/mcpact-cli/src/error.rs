@@ -7,7 +7,7 @@ use mcpact_gateway::catalog::CatalogError;
 use mcpact_gateway::catalog::import::CLIENTS;
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
-use mcpact_gateway::nearest;
+use mcpact_gateway::{Descent, nearest};
 use mcpact_spec::Revision;
 use mcpact_wire::model::fault::BodyFault;
 
@@ -91,6 +91,13 @@ pub(crate) enum CliError {
     /// No config was named, and there is none.
     #[error("there is no config here or in any folder above")]
     NoConfig,
+    /// The gateway would be started without end.
+    #[error("cannot serve `{}` here", .config.display())]
+    Descent {
+        config: PathBuf,
+        #[source]
+        source: Descent,
+    },
     /// The current folder is gone.
     #[error("cannot tell the current folder")]
     Here(#[source] std::io::Error),
@@ -247,6 +254,7 @@ impl CliError {
             | Self::NoConfig
             | Self::UnknownServer { .. }
             | Self::NoState
+            | Self::Descent { .. }
             | Self::UnknownClient { .. }
             | Self::ClientWithoutConfig { .. }
             | Self::NothingToImport
@@ -329,6 +337,7 @@ impl CliError {
                 let all: Vec<&str> = all.iter().map(String::as_str).collect();
                 choice(given, &all)
             }
+            Self::Descent { source, .. } => vec![source.remedy()],
             Self::NoState => vec![String::from("set the variable HOME or XDG_STATE_HOME")],
             Self::UnknownClient { given } => {
                 let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();

@@ -46,6 +46,7 @@ use crate::control::{AgreedTools, ReloadReport};
 use crate::figures::Figures;
 use crate::filters::Filters;
 use crate::hub::{Hub, Member};
+use crate::lineage::Lineage;
 use crate::target::Local;
 use crate::turnstile::Turnstile;
 
@@ -60,6 +61,8 @@ pub struct Surroundings {
     pub cache: Cache,
     /// What ends programs when the gateway is killed.
     pub guard: Option<Guard>,
+    /// The gateways that have led to this one, and itself.
+    pub lineage: Lineage,
     /// The commands that may be started; without it all may that the config names.
     pub approvals: Option<Approvals>,
     /// The folder in which the tools of servers are remembered from one run to the next.

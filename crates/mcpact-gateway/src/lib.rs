@@ -20,6 +20,7 @@ mod figures;
 mod filters;
 mod gateway;
 mod hub;
+mod lineage;
 mod nearest;
 mod pins;
 mod supervisor;
@@ -36,6 +37,7 @@ pub use figures::{Figures, ServerFigures};
 pub use filters::{FilterReport, Filters};
 pub use gateway::{ConfigFile, Gateway, GatewayError, ReloadCause, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
+pub use lineage::{Descent, Lineage};
 pub use nearest::nearest;
 pub use pins::PinSettings;
 pub use supervisor::{

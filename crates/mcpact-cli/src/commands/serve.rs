@@ -16,10 +16,10 @@ use mcpact_gateway::catalog::{
 };
 #[cfg(unix)]
 use mcpact_gateway::control::{Control, own_socket};
-use mcpact_gateway::{Approvals, ConfigFile, Gateway, Local, ReloadCause, Surroundings};
+use mcpact_gateway::{Approvals, ConfigFile, Gateway, Lineage, Local, ReloadCause, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
-use mcpact_transport::stdio::child::Guard;
+use mcpact_transport::stdio::child::{Guard, LINEAGE, is_running};
 use tokio::task::JoinSet;
 
 use super::front::Stops;
@@ -54,9 +54,26 @@ pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
             report::warn(&message, &remedy);
         }
     }
+    let lineage = lineage(&config)?;
     let approvals = approvals(args, &config)?;
-    front::block_on(serve(args, config, approvals))?;
+    front::block_on(serve(args, config, approvals, lineage))?;
     Ok(Exit::Ok)
+}
+
+/// The gateways that have led to this one, and itself. What has no config starts no programs.
+fn lineage(config: &Config) -> Result<Lineage, CliError> {
+    let told = std::env::var(LINEAGE).unwrap_or_default();
+    let before = Lineage::parse(&told);
+    let Some((path, _)) = &config.read else {
+        return Ok(before);
+    };
+    // By whatever links it was found.
+    let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+    let lineage = before.with(&file, std::process::id(), is_running);
+    lineage.map_err(|source| CliError::Descent {
+        config: path.clone(),
+        source,
+    })
 }
 
 /// Whoever names a config agrees to what it starts. One that is merely found may come from anybody.
@@ -92,7 +109,12 @@ fn approvals(args: &Serve, config: &Config) -> Result<Option<Approvals>, CliErro
     Ok(Some(approvals))
 }
 
-async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Result<(), CliError> {
+async fn serve(
+    args: &Serve,
+    config: Config,
+    approvals: Option<Approvals>,
+    lineage: Lineage,
+) -> Result<(), CliError> {
     let Config { catalog, read } = config;
     let control = catalog.gateway.control.clone();
     let known = if args.no_cache {
@@ -105,6 +127,7 @@ async fn serve(args: &Serve, config: Config, approvals: Option<Approvals>) -> Re
         verdicts: known.verdicts,
         cache: known.servers,
         guard: Some(Guard::this_program(["guard"])),
+        lineage,
         approvals,
         tools: approve::tools(),
     };

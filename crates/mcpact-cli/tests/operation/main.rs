@@ -10,6 +10,7 @@ mod gone;
 mod house;
 mod itself;
 mod lenient;
+mod lineage;
 mod reload;
 mod secrets;
 mod status;

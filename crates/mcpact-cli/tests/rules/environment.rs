@@ -17,7 +17,7 @@ fn variables(place: &Place) -> BTreeMap<String, String> {
 }
 
 /// K4, K5: a program gets PATH, HOME, LANG, TZ, TERM and what the config names; nothing else of what the
-/// gateway has, whichever client's config it is.
+/// gateway has, whichever client's config it is. The gateway itself adds by whom it was started, in numbers alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_get_what_the_config_names() {
     let own = "[servers.a]\ncommand = \"SERVER\"\nenv = { GIVEN = \"${SECRET}\", BOTH = \"config\" }\n\
@@ -25,7 +25,16 @@ async fn programs_get_what_the_config_names() {
     let of_client = json!({"mcpServers": {"a": {
         "command": "SERVER", "env": {"GIVEN": "${SECRET}", "BOTH": "config"},
     }}});
-    let few = ["PATH", "HOME", "LANG", "TZ", "TERM", "GIVEN", "BOTH"];
+    let few = [
+        "PATH",
+        "HOME",
+        "LANG",
+        "TZ",
+        "TERM",
+        "GIVEN",
+        "BOTH",
+        "MCPACT_VIA",
+    ];
     let cells = [
         (
             "own.toml",
@@ -57,5 +66,9 @@ async fn programs_get_what_the_config_names() {
         assert_eq!(names, expected, "{name}");
         assert_eq!(found["GIVEN"], "hunter2");
         assert_eq!(found["BOTH"], "config");
+        let (process, config) = found["MCPACT_VIA"].split_once(':').unwrap();
+        assert_eq!(process, running.id().to_string());
+        assert_eq!(config.len(), 16);
+        assert!(config.chars().all(|letter| letter.is_ascii_hexdigit()));
     }
 }

@@ -131,6 +131,7 @@ pub(super) fn bridge(
     let mut target = match (target, &launch) {
         (Some(Target::Command(mut command)), Launch::Command(launch)) => {
             command.guard = guard(launch, surroundings, name)?;
+            command.lineage = surroundings.lineage.encode().map(Box::from);
             Target::Command(command)
         }
         (Some(target), _) => target,

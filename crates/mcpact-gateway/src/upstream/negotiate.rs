@@ -36,6 +36,7 @@ use super::{HeaderBook, Ordered, Stray, Upstream, Wire, exit, headers, mail, sse
 use crate::circle::LOOP;
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
+use crate::lineage::Descent;
 use crate::supervisor::Life;
 use crate::target::Target;
 
@@ -137,6 +138,7 @@ async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<
         }
         match exit {
             _ if must_respawn => {}
+            Some(_) if Descent::is_told_in(&stderr) => return Err(Trouble::Circle),
             Some(Ok(status)) => {
                 let status = exit::in_words(status);
                 return Err(Trouble::Exited { status, stderr });

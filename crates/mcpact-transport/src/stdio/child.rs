@@ -21,8 +21,9 @@ mod obstacle;
 mod process;
 mod tail;
 
-pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED};
+pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED, LINEAGE};
 pub use confinement::Confinement;
+pub use group::is_running;
 pub use guard::Guard;
 #[cfg(target_os = "linux")]
 pub use guard::stand_guard;

@@ -19,6 +19,9 @@ use crate::error::DoorError;
 /// The variables that a child inherits; of all others it sees none that is not given to it.
 pub const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TERM"];
 
+/// The variable that tells a child which gateways have led to it.
+pub const LINEAGE: &str = "MCPACT_VIA";
+
 /// How much of the end of standard error is kept for owners that have no opinion: 64 KiB.
 pub const DEFAULT_STDERR_LIMIT: usize = 64 * 1024;
 
@@ -35,6 +38,9 @@ pub struct ChildCommand {
     pub args: Vec<OsString>,
     /// Its variables besides those of [`INHERITED`], which they replace.
     pub env: BTreeMap<OsString, OsString>,
+    /// What [`LINEAGE`] says; without it what it says here, too. It is different each time, and so none of the variables
+    /// that make the child what it is.
+    pub lineage: Option<Box<str>>,
     /// What must not be seen in its log, beside the values of its variables and of options such as
     /// `--api-key`.
     pub secrets: Vec<String>,
@@ -57,6 +63,7 @@ impl ChildCommand {
             program,
             args: Vec::new(),
             env: BTreeMap::new(),
+            lineage: None,
             secrets: Vec::new(),
             cwd: None,
             stderr_limit: DEFAULT_STDERR_LIMIT,
@@ -122,6 +129,11 @@ impl ChildCommand {
         places.map(|place| folder(place).join(program)).collect()
     }
 
+    fn lineage(&self) -> Option<OsString> {
+        let own = self.lineage.as_deref().map(OsString::from);
+        own.or_else(|| std::env::var_os(LINEAGE))
+    }
+
     fn start(&self) -> io::Result<Child> {
         let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
         let no_cwd = cwd.map(|cwd| Obstacle::Cwd(cwd.display().to_string()));
@@ -142,6 +154,7 @@ impl ChildCommand {
                     .filter_map(|name| Some((name, std::env::var_os(name)?))),
             )
             .envs(&self.env)
+            .envs(self.lineage().map(|lineage| (LINEAGE, lineage)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

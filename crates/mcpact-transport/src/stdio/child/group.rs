@@ -5,7 +5,9 @@ use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process, waitid,
+};
 
 use super::family::{Family, Found, Kinship};
 
@@ -148,4 +150,11 @@ impl Drop for Group {
             .unwrap_or_else(PoisonError::into_inner)
             .kill(id);
     }
+}
+
+/// Whether there is such a process, whoever owns it.
+#[must_use]
+pub fn is_running(process: u32) -> bool {
+    let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
