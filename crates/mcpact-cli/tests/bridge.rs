@@ -396,3 +396,71 @@ fn the_oldest_transport_leads_to_the_newest_server() {
     let called: Value = serde_json::from_str(&data()).unwrap();
     assert_eq!(called["result"]["content"][0]["text"], "hello", "{called}");
 }
+
+/// A server that refuses everything, and repeats by which token it was asked.
+fn repeater() -> String {
+    let door = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!(
+        "http://{}/mcp?key=canary-of-the-query",
+        door.local_addr().unwrap()
+    );
+    std::thread::spawn(move || {
+        for mut guest in door.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(guest.try_clone().unwrap());
+            let (mut length, mut token, mut line) = (0, String::new(), String::new());
+            while lines.read_line(&mut line).unwrap() > 2 {
+                if let Some((name, value)) = line.trim().split_once(": ") {
+                    match name {
+                        "content-length" => length = value.parse().unwrap(),
+                        "authorization" => value.clone_into(&mut token),
+                        _ => {}
+                    }
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            lines.read_exact(&mut body).unwrap();
+            let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+            let why = format!("wrong token: {token}, wrong key: canary-of-the-query");
+            let error = json!({"code": -32000, "message": why});
+            let said = json!({"jsonrpc": "2.0", "id": asked["id"], "error": error}).to_string();
+            let length = said.len();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+            write!(guest, "{head}\r\ncontent-length: {length}\r\n\r\n{said}").unwrap();
+        }
+    });
+    url
+}
+
+/// K5, O5: what a server was given in a header or its address, and repeats when it refuses to agree, is told to nobody.
+#[test]
+fn what_a_server_repeats_of_its_headers_is_covered() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = repeater();
+    let header = "Authorization: Bearer ${SERVER_TOKEN}";
+    for era in ["legacy", "auto"] {
+        let args = [
+            "-v",
+            "bridge",
+            "--no-cache",
+            "--era",
+            era,
+            "--header",
+            header,
+            &url,
+        ];
+        let mut command = mcpact(&args, folder.path());
+        command.env("SERVER_TOKEN", "canary-of-the-header");
+        let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut bridge = pipes.stderr(Stdio::piped()).spawn().unwrap();
+        let mut input = bridge.stdin.take().unwrap();
+        writeln!(input, "{}", initialize("2025-06-18")).unwrap();
+        drop(input);
+        let told = seen(&bridge.wait_with_output().unwrap());
+        assert!(
+            told.contains("wrong token: ***, wrong key: ***"),
+            "{era}: {told}"
+        );
+        assert!(!told.contains("canary"), "{era}: {told}");
+    }
+}

@@ -64,6 +64,19 @@ impl Target {
         }
     }
 
+    /// What a server at an address is given and may repeat: the values of headers, and what stands in the query.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        match self {
+            Self::Url { url, settings } => {
+                let values = settings.headers.iter().map(|(_, value)| value);
+                let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
+                with_words(values.chain(of_query(url).map(str::to_owned)).collect())
+            }
+            Self::Command(_) | Self::Local(_) => Vec::new(),
+        }
+    }
+
     /// The key under which a verdict about its era is kept. Arguments and queries may be secrets, so that
     /// only their digest is written down.
     #[must_use]
@@ -104,6 +117,24 @@ impl Target {
         }
         Some(digest(parts))
     }
+}
+
+/// These, and each of their words: of `Bearer abc` the second one is what counts.
+pub(crate) fn with_words(mut found: Vec<String>) -> Vec<String> {
+    let words = found.iter().flat_map(|text| text.split_whitespace());
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    found.extend(words);
+    found
+}
+
+/// What stands behind the `?` of an address, as a whole and each value of it alone.
+pub(crate) fn of_query(url: &str) -> impl Iterator<Item = &str> {
+    let query = url.split_once('?').map(|(_, query)| query);
+    query.into_iter().flat_map(|query| {
+        let values = query.split(['&', '#', ';']);
+        let values = values.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
+        std::iter::once(query).chain(values)
+    })
 }
 
 /// A digest that tells one list of texts from another.

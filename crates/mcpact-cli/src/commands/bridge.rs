@@ -11,7 +11,7 @@ use mcpact_gateway::catalog::{Catalog, Machine, fill};
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;
-use mcpact_transport::stdio::child::{ChildCommand, Guard};
+use mcpact_transport::stdio::child::{ChildCommand, Guard, Masks};
 
 use super::front::{self, Stops};
 use super::known::Known;
@@ -30,6 +30,7 @@ pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
     let mut settings = BridgeSettings {
         mode: mode(&args.era)?,
         verdicts: known.verdicts,
+        masks: Masks::new(target.secrets()),
         ..BridgeSettings::default()
     };
     settings.front.http_sse = args.sse;

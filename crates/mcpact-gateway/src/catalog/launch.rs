@@ -13,7 +13,7 @@ use super::machine::program;
 use super::name::ServerName;
 use super::secret::{Filled, Secret};
 use super::surroundings::Sought;
-use crate::target::Target;
+use crate::target::{Target, of_query, with_words};
 
 impl Launch {
     /// What is reached or started; `None` for a server that is part of the gateway.
@@ -36,14 +36,6 @@ impl Launch {
             Self::Builtin(_) => Vec::new(),
         }
     }
-}
-
-/// These, and each of their words: of `Bearer abc` the second one is what counts.
-fn with_words(mut found: Vec<String>) -> Vec<String> {
-    let words = found.iter().flat_map(|text| text.split_whitespace());
-    let words: Vec<String> = words.map(str::to_owned).collect();
-    found.extend(words);
-    found
 }
 
 impl CommandLaunch {
@@ -114,16 +106,6 @@ impl UrlLaunch {
             settings: Box::new(settings),
         })
     }
-}
-
-/// What stands behind the `?` of an address, as a whole and each value of it alone.
-fn of_query(url: &str) -> impl Iterator<Item = &str> {
-    let query = url.split_once('?').map(|(_, query)| query);
-    query.into_iter().flat_map(|query| {
-        let values = query.split(['&', '#', ';']);
-        let values = values.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
-        std::iter::once(query).chain(values)
-    })
 }
 
 impl ServerConfig {
