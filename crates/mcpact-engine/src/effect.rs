@@ -62,7 +62,12 @@ pub enum Effect<'a> {
     /// What came was not passed on.
     Dropped(Drop),
     /// The peer broke a rule and the policy wants it told.
-    Report(Refusal),
+    Report {
+        /// Which rule.
+        refusal: Refusal,
+        /// How it is told.
+        gravity: Gravity,
+    },
     /// Remember this about the peer for the next connection.
     Remember(EraVerdict),
     /// Give up a request on its own stream (modern HTTP: close it).
@@ -170,6 +175,15 @@ impl DropCause {
     }
 }
 
+/// How bad it is that a peer broke a rule, as the policy has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gravity {
+    /// It should be looked at.
+    Warning,
+    /// It is an error of the peer.
+    Error,
+}
+
 /// Gathers the effects of one input.
 #[derive(Debug, Default)]
 pub(crate) struct Effects<'a> {
@@ -186,6 +200,10 @@ impl<'a> Effects<'a> {
             what: Box::from(what),
             why,
         }));
+    }
+
+    pub(crate) fn report(&mut self, refusal: Refusal, gravity: Gravity) {
+        self.push(Effect::Report { refusal, gravity });
     }
 
     pub(crate) fn all(self) -> SmallVec<[Effect<'a>; 1]> {

@@ -77,11 +77,11 @@ pub enum Enforcement {
 pub enum OnUndeclared {
     /// It is dropped and counted.
     Drop,
-    /// It is dropped, counted and reported.
+    /// It is dropped, counted and reported as a warning.
     Warn,
-    /// It is reported to the owner as an error of the peer.
+    /// It is dropped, counted and reported as an error of the peer.
     Error,
-    /// The connection ends.
+    /// The same, and the connection ends.
     Disconnect,
 }
 

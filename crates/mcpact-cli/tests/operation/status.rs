@@ -227,6 +227,39 @@ fn the_log_of_a_server_is_shown_without_its_secrets() {
     assert_eq!(printed.lines().count(), 1);
 }
 
+/// L16, K2: how a notification that was not negotiated is told is as the config says.
+#[test]
+fn what_was_not_negotiated_is_told_as_the_config_says() {
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
+    for (undeclared, level) in [
+        ("drop", None),
+        ("warn", Some("WARN")),
+        ("error", Some("ERROR")),
+        ("disconnect", Some("ERROR")),
+    ] {
+        let house = House::new(&format!(
+            "undeclared = \"{undeclared}\"\n{}",
+            builtin("local")
+        ));
+        let gateway = house.serve();
+        let session = gateway.open("/mcp");
+        gateway.post("/mcp", Some(&session), &note);
+        gateway.signal("-TERM");
+        gateway.ended();
+        let log = fs::read_to_string(house.path("log")).unwrap();
+        let mut lines = log
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let told = lines.find(|line| {
+            line["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("roots/list_changed"))
+        });
+        let told = told.map(|line| line["level"].clone());
+        assert_eq!(told, level.map(|level| json!(level)), "{undeclared}: {log}");
+    }
+}
+
 /// O2: a server that nobody has asked for is not said to be started because of a request.
 #[test]
 fn a_start_that_nobody_asked_for_is_told_as_such() {

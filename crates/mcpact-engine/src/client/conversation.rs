@@ -12,7 +12,7 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
 use super::{CarrierKind, Client, Phase, Serving};
-use crate::effect::{Call, DropCause, Effect, Effects, End, Note};
+use crate::effect::{Call, DropCause, Effect, Effects, End, Gravity, Note};
 use crate::outstanding::{Full, Patience};
 use crate::pact::Pact;
 use crate::policy::OnUndeclared;
@@ -36,12 +36,12 @@ impl Client {
                     match member {
                         Ok(envelope) => self.envelope(envelope, http_status, now, effects),
                         Err(error) => {
-                            effects.push(Effect::Report(Misbehaviour::from(error).into()))
+                            effects.report(Misbehaviour::from(error).into(), Gravity::Warning);
                         }
                     }
                 }
             }
-            Err(error) => effects.push(Effect::Report(Misbehaviour::from(error).into())),
+            Err(error) => effects.report(Misbehaviour::from(error).into(), Gravity::Warning),
         }
     }
 
@@ -86,7 +86,7 @@ impl Client {
             // 2026-07-28: servers send no requests. Answering would break the same rule.
             let refusal = ruling(pact, &request.method, Kind::Request);
             effects.drop(&request.method, DropCause::OutOfPlace);
-            return effects.push(Effect::Report(refusal));
+            return effects.report(refusal, Gravity::Warning);
         }
         if request.method == Method::Ping.as_str() {
             if matches!(

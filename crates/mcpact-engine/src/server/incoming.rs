@@ -15,7 +15,7 @@ use super::listen::ListenFilter;
 use super::outgoing::level_of;
 use super::{Hint, Listening, Phase, Server, is, name};
 use crate::classify::{CarrierFacts, Route, Standing, admit, route};
-use crate::effect::{Call, DropCause, Effect, Effects, End, Note};
+use crate::effect::{Call, DropCause, Effect, Effects, End, Gravity, Note};
 use crate::gate::require_of_client;
 use crate::pact::Pact;
 use crate::policy::{OnEarly, OnUndeclared};
@@ -473,9 +473,10 @@ pub(crate) fn undeclared(
     effects.drop(method, DropCause::Undeclared);
     match policy {
         OnUndeclared::Drop => {}
-        OnUndeclared::Warn | OnUndeclared::Error => effects.push(Effect::Report(refusal)),
+        OnUndeclared::Warn => effects.report(refusal, Gravity::Warning),
+        OnUndeclared::Error => effects.report(refusal, Gravity::Error),
         OnUndeclared::Disconnect => {
-            effects.push(Effect::Report(refusal));
+            effects.report(refusal, Gravity::Error);
             effects.push(Effect::HangUp);
         }
     }

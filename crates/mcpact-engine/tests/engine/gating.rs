@@ -4,6 +4,7 @@ mod flags;
 mod in_flight;
 mod wanted;
 
+use mcpact_engine::effect::Gravity;
 use mcpact_engine::policy::{ClientRequirement, Enforcement, OnUndeclared, OnUnknown};
 use mcpact_engine::reason::Reason;
 use mcpact_spec::{Capability, Kind, Method, Revision, Side};
@@ -198,11 +199,11 @@ fn the_notification_gate_asks_our_own_declaration() {
 #[test]
 fn an_undeclared_notification_meets_the_policy() {
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/resources/list_changed"});
-    for (policy, reports, hangs_up) in [
-        (OnUndeclared::Drop, false, false),
-        (OnUndeclared::Warn, true, false),
-        (OnUndeclared::Error, true, false),
-        (OnUndeclared::Disconnect, true, true),
+    for (policy, reported, hangs_up) in [
+        (OnUndeclared::Drop, None, false),
+        (OnUndeclared::Warn, Some(Gravity::Warning), false),
+        (OnUndeclared::Error, Some(Gravity::Error), false),
+        (OnUndeclared::Disconnect, Some(Gravity::Error), true),
     ] {
         let mut own = legacy_only();
         own.undeclared = policy;
@@ -210,11 +211,11 @@ fn an_undeclared_notification_meets_the_policy() {
         client.ready("2025-11-25", json!({"resources": {}}));
         let out = client.message(changed.clone());
         assert!(matches!(&out[0], Out::Dropped(_)));
-        assert_eq!(
-            out.iter().any(|o| matches!(o, Out::Report(_))),
-            reports,
-            "{policy:?}"
-        );
+        let gravity = out.iter().find_map(|out| match out {
+            Out::Report(_, gravity) => Some(*gravity),
+            _ => None,
+        });
+        assert_eq!(gravity, reported, "{policy:?}");
         assert_eq!(out.contains(&Out::HangUp), hangs_up, "{policy:?}");
         let works = !matches!(
             &client.ask(1, "resources/list", json!({}))[..],
@@ -346,7 +347,7 @@ fn no_server_requests_in_the_modern_era() {
     client.ready_modern(json!({"tools": {}}));
     let out = server_asks(&mut client, "roots/list", json!({}));
     assert!(
-        matches!(&out[..], [Out::Dropped(_), Out::Report(_)]),
+        matches!(&out[..], [Out::Dropped(_), Out::Report(..)]),
         "{out:?}"
     );
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::classify::CarrierFacts;
 use mcpact_engine::client::{self, Client, ClientTerms};
-use mcpact_engine::effect::{Effect, End};
+use mcpact_engine::effect::{Effect, End, Gravity};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::{Policy, Profile, Reading};
@@ -31,7 +31,7 @@ pub(crate) enum Out {
     Concluded(Revision),
     Withheld(String),
     Dropped(String),
-    Report(String),
+    Report(String, Gravity),
     Remember(String),
     Abandon(String),
     Respawn,
@@ -75,7 +75,7 @@ fn own(effect: Effect<'_>) -> Option<Out> {
         Effect::Concluded(pact) => Out::Concluded(pact.revision()),
         Effect::Withheld(misuse) => Out::Withheld(misuse.to_string()),
         Effect::Dropped(drop) => Out::Dropped(drop.what.into()),
-        Effect::Report(refusal) => Out::Report(refusal.to_string()),
+        Effect::Report { refusal, gravity } => Out::Report(refusal.to_string(), gravity),
         Effect::Remember(verdict) => Out::Remember(format!("{verdict:?}")),
         Effect::Abandon(id) => Out::Abandon(id.raw().into()),
         Effect::Respawn => Out::Respawn,

@@ -168,7 +168,7 @@ impl WatchedClient {
             | Effect::Negotiated(_)
             | Effect::Withheld(_)
             | Effect::Dropped(_)
-            | Effect::Report(_)
+            | Effect::Report { .. }
             | Effect::Remember(_)
             | Effect::Abandon(_)
             | Effect::Respawn

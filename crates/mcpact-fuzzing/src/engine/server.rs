@@ -210,7 +210,7 @@ impl WatchedServer {
             | Effect::Negotiated(_)
             | Effect::Withheld(_)
             | Effect::Dropped(_)
-            | Effect::Report(_)
+            | Effect::Report { .. }
             | Effect::HangUp => {}
         }
         false

@@ -14,7 +14,7 @@ use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{
     CarrierKind, Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase,
 };
-use mcpact_engine::effect::Effect;
+use mcpact_engine::effect::{Effect, Gravity};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::shutdown::Grace;
@@ -351,8 +351,12 @@ impl Talk {
                 Effect::Dropped(dropped) => {
                     tracing::debug!(what = %dropped.what, why = ?dropped.why, "dropped");
                 }
-                Effect::Report(refusal) => {
-                    tracing::warn!(reason = refusal.reason(), "{}", refusal.log_text());
+                Effect::Report { refusal, gravity } => {
+                    let (reason, text) = (refusal.reason(), refusal.log_text());
+                    match gravity {
+                        Gravity::Warning => tracing::warn!(reason, "{text}"),
+                        Gravity::Error => tracing::error!(reason, "{text}"),
+                    }
                 }
                 Effect::Negotiated(negotiation) => negotiated = Some(negotiation),
                 Effect::Serve(_)

@@ -84,7 +84,7 @@ impl Deeds {
                 }),
                 Effect::Withheld(misuse) => events.push(Event::Withheld { side, misuse }),
                 Effect::Dropped(drop) => events.push(Event::Dropped { side, drop }),
-                Effect::Report(refusal) => events.push(Event::Reported { side, refusal }),
+                Effect::Report { refusal, .. } => events.push(Event::Reported { side, refusal }),
                 Effect::Remember(verdict) => events.push(Event::Remembered(verdict)),
                 Effect::Abandon(id) => events.push(Event::Abandoned(id)),
                 Effect::Respawn => deeds.push(Deed::Respawn),

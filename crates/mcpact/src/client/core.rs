@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use mcpact_engine::client::probe::ProbeFailure;
 use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Failure, Input, Phase};
-use mcpact_engine::effect::{DropCause, Effect, End};
+use mcpact_engine::effect::{DropCause, Effect, End, Gravity};
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
@@ -435,8 +435,14 @@ impl Core {
                 deeds.is_unknown_answer |= dropped.why == DropCause::UnknownAnswer;
                 tracing::debug!(what = %dropped.what, why = ?dropped.why, "not passed on");
             }
-            Effect::Report(refusal) => {
-                tracing::warn!(server = %self.shared.target, %refusal, "the server broke a rule");
+            Effect::Report { refusal, gravity } => {
+                let server = &self.shared.target;
+                match gravity {
+                    Gravity::Warning => {
+                        tracing::warn!(%server, %refusal, "the server broke a rule")
+                    }
+                    Gravity::Error => tracing::error!(%server, %refusal, "the server broke a rule"),
+                }
             }
             Effect::Remember(verdict) => self.verdict = Some(verdict),
             Effect::Abandon(id) => deeds.abandoned.extend(number(id.as_ref())),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
 use mcpact_engine::classify::{CarrierFacts, Remembered};
-use mcpact_engine::effect::{Effect, End};
+use mcpact_engine::effect::{Effect, End, Gravity};
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
@@ -412,8 +412,12 @@ impl Session {
                 tracing::debug!(what = %drop.what, why = ?drop.why, "dropped");
                 return None;
             }
-            Effect::Report(refusal) => {
-                tracing::warn!(reason = refusal.reason(), "{}", refusal.log_text());
+            Effect::Report { refusal, gravity } => {
+                let (reason, text) = (refusal.reason(), refusal.log_text());
+                match gravity {
+                    Gravity::Warning => tracing::warn!(reason, "{text}"),
+                    Gravity::Error => tracing::error!(reason, "{text}"),
+                }
                 return None;
             }
             Effect::Remember(_) | Effect::Abandon(_) | Effect::Respawn | Effect::TryHttpSse => {

@@ -101,7 +101,7 @@ pub const GATEWAY: &[Key] = &[
         "undeclared",
         &["drop", "warn", "error", "disconnect"],
         "drop",
-        "What happens to a notification that was not negotiated: it is dropped (`drop`), also told in the log (`warn`, `error`), or the connection ends, too (`disconnect`).",
+        "What happens to a notification that was not negotiated: it is dropped (`drop`), also told in the log as a warning (`warn`) or as an error (`error`), or told as an error and the connection ends (`disconnect`).",
     ),
     flag(
         "announce_extras",
