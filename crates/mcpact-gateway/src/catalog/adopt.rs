@@ -218,6 +218,9 @@ fn adopted(
 }
 
 /// The servers of the project, which Claude Code keeps beside those of the user, and then the others.
+///
+/// Both are the user's own. What stands under `projects` has the scope `local`, the usual one of `claude mcp add`: it is
+/// for this user in that folder. What a project brings along stands in its `.mcp.json`, and is not copied here.
 fn all_entries(
     root: &Table,
     servers: &[&Node],
