@@ -281,8 +281,10 @@ async fn a_list_does_not_lead_anothers_addresses_elsewhere() {
             let items = Value::Array(items.collect());
             script.answers("resources-list", &complete("resources", items));
         };
+        // They do not sleep: one that wakes is asked again what it has for those who were there before.
         let members = ["a", "b"].into_iter().zip(&scripts);
-        let url = listening(members.map(|(name, script)| script.member(name)).collect()).await;
+        let members = members.map(|(name, script)| script.member_called(name, name));
+        let url = listening(members.collect()).await;
         let (ann, bob) = (User::new(&url, "ann"), User::new(&url, "bob"));
         let asks = async |user: &User, method, params| user.ask_modern(method, params).await;
         for (user, [one, other], shown) in [
