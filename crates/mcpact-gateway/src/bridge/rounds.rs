@@ -16,6 +16,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::Bridge;
 use super::crossing::{Crossing, Told};
 use super::parking::take_turn;
+use super::port::Boarded;
 use super::questions::PATIENCE;
 use super::tasks::{Begun, Runner};
 use crate::upstream::{Event, Reply};
@@ -177,15 +178,23 @@ impl Bridge {
 
     /// Reads the server's tool list, for what its calls need; whether that was possible.
     pub(super) async fn read_tools(&self, crossing: &Crossing) -> bool {
+        // As a call, so that the server does not fall asleep before it has answered.
+        let Ok(Boarded { lane, in_use }) = crossing.caller.board().await else {
+            return false;
+        };
         let mut page = Some(String::from("{}"));
         for _ in 0..PAGES {
             let Some(params) = page else {
                 break;
             };
-            let Ok(raw) = crossing.aside(Method::ToolsList, &params).await else {
+            let Ok(params) = crossing.stamped(&params) else {
                 return false;
             };
-            crossing.lane.learn_tools(&raw);
+            let Ok(Reply::Result(raw)) = lane.request(Method::ToolsList, &params).await else {
+                return false;
+            };
+            in_use.answered();
+            lane.learn_tools(&raw);
             let result = Object::parse(&raw).unwrap_or_default();
             page = result
                 .get_str("nextCursor")
