@@ -23,6 +23,9 @@ use crate::bridge::{Listing, wire_error};
 /// How many merged lists are kept.
 const BOARDS: usize = 64;
 
+/// How often the servers may become others while one client waits for what they have.
+pub(super) const ROSTERS: usize = 32;
+
 /// What is merged, for whoever sees the same.
 #[derive(Debug, Default)]
 pub(super) struct Boards {
@@ -138,7 +141,7 @@ impl Hub {
         params: &str,
         client: Revision,
     ) -> Result<ByteString, WireError> {
-        let board = self.board(guest, kind, client).await;
+        let board = self.board(guest, kind, client).await?;
         let params = Object::parse(params).unwrap_or_default();
         let cursor = params.get_str("cursor");
         // What is no text is no cursor of ours; whoever sends it would get the first page for ever.
@@ -167,14 +170,17 @@ impl Hub {
         guest: &Arc<Guest>,
         kind: ListKind,
         client: Revision,
-    ) -> Arc<Board> {
-        loop {
+    ) -> Result<Arc<Board>, WireError> {
+        for _ in 0..ROSTERS {
             let roster = self.roster();
             // Where the servers have become others meanwhile, nothing may be made of those from before.
             if let Some(board) = self.board_of(&roster, guest, kind, client).await {
-                return board;
+                return Ok(board);
             }
         }
+        let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
+        let code = ErrorCode::InternalError.code();
+        Err(wire_error(code, why.to_owned(), None, client))
     }
 
     /// The merged list of these servers; none if they are not the servers any more.

@@ -9,7 +9,7 @@ use mcpact_wire::raw::ObjectWriter;
 use mcpact_wire::scan::text;
 
 use super::guest::Guest;
-use super::lists::Addressed;
+use super::lists::{Addressed, ROSTERS};
 use super::member::Member;
 use super::unknown::listed_of;
 use super::{Hub, Roster, lock};
@@ -105,11 +105,13 @@ impl Hub {
         name: &str,
         client: Revision,
     ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        let mut left = ROSTERS;
         loop {
+            left -= 1;
             let roster = self.roster();
             let found = self.by_name_now(guest, kind, name, client).await;
             // Names are forgotten when the servers become others, also just before they are looked at.
-            if found.is_ok() || self.is_current(&roster) {
+            if found.is_ok() || left == 0 || self.is_current(&roster) {
                 return found;
             }
         }
@@ -133,7 +135,7 @@ impl Hub {
         if let Some(found) = guessed.clone().filter(|(member, _)| is_unseen(member)) {
             return Ok(found);
         }
-        let board = self.board(guest, kind, client).await;
+        let board = self.board(guest, kind, client).await?;
         if let Some(found) = self.listed(kind, name) {
             return Ok(found);
         }
@@ -175,7 +177,7 @@ impl Hub {
         if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
             return Ok(());
         }
-        let board = self.board(guest, kind, client).await;
+        let board = self.board(guest, kind, client).await?;
         Err(self.unknown(kind, names.outer, &board, client))
     }
 
@@ -194,11 +196,13 @@ impl Hub {
         uri: &str,
         client: Revision,
     ) -> Result<(Arc<Member>, Box<str>), WireError> {
+        let mut left = ROSTERS;
         loop {
+            left -= 1;
             let roster = self.roster();
             let found = self.by_uri_now(guest, uri, client).await;
             // So are addresses.
-            if found.is_ok() || self.is_current(&roster) {
+            if found.is_ok() || left == 0 || self.is_current(&roster) {
                 return found;
             }
         }
@@ -216,7 +220,7 @@ impl Hub {
         if let Some(found) = self.addressed(uri) {
             return Ok(found);
         }
-        let board = self.board(guest, ListKind::Resources, client).await;
+        let board = self.board(guest, ListKind::Resources, client).await?;
         if let Some(found) = self.addressed(uri) {
             return Ok(found);
         }
@@ -230,7 +234,7 @@ impl Hub {
         if let (Some(only), None) = (having.next(), having.next()) {
             return Ok((Arc::clone(only), Box::from(uri)));
         }
-        let templates = self.board(guest, ListKind::Templates, client).await;
+        let templates = self.board(guest, ListKind::Templates, client).await?;
         let mut all = board.keys(ListKind::Resources);
         all.extend(templates.keys(ListKind::Templates));
         Err(self.unknown_resource(uri, &all, client))

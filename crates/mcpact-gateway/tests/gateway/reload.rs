@@ -230,3 +230,32 @@ async fn a_catalog_that_cannot_be_served_changes_nothing() {
             .contains(&"new__echo".to_owned())
     );
 }
+
+/// G19: whoever asks for a list or calls something is answered, however often the config changes meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_comes_while_the_config_changes_without_end() {
+    let (gateway, origin) = gateway(CATALOG).await;
+    let client = client(Revision::V2025_11_25);
+    let client = client.connect(format!("{origin}/mcp")).await.unwrap();
+    assert!(!tools(&client).await.is_empty());
+    let others = ["__", "-"].map(|mark| catalog(&format!("separator = \"{mark}\"\n{CATALOG}")));
+    let changing = tokio::spawn(async move {
+        for other in others.iter().cycle() {
+            gateway.change(other.clone()).unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    let answered = async {
+        let listed = client.list_tools().await.map(|_| ());
+        let called = client.call_tool("nothing", json!({})).await.map(|_| ());
+        [listed, called]
+    };
+    let answered = tokio::time::timeout(Duration::from_secs(60), answered).await;
+    changing.abort();
+    let [listed, called] = answered.unwrap();
+    if let Err(error) = listed {
+        let why = error.to_string();
+        assert!(why.contains("become others again and again"), "{why}");
+    }
+    assert!(called.is_err());
+}
