@@ -93,6 +93,36 @@ async fn the_end_of_input_is_enough() {
     assert_eq!(zombies(&family), 0);
 }
 
+/// L26: a server that has something to say at the end of its input can say it, however much, and goes on to its end,
+/// whether or not somebody still holds the link.
+#[tokio::test]
+async fn a_last_word_finds_an_open_pipe() {
+    let script = "echo $$; cat > /dev/null; head -c 10000000 /dev/zero || exit 9; exit 7";
+    for is_held in [true, false] {
+        let (child, family) = start(script).await;
+        let link = is_held.then_some(child.link);
+        let departure = child.process.shutdown(Grace::default()).await.unwrap();
+        assert_eq!(
+            (departure.after, departure.status.code()),
+            (EndStep::CloseInput, Some(7)),
+            "{link:?}"
+        );
+        assert_gone(&family).await;
+        assert_eq!(zombies(&family), 0);
+    }
+}
+
+/// L26: a server that never stops talking is ended like any other.
+#[tokio::test]
+async fn endless_last_words_are_cut_off() {
+    let (child, family) = start("trap '' TERM; yes & echo $! $$; wait").await;
+    drop(child.link);
+    let departure = child.process.shutdown(SHORT).await.unwrap();
+    assert_eq!(departure.after, EndStep::Kill);
+    assert_gone(&family).await;
+    assert_eq!(zombies(&family), 0);
+}
+
 /// L26, P4: a server that ignores the end of its input is asked to end.
 #[tokio::test]
 async fn a_server_that_ignores_the_end_of_input_is_terminated() {

@@ -16,7 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A legacy server that writes down the number of its process, and whose tool `wait` answers as soon as there is a file `gate` beside it, and says before that it
 /// was called, to whoever wants to hear of progress, too. It tells its log everything that it knows, and lists what is
-/// in a file `tools`, if there is one.
+/// in a file `tools`, if there is one. At the end of its input it says a last word and then writes a file `saved`.
 const GATED: &str = r#"#!/bin/sh
 echo "the token is $TOKEN" >&2
 [ $# -eq 0 ] || echo "the arguments are $*" >&2
@@ -41,6 +41,8 @@ while read -r line; do
         *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$result" ;;
     esac
 done
+printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}\n'
+: > "$here/saved"
 "#;
 
 /// The folder of one gateway: its config, its socket, its caches.

@@ -9,6 +9,7 @@ mod drain;
 mod gone;
 mod house;
 mod itself;
+mod last_word;
 mod lenient;
 mod lineage;
 mod reload;

@@ -4,6 +4,7 @@ mod outgoing;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcpact_engine::shutdown::Grace;
@@ -16,6 +17,7 @@ use mcpact_wire::frame::spoiled::{answered, is_answer};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::timeout;
 
 use self::outgoing::Outgoing;
 use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
@@ -25,7 +27,10 @@ use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 
 /// How long the log of a program that has closed its output is waited for.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How long a server may take to read what is still written to it at the end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What reader, writer and callers share.
 #[derive(Debug)]
@@ -251,7 +256,7 @@ async fn keep(
     life: Life,
 ) {
     let Link { source, sink } = link;
-    let writer = tokio::spawn(write(sink, Arc::clone(&shared)));
+    let mut writer = tokio::spawn(write(sink, Arc::clone(&shared)));
     let is_wanted = tokio::select! {
         () = read(source, &shared, &strays) => true,
         _ = stopped => false,
@@ -262,7 +267,7 @@ async fn keep(
     if let Some(process) = &process
         && is_wanted
     {
-        let status = tokio::time::timeout(LAST_WORDS, process.wait()).await;
+        let status = timeout(LAST_WORDS, process.wait()).await;
         if let Ok(Ok(status)) = status {
             why = format!("the server process ended ({})", exit::in_words(status));
         }
@@ -279,7 +284,9 @@ async fn keep(
     // Whoever hears what belongs to no call learns that nothing more comes.
     drop(strays);
     // The writer closes the pipe behind its last message; a process takes that as the end.
-    let _ = writer.await;
+    if timeout(FAREWELL, &mut writer).await.is_err() {
+        writer.abort();
+    }
     if let Some(process) = process
         && let Err(error) = process.shutdown(Grace::default()).await
     {

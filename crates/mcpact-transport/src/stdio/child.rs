@@ -18,6 +18,7 @@ mod hearing;
 mod input;
 mod masks;
 mod obstacle;
+mod output;
 mod process;
 mod tail;
 

@@ -1,41 +1,41 @@
-//! A writer that somebody else may close.
+//! An end of a pipe that somebody else may close.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::vigil;
 
-/// The writing end.
+/// The end of a pipe.
 ///
-/// Shutting it down or dropping it closes the file, which tokio's pipes do not do on shutdown; without
+/// Shutting a writer down or dropping it closes the file, which tokio's pipes do not do on shutdown; without
 /// that the reader at the other end would never see the end.
 #[derive(Debug)]
-pub(super) struct Closable<W> {
-    shared: Arc<Shared<W>>,
+pub(super) struct Closable<T> {
+    shared: Arc<Shared<T>>,
 }
 
 /// Closes a [`Closable`] from elsewhere.
 #[derive(Debug)]
-pub(super) struct Closer<W> {
-    shared: Arc<Shared<W>>,
+pub(super) struct Closer<T> {
+    shared: Arc<Shared<T>>,
 }
 
 #[derive(Debug)]
-struct Shared<W>(Mutex<Valve<W>>);
+struct Shared<T>(Mutex<Valve<T>>);
 
 #[derive(Debug)]
-struct Valve<W> {
-    io: Option<W>,
-    /// Who waits for room; dropping the file does not wake it.
+struct Valve<T> {
+    io: Option<T>,
+    /// Who waits for room or for bytes; dropping the file does not wake it.
     waiting: Option<Waker>,
 }
 
-/// Makes a writer closable.
-pub(super) fn closable<W>(io: W) -> (Closable<W>, Closer<W>) {
+/// Makes an end of a pipe closable.
+pub(super) fn closable<T>(io: T) -> (Closable<T>, Closer<T>) {
     let shared = Arc::new(Shared(Mutex::new(Valve {
         io: Some(io),
         waiting: None,
@@ -48,8 +48,8 @@ pub(super) fn closable<W>(io: W) -> (Closable<W>, Closer<W>) {
     )
 }
 
-impl<W> Shared<W> {
-    fn lock(&self) -> MutexGuard<'_, Valve<W>> {
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, Valve<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -65,19 +65,19 @@ impl<W> Shared<W> {
     }
 }
 
-impl<W> Closer<W> {
-    /// Closes the writer; whoever writes to it sees a broken pipe.
+impl<T> Closer<T> {
+    /// Closes it; whoever writes to it or reads from it sees a broken pipe.
     pub(super) fn close(&self) {
         self.shared.close();
     }
 }
 
-impl<W: AsyncWrite + Unpin> Closable<W> {
-    fn poll<T>(
+impl<T: Unpin> Closable<T> {
+    fn poll<R>(
         &self,
         context: &mut Context<'_>,
-        act: impl FnOnce(Pin<&mut W>, &mut Context<'_>) -> Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
+        act: impl FnOnce(Pin<&mut T>, &mut Context<'_>) -> Poll<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
         let mut valve = self.shared.lock();
         let Some(io) = valve.io.as_mut() else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
@@ -115,7 +115,17 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Closable<W> {
     }
 }
 
-impl<W> Drop for Closable<W> {
+impl<R: AsyncRead + Unpin> AsyncRead for Closable<R> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.poll(context, |io, context| io.poll_read(context, buffer))
+    }
+}
+
+impl<T> Drop for Closable<T> {
     fn drop(&mut self) {
         self.shared.close();
     }
@@ -160,5 +170,16 @@ mod tests {
         closer.close();
         let written = timeout(Duration::from_secs(30), writing).await.unwrap();
         assert_eq!(written.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_waits_for_bytes_is_woken_by_the_closer() {
+        let (_sender, receiver) = pipe::pipe().unwrap();
+        let (mut reader, closer) = closable(receiver);
+        let reading = tokio::spawn(async move { reader.read_u8().await });
+        tokio::task::yield_now().await;
+        closer.close();
+        let read = timeout(Duration::from_secs(30), reading).await.unwrap();
+        assert_eq!(read.unwrap().unwrap_err().kind(), ErrorKind::BrokenPipe);
     }
 }

@@ -17,6 +17,7 @@ use super::group::{Group, Leader};
 use super::guard::ward;
 use super::hearing::{Hearing, Herald};
 use super::input::Input;
+use super::output::{Output, Remains};
 use super::tail::Tail;
 use crate::error::DoorError;
 use crate::link::Link;
@@ -52,6 +53,7 @@ pub struct Process {
     leader: Role,
     group: Arc<Group>,
     input: Closer<Input>,
+    output: Closer<Output>,
     tail: Tail,
     heard: watch::Receiver<bool>,
     ended: watch::Receiver<Option<ExitStatus>>,
@@ -99,17 +101,20 @@ impl Child {
         let (herald, heard) = Herald::new();
         let stderr = Hearing::new(stderr, herald.clone());
         let log = tokio::spawn(tail.clone().run(Arc::clone(&name), stderr));
+        vigil::over(&stdout);
+        let (stdout, remains) = Output::new(stdout);
         let (sender, ended) = watch::channel(None);
         tokio::spawn(watch_over(
             Arc::clone(&name),
             Arc::clone(&group),
             changes,
+            remains,
             log,
             sender,
         ));
 
         let (stdin, input) = closable(Input::new(stdin, Arc::clone(&group)));
-        vigil::over(&stdout);
+        let (stdout, output) = closable(stdout);
         let link = Link::new(Hearing::new(stdout, herald), stdin);
         Ok(Self {
             link,
@@ -118,6 +123,7 @@ impl Child {
                 leader,
                 group,
                 input,
+                output,
                 tail,
                 heard,
                 ended,
@@ -126,26 +132,22 @@ impl Child {
     }
 }
 
-/// Waits for the leader, kills what it leaves behind, and tells.
+/// Waits for the leader, reads what nobody wants any more, kills what the leader leaves behind, and tells.
 async fn watch_over(
     name: Arc<str>,
     group: Arc<Group>,
-    mut changes: Signal,
+    changes: Signal,
+    remains: Remains,
     mut log: JoinHandle<()>,
     ended: watch::Sender<Option<ExitStatus>>,
 ) {
-    let status = loop {
-        match group.leader() {
-            Leader::Runs => {}
-            Leader::HasExited => break group.reap(),
-            Leader::IsLost => {
-                group.give_up();
-                break Ok(None);
-            }
-        }
-        if changes.recv().await.is_none() {
-            return;
-        }
+    let status = tokio::select! {
+        biased;
+        status = exit(&group, changes) => status,
+        never = remains.pour_away() => match never {},
+    };
+    let Some(status) = status else {
+        return;
     };
     if timeout(LAST_WORDS, &mut log).await.is_err() {
         log.abort();
@@ -157,6 +159,20 @@ async fn watch_over(
         }
         Ok(None) => tracing::warn!(child = %name, "somebody else took the exit status"),
         Err(error) => tracing::warn!(child = %name, %error, "the exit status is lost"),
+    }
+}
+
+/// Waits for the leader and kills what it leaves behind; `None` if nobody tells any more of such things.
+async fn exit(group: &Group, mut changes: Signal) -> Option<io::Result<Option<ExitStatus>>> {
+    loop {
+        match group.leader() {
+            Leader::Runs => changes.recv().await?,
+            Leader::HasExited => return Some(group.reap()),
+            Leader::IsLost => {
+                group.give_up();
+                return Some(Ok(None));
+            }
+        }
     }
 }
 
@@ -241,7 +257,8 @@ impl Process {
     /// then `SIGKILL` to the whole group.
     ///
     /// The owner has let requests in flight finish, so that `grace.drain` is not waited for. The link fails
-    /// from here on. Dropping the future kills at once.
+    /// from here on; what the process still writes is read into nothing, so that it need not fail at its last
+    /// word. Dropping the future kills at once.
     ///
     /// # Errors
     /// The process did not even die of `SIGKILL` in time, or its status was lost.
@@ -255,7 +272,10 @@ impl Process {
             let after = ending.step();
             let mut patience = ending.until().since(now());
             match after {
-                EndStep::CloseInput => self.input.close(),
+                EndStep::CloseInput => {
+                    self.output.close();
+                    self.input.close();
+                }
                 EndStep::Terminate => {
                     self.group.note_family();
                     self.group.terminate();
