@@ -94,6 +94,9 @@ pub enum Trouble {
         "the server was ended while this call ran, because the config was read anew or the gateway stops"
     )]
     Ended,
+    /// The instance that ran a task is over, and the task with it.
+    #[error("the instance of the server that ran this task is gone, and the task with it")]
+    TaskGone,
     /// What it kept for the client was lost before the call, which was not made.
     #[error("what the server kept for this client is gone, and this call was not made: {0}")]
     StateLost(String),
@@ -324,9 +327,11 @@ impl Trouble {
             Self::Status { .. } => "upstream_status",
             Self::Circle => "upstream_circle",
             Self::Silent { .. } => "upstream_timeout",
-            Self::Gone(_) | Self::GoneWithState(_) | Self::Ended | Self::Unsent(_) => {
-                "upstream_gone"
-            }
+            Self::Gone(_)
+            | Self::GoneWithState(_)
+            | Self::Ended
+            | Self::TaskGone
+            | Self::Unsent(_) => "upstream_gone",
             Self::StateLost(_) => "upstream_state_lost",
             Self::Forgotten => "upstream_session",
             Self::Unfit { .. } => "upstream_unfit",
@@ -403,7 +408,7 @@ impl Trouble {
             Self::GoneWithState(_) => {
                 "the next call starts afresh; this one may have had its effect"
             }
-            Self::Ended => {
+            Self::Ended | Self::TaskGone => {
                 "it may have had its effect; see whether it had, and call it again if not"
             }
             Self::Unapproved { .. } => "look at what it does, and approve it with `mcpact approve`",

@@ -15,6 +15,7 @@ use super::Bridge;
 use super::crossing::{Crossing, Waiter};
 use super::listens::farewell;
 use super::port::TRIES;
+use super::tasks::Listened;
 use crate::upstream::{Call, Event, Loss, Note, Reply};
 
 /// The pauses before a server is asked once more to tell of changes.
@@ -74,7 +75,8 @@ impl Bridge {
         mut crossing: Crossing,
     ) -> Result<ByteString, WireError> {
         let params = crossing.params()?;
-        let mut call = crossing.send(&params).await?;
+        let Listened { first, later } = crossing.go_to_tasks(params).await;
+        let mut call = crossing.send(&first).await?;
         let mut stream = Stream::new();
         loop {
             let mut error = match stream.follow(&mut crossing, call).await {
@@ -92,7 +94,7 @@ impl Bridge {
                     () = self.shared.supervisor.closed() => return Err(error),
                 }
                 stream.breaks.begin();
-                match open_again(&mut crossing, &params).await {
+                match open_again(&mut crossing, &later).await {
                     Ok(Ok(call)) => break call,
                     Ok(Err(failed)) => error = failed,
                     Err(Changed) => return Err(crossing.changed()),
@@ -139,12 +141,12 @@ impl Stream {
         // A stream is no call that others would have to wait for.
         let _listening = crossing.lane.hold();
         crossing.in_use = None;
-        let waiter = &crossing.waiter;
         loop {
             match call.next().await {
-                Event::Note(note) => self.tell(waiter, &note).await,
+                Event::Note(note) => self.tell(crossing, &note).await,
                 Event::Done(Reply::Result(_)) => {
-                    return Ended::Told(Ok(farewell(waiter.job.id.raw()).into()));
+                    let id = crossing.waiter.job.id.raw();
+                    return Ended::Told(Ok(farewell(id).into()));
                 }
                 Event::Done(reply) => return Ended::Told(crossing.finished(&reply)),
                 Event::Lost(loss @ (Loss::Connection(_) | Loss::Unsent(_)))
@@ -160,7 +162,8 @@ impl Stream {
 
     /// What the server agrees to is told once; when it does so again, so is everything that may have changed while
     /// nobody listened.
-    async fn tell(&mut self, waiter: &Waiter, note: &Note) {
+    async fn tell(&mut self, crossing: &Crossing, note: &Note) {
+        let waiter = &crossing.waiter;
         let scope = Scope::Request(waiter.job.id.clone());
         if note.method == Method::SubscriptionsAcknowledged {
             self.breaks.in_vain = 0;
@@ -169,7 +172,9 @@ impl Stream {
                 return hint_changed(waiter, &filter);
             }
         }
-        waiter.ear.tell(&scope, note.method, &note.params).await;
+        let named = crossing.task_told(note);
+        let params = named.as_deref().unwrap_or(&note.params);
+        waiter.ear.tell(&scope, note.method, params).await;
     }
 }
 

@@ -179,6 +179,7 @@ impl Crossing {
 
     /// Gets a connection that has room for a call.
     pub(super) async fn board(&mut self) -> Result<(), WireError> {
+        self.check_place()?;
         let boarded = match (&self.turn, self.waiter.job.method) {
             (Some(turn), _) => turn.port.board().await,
             // What a client sets is set where it hears of it.

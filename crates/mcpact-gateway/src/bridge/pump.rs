@@ -317,7 +317,10 @@ impl Bridge {
 
     /// One request, one answer; what is answered in the client's place comes between them.
     async fn plainly(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
-        let mut params = self.introduced(&crossing)?;
+        let mut params = match crossing.go_to_task().await? {
+            Some(params) => self.introduced(&crossing, params.into())?,
+            None => self.introduced(&crossing, crossing.params()?)?,
+        };
         for _ in 0..=self.settings.rounds.rounds {
             let mut call = crossing.send(&params).await?;
             let reply = crossing.reply(&mut call).await?;
@@ -337,8 +340,7 @@ impl Bridge {
     }
 
     /// The client's parameters. A modern client says itself what it can; the rest is said for it.
-    fn introduced(&self, crossing: &Crossing) -> Result<ByteString, WireError> {
-        let params = crossing.params()?;
+    fn introduced(&self, crossing: &Crossing, params: ByteString) -> Result<ByteString, WireError> {
         let client = crossing.waiter.job.pact.party(Side::Client);
         let introduced = match crossing.downstream().era() {
             Era::Legacy => None,

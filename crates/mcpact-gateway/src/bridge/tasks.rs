@@ -7,7 +7,9 @@
 mod following;
 mod hosting;
 mod kept;
+mod listened;
 mod mapping;
+mod names;
 mod runner;
 mod tool_tasks;
 mod waited;
@@ -22,6 +24,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 pub(super) use self::hosting::Hosting;
 pub(super) use self::kept::Kept;
+pub(super) use self::listened::Listened;
 pub(super) use self::mapping::Mapping;
 pub(super) use self::runner::Runner;
 pub(super) use self::tool_tasks::ToolTasks;

@@ -1,14 +1,16 @@
 //! Tasks where the server sleeps when it is idle, and where clients share its session.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact::client::{Client, ClientBuilder, TaskOptions};
 use mcpact_gateway::catalog::{RunSettings, Strategy};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
 use mcpact_spec::Revision;
+use mcpact_transport::link::Link;
 use mcpact_transport::memory;
 use serde_json::json;
+use tokio::task::AbortHandle;
 
 use crate::middle::client;
 
@@ -39,15 +41,106 @@ fn bridge(server: Revision, strategy: Strategy) -> Arc<Bridge> {
     Bridge::new(target, settings).unwrap()
 }
 
-async fn connect(bridge: &Arc<Bridge>, revision: Revision) -> Client {
+fn link(bridge: &Arc<Bridge>) -> Link {
     let (ours, theirs) = memory::pair();
     let bridge = Arc::clone(bridge);
     tokio::spawn(async move { bridge.serve(theirs).await });
+    ours
+}
+
+async fn connect(bridge: &Arc<Bridge>, revision: Revision) -> Client {
     let builder: ClientBuilder = match revision {
         V2026_07_28 => client(revision).tasks(),
         _ => client(revision),
     };
-    builder.connect(ours).await.unwrap()
+    builder.connect(link(bridge)).await.unwrap()
+}
+
+/// G1, G10: where a modern program has several instances, what is asked about a task goes to the one that runs it, whatever
+/// the others do; when that one is gone, its client is told that the task is, too, and may have had its effect. A name that
+/// was made up is worth nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
+    let (bridge, programs) = programs();
+    let (ann, bob) = (
+        connect(&bridge, V2026_07_28).await,
+        connect(&bridge, V2026_07_28).await,
+    );
+    let begin = async |client: &Client| {
+        let slow = json!({"seconds": 50.0});
+        let call = client.call_tool_as_task("slow_compute", slow, TaskOptions::new());
+        let call = call.await.unwrap();
+        let id = call.task().unwrap().task_id.clone();
+        (call, id)
+    };
+    let (first, id) = begin(&ann).await;
+    let busy = client(V2026_07_28).connect(link(&bridge)).await.unwrap();
+    let busy = tokio::spawn(async move {
+        let called = busy.call_tool("slow_compute", json!({"seconds": 50.0}));
+        called.await.map(|_| ())
+    });
+    while bridge
+        .status()
+        .instances
+        .iter()
+        .all(|one| one.in_flight == 0)
+    {
+        tokio::time::sleep(SHORT / 10).await;
+    }
+    let (_second, other) = begin(&bob).await;
+    assert_eq!(bridge.status().starts, 2);
+    let place = |id: &str| id.split_once('-').unwrap().0.to_owned();
+    assert_ne!(place(&id), place(&other));
+    busy.abort();
+    let asked = async |client: &Client, id: &str| {
+        let params = json!({ "taskId": id }).to_string();
+        let asked = client.request("tasks/get", Some(&params));
+        tokio::time::timeout(PATIENCE, asked).await.unwrap()
+    };
+    for _ in 0..4 {
+        for (client, id) in [(&ann, &id), (&bob, &other)] {
+            let shown = asked(client, id).await.unwrap();
+            assert!(shown.contains("working"), "{shown}");
+            assert!(shown.contains(id.as_str()), "{shown}");
+        }
+    }
+    let (_, task) = id.split_once(':').unwrap();
+    for (client, id) in [(&bob, id.clone()), (&ann, format!("{}:{task}", place(&id)))] {
+        let error = asked(client, &id).await.unwrap_err();
+        assert_eq!(error.code(), Some(-32602), "{id}: {error}");
+    }
+    first.cancel().await.unwrap();
+    let shown = asked(&ann, &id).await.unwrap();
+    assert!(shown.contains("cancelled"), "{shown}");
+    for program in programs.lock().unwrap().drain(..) {
+        program.abort();
+    }
+    let error = asked(&bob, &other).await.unwrap_err().to_string();
+    assert!(error.contains("may have had its effect"), "{error}");
+}
+
+/// A modern program of which an instance takes one call at a time, and what runs its instances.
+fn programs() -> (Arc<Bridge>, Arc<Mutex<Vec<AbortHandle>>>) {
+    let programs = Arc::<Mutex<Vec<AbortHandle>>>::default();
+    let started = Arc::clone(&programs);
+    let target = Target::Local(Local(Arc::new(move || {
+        let (ours, theirs) = memory::pair();
+        let server = mcpact_everything::server(&[V2026_07_28]);
+        let program = tokio::spawn(async move { server.serve(theirs).await });
+        started.lock().unwrap().push(program.abort_handle());
+        ours
+    })));
+    let run = RunSettings {
+        strategy: Strategy::Stateless,
+        max_concurrent: 1,
+        max_instances: 2,
+        ..RunSettings::default()
+    };
+    let settings = BridgeSettings {
+        run,
+        ..BridgeSettings::default()
+    };
+    (Bridge::new(target, settings).unwrap(), programs)
 }
 
 fn state(bridge: &Bridge) -> &'static str {

@@ -55,7 +55,7 @@ impl Bridge {
         }
     }
 
-    /// Where the server's task stands; a connection that broke is opened again.
+    /// Where the server's task stands. A connection that broke is opened again, unless the task was lost with it.
     pub(super) async fn look(
         &self,
         crossing: &Crossing,
@@ -68,17 +68,16 @@ impl Bridge {
         loop {
             tokio::time::sleep(after).await;
             attempt += 1;
-            let lane = crossing.caller.lane().await;
-            let lane = lane.map_err(|error| error.on_wire());
+            let lane = crossing.lane.for_task(&crossing.caller).await;
             let lost = match lane {
                 Ok(lane) => match lane.request(Method::TasksGet, &params).await {
                     Ok(Reply::Result(raw)) => return Ok(raw),
                     Ok(Reply::Error(raw)) => return Err(crossing.error(&raw)),
                     Err(loss) => crossing.lost(&loss),
                 },
-                Err(error) => error,
+                Err(error) => error.on_wire(),
             };
-            if attempt >= ATTEMPTS {
+            if attempt >= ATTEMPTS || crossing.lane.took_tasks_along() {
                 return Err(lost);
             }
         }

@@ -236,7 +236,11 @@ impl Bridge {
         let met = self.through_rounds(&mut crossing, asking).await;
         let hosting = &self.hosting;
         let mut acts = match met {
-            Ok(CallEnd::Task(raw)) => hosting.hosted().started(task, &raw),
+            Ok(CallEnd::Task(raw)) => {
+                // A call becomes a task once.
+                let _ = runner.lane.set(Arc::clone(&crossing.lane));
+                hosting.hosted().started(task, &raw)
+            }
             Ok(CallEnd::Answer(raw)) => hosting
                 .at(|hosted, now| hosted.finished(task, Outcome::Result(raw.to_string()), now)),
             Err(error) => {
@@ -351,8 +355,11 @@ fn ended(crossing: &Crossing, why: &str) -> WireError {
 /// Tells a modern server something about its task, whoever waits for what.
 fn request_apart(runner: &Runner, method: Method, params: String) {
     let caller = Arc::clone(&runner.caller);
+    let Some(lane) = runner.lane.get().cloned() else {
+        return;
+    };
     tokio::spawn(async move {
-        let Ok(lane) = caller.lane().await else {
+        let Ok(lane) = lane.for_task(&caller).await else {
             return;
         };
         let stamped = stamped(

@@ -1,7 +1,7 @@
-//! Tasks of a server for clients of its own revision.
+//! Tasks of a server for clients of its own era.
 //!
-//! A server stays awake for them. Where several clients share its session, their names say in which
-//! session they run: the server knows them there and nowhere else.
+//! A server stays awake for them. Where several clients share its instances, their names say in which
+//! one they run: the server knows them there and nowhere else.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +15,14 @@ use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
 use mcpact_wire::raw::Object;
 use tokio::time::Instant;
 
+use super::names::Named;
 use super::{LONGEST, TASKS, meant};
 use crate::aggregate::rewrite::with_subject;
-use crate::aggregate::tasks::{TaskMap, place_of, placed};
+use crate::aggregate::tasks::TaskMap;
 use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::ear::{Ear, FarEar};
 use crate::bridge::lane::Lane;
+use crate::error::Trouble;
 use crate::upstream::{Ask, Note, related_task};
 
 /// The tasks that run in one session, by the names that the server gave them.
@@ -99,17 +101,18 @@ impl Kept {
         task?.ear.near()
     }
 
-    /// Whether there is such a task of this one.
-    fn is_of(&self, id: &str, owner: &str) -> bool {
+    /// Whether there is such a task, and it is not this one's.
+    fn is_of_another(&self, id: &str, owner: &str) -> bool {
         let tasks = self.tasks();
-        tasks.get(id).is_some_and(|task| *task.owner == *owner)
+        tasks.get(id).is_some_and(|task| *task.owner != *owner)
     }
 }
 
 impl Lane {
-    /// Tasks under names that say that they run here.
-    fn named_tasks(&self) -> TaskMap<impl Fn(&str) -> String> {
-        TaskMap(|task: &str| placed(&self.name, task))
+    /// Tasks under the names that they have for their owner.
+    pub(in crate::bridge) fn named_tasks(&self, owner: &str) -> TaskMap<impl Fn(&str) -> String> {
+        let instance = &*self.name;
+        TaskMap(move |task: &str| Named { instance, task }.shown(owner))
     }
 
     /// Tells of a task where several clients share the session: only its owner hears of it.
@@ -121,7 +124,7 @@ impl Lane {
             return;
         };
         self.kept.note(&task, &owner);
-        if let Some(shown) = self.named_tasks().params(note.method, params) {
+        if let Some(shown) = self.named_tasks(owner.owner()).params(note.method, params) {
             owner.hint(&Scope::Connection, note.method, &shown);
         }
     }
@@ -130,7 +133,9 @@ impl Lane {
     pub(in crate::bridge) fn asked_for_task(&self, ask: &Ask) -> Option<(Ear, Ask)> {
         let params = &ask.params;
         let owner = self.kept.ear(&related_task(params)?)?;
-        let shown = self.named_tasks().params(ask.method?, params)?;
+        let shown = self
+            .named_tasks(owner.owner())
+            .params(ask.method?, params)?;
         let ask = Ask {
             params: shown.into(),
             ..ask.clone()
@@ -140,43 +145,88 @@ impl Lane {
 }
 
 impl Crossing {
-    /// Whether tasks of others run in the same session.
-    fn shares_tasks(&self) -> bool {
-        self.caller.pool().is_some()
-            && self.downstream().has(Feature::TasksCore)
-            && self.upstream().has(Feature::TasksCore)
+    /// Whether the names of tasks say where they run: the server knows them in one of its instances only, and others'
+    /// run there, too. At an address that keeps no sessions, every connection leads to all of them.
+    pub(super) fn names_tasks(&self) -> bool {
+        let (down, up) = (self.downstream(), self.upstream());
+        let is_placed = match (down.era(), up.era()) {
+            (Era::Legacy, Era::Legacy) => {
+                down.has(Feature::TasksCore) && up.has(Feature::TasksCore)
+            }
+            (Era::Modern, Era::Modern) => !self.lane.upstream.costs_nothing(),
+            (Era::Legacy, Era::Modern) | (Era::Modern, Era::Legacy) => false,
+        };
+        is_placed && self.caller.pool().is_some()
     }
 
-    /// Goes to the session in which a task runs; the parameters as that session knows them.
+    /// The method, if it is about one task that is at the server.
+    fn about_task(&self) -> Option<Method> {
+        let method = self.waiter.job.method?;
+        let is_about_one = matches!(
+            method,
+            Method::TasksGet | Method::TasksResult | Method::TasksCancel | Method::TasksUpdate
+        );
+        is_about_one.then_some(method)
+    }
+
+    /// Goes to the instance in which a task runs; the parameters as that one knows them.
     pub(in crate::bridge) async fn go_to_task(&mut self) -> Result<Option<String>, WireError> {
-        let method = self.waiter.job.method.filter(|method| {
-            matches!(
-                method,
-                Method::TasksGet | Method::TasksResult | Method::TasksCancel
-            )
-        });
-        let Some(method) = method.filter(|_| self.shares_tasks()) else {
+        let Some(method) = self.about_task() else {
             return Ok(None);
         };
+        let owner = self.waiter.ear.owner();
+        if !self.names_tasks() {
+            return match meant(self) {
+                Ok(task) if self.is_of_another(&task, owner) => Err(self.unknown_task(&task)),
+                Ok(_) | Err(_) => Ok(None),
+            };
+        }
         let task = meant(self)?;
-        let found = place_of(&task).and_then(|(session, inner)| {
-            let lane = self.caller.pool()?.lane_named(session)?;
-            let is_own = lane.kept.is_of(inner, self.waiter.ear.owner());
-            is_own.then_some((lane, inner))
-        });
-        let unknown = || {
-            let why = format!("Unknown task: `{task}`; it is over, or its server was stopped");
-            let code = ErrorCode::InvalidParams.code();
-            wire_error(code, why, None, self.downstream())
+        let Some(named) = Named::parse(&task, owner) else {
+            return Err(self.unknown_task(&task));
         };
-        let (lane, inner) = found.ok_or_else(unknown)?;
+        let lane = self.lane_named(named.instance);
+        let lane = lane.ok_or_else(|| self.task_gone())?;
         let entered = lane.running.enter().await;
         let entered = entered.map_err(|trouble| self.caller.error(trouble).on_wire())?;
-        let in_use = entered.ok_or_else(unknown)?;
-        let params = with_subject(method, &self.waiter.job.params, inner);
+        let in_use = entered.ok_or_else(|| self.task_gone())?;
+        let params = with_subject(method, &self.waiter.job.params, named.task);
         self.lane = lane;
         self.in_use = Some(in_use);
         Ok(params)
+    }
+
+    /// The instance with this name, if it is there.
+    pub(super) fn lane_named(&self, name: &str) -> Option<Arc<Lane>> {
+        let mut lanes = self.caller.pool()?.open_lanes().into_iter();
+        lanes.find(|lane| *lane.name == *name)
+    }
+
+    /// Whether somebody else has begun a task that is called by its own name.
+    pub(super) fn is_of_another(&self, task: &str, owner: &str) -> bool {
+        let lanes = self.caller.pool().map(|pool| pool.open_lanes());
+        let mut lanes = lanes.into_iter().flatten();
+        lanes.any(|lane| lane.kept.is_of_another(task, owner))
+    }
+
+    /// Another's task is not told from none.
+    fn unknown_task(&self, task: &str) -> WireError {
+        let why =
+            format!("Unknown task: `{task}`; see whether it is one that this client was given");
+        let code = ErrorCode::InvalidParams.code();
+        wire_error(code, why, None, self.downstream())
+    }
+
+    fn task_gone(&self) -> WireError {
+        self.caller.lost_call(Trouble::TaskGone).on_wire()
+    }
+
+    /// Refuses to go on in another instance with what is about a task: it would be another task there.
+    pub(in crate::bridge) fn check_place(&self) -> Result<(), WireError> {
+        match self.about_task().filter(|_| self.names_tasks()) {
+            Some(_) => Err(self.task_gone()),
+            None => Ok(()),
+        }
     }
 
     /// Takes note of a task in an answer, and shows it as the client knows it.
@@ -185,10 +235,11 @@ impl Crossing {
             return raw;
         };
         self.note_task(method, &raw);
-        if !self.shares_tasks() {
+        if !self.names_tasks() {
             return raw;
         }
-        let shown = self.lane.named_tasks().result(method, &raw);
+        let owner = self.waiter.ear.owner();
+        let shown = self.lane.named_tasks(owner).result(method, &raw);
         shown.map_or(raw, Into::into)
     }
 
@@ -224,13 +275,5 @@ impl Crossing {
             }
             _ => {}
         }
-    }
-}
-
-impl crate::bridge::pool::Pool {
-    /// The session with this name, if it is open.
-    fn lane_named(&self, name: &str) -> Option<Arc<Lane>> {
-        let mut lanes = self.open_lanes().into_iter();
-        lanes.find(|lane| *lane.name == *name)
     }
 }

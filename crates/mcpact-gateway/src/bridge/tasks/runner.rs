@@ -1,6 +1,6 @@
 //! A hosted task at work.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use mcpact::server::backend::Heard;
 use mcpact_engine::pact::Pact;
@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use crate::bridge::caller::Caller;
 use crate::bridge::crossing::Crossing;
 use crate::bridge::ear::Ear;
+use crate::bridge::lane::Lane;
 use crate::bridge::questions::PATIENCE;
 
 /// What works for one hosted task, and where its client can be asked.
@@ -19,6 +20,8 @@ pub(in crate::bridge) struct Runner {
     pub(super) caller: Arc<Caller>,
     pub(super) pact: Arc<Pact>,
     pub(super) owner: Box<str>,
+    /// Where the server runs its own task, once it has made one.
+    pub(super) lane: OnceLock<Arc<Lane>>,
     places: watch::Sender<Vec<Place>>,
     jobs: Mutex<Vec<AbortHandle>>,
 }
@@ -36,6 +39,7 @@ impl Runner {
             caller: Arc::clone(&crossing.caller),
             pact: Arc::clone(&crossing.waiter.job.pact),
             owner: crossing.waiter.ear.owner().into(),
+            lane: OnceLock::new(),
             places: watch::Sender::new(Vec::new()),
             jobs: Mutex::default(),
         }

@@ -7,8 +7,10 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 
 use super::of_task;
+use crate::bridge::caller::Caller;
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
+use crate::error::{Trouble, UpstreamError};
 use crate::upstream::{Call, Event, Reply};
 
 /// A server's task whose result somebody waits for: whoever stops waiting calls it off.
@@ -90,6 +92,30 @@ impl Crossing {
 }
 
 impl Lane {
+    /// Whether the tasks that ran here are lost with it: it was a program, or a session.
+    pub(super) fn took_tasks_along(&self) -> bool {
+        self.upstream.is_gone() && !self.upstream.costs_nothing()
+    }
+
+    /// Where a modern server is asked about a task that it has begun here: here, or by another connection if that leads
+    /// to the task.
+    pub(super) async fn for_task(
+        self: &Arc<Self>,
+        caller: &Caller,
+    ) -> Result<Arc<Self>, UpstreamError> {
+        if !self.upstream.is_gone() {
+            return Ok(Arc::clone(self));
+        }
+        if !self.took_tasks_along() {
+            return caller.lane().await;
+        }
+        let why = self.upstream.end().unwrap_or_default();
+        Err(caller.lost_call(match self.is_ended() {
+            true => Trouble::Ended,
+            false => caller.gone(self, why),
+        }))
+    }
+
     /// Asks a server of 2025-11-25 for the result of a task; what the task asks comes on this call.
     pub(super) async fn result_of(&self, id: &str) -> Call {
         self.call(Method::TasksResult, &of_task(id)).await
