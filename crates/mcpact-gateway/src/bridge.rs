@@ -324,7 +324,11 @@ impl Bridge {
         self.guests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The ways to a modern server that everybody shares, where everybody does.
     fn modern(&self) -> Option<Arc<Pool>> {
+        if self.shared.keeps_apart() {
+            return None;
+        }
         let modern = self.modern.read().unwrap_or_else(PoisonError::into_inner);
         modern.clone()
     }

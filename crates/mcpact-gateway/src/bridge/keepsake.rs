@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Era, Method};
+use mcpact_spec::Method;
 
 use super::caller::Caller;
 use super::lane::Lane;
@@ -56,9 +56,7 @@ impl Lane {
 impl Port {
     /// Whether a server has something of one client on this connection.
     fn keeps_on(&self, lane: &Lane) -> bool {
-        self.is_own()
-            && lane.revision().era() == Era::Legacy
-            && lane.keepsake.is_any.load(Ordering::Relaxed)
+        self.keeps_at(lane.revision().era()) && lane.keepsake.is_any.load(Ordering::Relaxed)
     }
 
     /// Why what the client had on a connection is lost, if it is and nobody has told it.

@@ -9,7 +9,7 @@ use mcpact::client::Verdicts;
 use mcpact::log::event;
 use mcpact_bridge::input::StandIn;
 use mcpact_engine::client::EraMode;
-use mcpact_spec::Method;
+use mcpact_spec::{Era, Method};
 use mcpact_transport::stdio::child::Masks;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
@@ -22,7 +22,9 @@ use crate::catalog::{RunSettings, Strategy};
 use crate::error::{Trouble, UpstreamError};
 use crate::figures::ServerFigures;
 use crate::pins::Pins;
-use crate::supervisor::{Connection, InUse, Life, StartCause, Supervisor, Tenant};
+use crate::supervisor::{
+    Connection, InUse, Life, Sharing, StartCause, Supervisor, Tenant, sharing,
+};
 use crate::target::Target;
 use crate::upstream::{HeaderBook, Met, Wish, connect};
 
@@ -75,6 +77,14 @@ impl Shared {
     /// How connections are kept.
     pub(super) fn run(&self) -> RwLockReadGuard<'_, RunSettings> {
         self.run.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a client has an instance for itself whatever the server speaks: a program may keep something
+    /// between requests that its revision knows nothing of. At an address, only a session leads to the same instance.
+    pub(super) fn keeps_apart(&self) -> bool {
+        let run = self.run();
+        let is_wanted = sharing(run.strategy) == Sharing::Nobody && !run.spreads;
+        is_wanted && !matches!(self.target, Target::Url { .. })
     }
 
     /// Whether it may be started. Whoever was refused can be let in at any time, so that is no failure of the
@@ -177,6 +187,19 @@ impl Port {
     /// Whether all calls of one client go here, and no others.
     pub(super) fn is_own(&self) -> bool {
         self.tenant == Tenant::Own && !self.shared.run().spreads
+    }
+
+    /// Who may use an instance that speaks so.
+    fn tenant_at(&self, era: Era) -> Tenant {
+        match era {
+            Era::Modern if !self.shared.keeps_apart() => Tenant::Shared,
+            Era::Modern | Era::Legacy => self.tenant,
+        }
+    }
+
+    /// Whether a server that speaks so may keep something of one client, whose calls all go here.
+    pub(super) fn keeps_at(&self, era: Era) -> bool {
+        self.is_own() && self.tenant_at(era) == Tenant::Own
     }
 
     /// Who hears what belongs to no call.
@@ -302,7 +325,8 @@ impl Port {
                 return Err(trouble);
             }
         };
-        let running = start.agreed(met.upstream.revision());
+        let revision = met.upstream.revision();
+        let running = start.agreed(revision, self.tenant_at(revision.era()));
         let audience = Arc::clone(&self.audience);
         let lane = Arc::new(Lane::new(
             met,

@@ -1,7 +1,8 @@
 //! On which terms clients are served, and which connection serves them.
 //!
-//! A modern server is stateless: everybody shares its connections. Of a legacy server, modern clients that
-//! declare the same capabilities are told the same, and share, unless the server's strategy says otherwise and
+//! A modern server is stateless: everybody shares its connections, unless it is a program whose strategy says
+//! that it keeps something of its clients all the same. Of such a program and of a legacy server, modern clients
+//! that declare the same capabilities are told the same, and share, unless the strategy says otherwise and
 //! something tells them apart; legacy clients do as the strategy says.
 
 use std::sync::{Arc, PoisonError};
@@ -87,13 +88,13 @@ impl Reached {
 }
 
 impl Starter for Bridge {
-    /// For clients that declare nothing; a modern server serves everybody by it.
+    /// For clients that declare nothing; a modern server may serve everybody by it.
     fn start(self: Arc<Self>, cause: StartCause) -> BoxFuture<'static, ()> {
         let common = || Arc::clone(&self.common_kind().pool);
         let pool = self.modern().unwrap_or_else(common);
         let starting = async move {
             if pool.open_another(cause).await.is_ok() {
-                // A modern one becomes everybody's.
+                // A modern one may become everybody's.
                 let _ = self.reach(pool.first(), Some(&pool), cause).await;
             }
         };
@@ -143,7 +144,7 @@ impl Bridge {
         }
     }
 
-    /// A connection; a modern one becomes everybody's.
+    /// A connection; a modern one becomes everybody's, unless clients are kept apart.
     async fn reach(
         &self,
         port: Arc<Port>,
@@ -162,7 +163,7 @@ impl Bridge {
             Some(lane) => lane,
             None => port.lane_because(cause).await?,
         };
-        if lane.revision().era() == Era::Modern {
+        if lane.revision().era() == Era::Modern && !self.shared.keeps_apart() {
             let shared = self.share(port, pool);
             self.shared.acquaintance.connected();
             let lane = shared.lane_because(cause).await?;

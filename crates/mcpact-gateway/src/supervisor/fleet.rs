@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use mcpact_engine::time::Moment;
-use mcpact_spec::{Era, Revision};
+use mcpact_spec::Revision;
 
 use self::wanting::Wanting;
 pub(crate) use self::wellness::UNWELL;
@@ -256,10 +256,13 @@ impl Fleet {
         if let Some(berth) = self.seats.get_mut(&id) {
             berth.seat.used = now;
             berth.checkup = Checkup::new(self.settings.health.clone(), now);
-            if revision.era() == Era::Modern {
-                // It keeps nothing between requests.
-                berth.seat.tenant = Tenant::Shared;
-            }
+        }
+    }
+
+    /// Who may use it, once that is known.
+    pub(crate) fn let_to(&mut self, id: InstanceId, tenant: Tenant) {
+        if let Some(berth) = self.seats.get_mut(&id) {
+            berth.seat.tenant = tenant;
         }
     }
 

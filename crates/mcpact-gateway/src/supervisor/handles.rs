@@ -8,6 +8,7 @@ use mcpact_transport::stdio::child::{Masks, Process, Scribe};
 
 use super::fleet::{Entry, Parting, Refusal};
 use super::instance::{InstanceId, StopCause};
+use super::placement::Tenant;
 use super::queue::Turn;
 use super::run::{Connection, Supervisor};
 use super::tell::Miss;
@@ -102,10 +103,11 @@ impl Start {
         supervisor.failed(*id, trouble);
     }
 
-    /// There is an agreement: calls may come.
-    pub(crate) fn agreed(mut self, revision: Revision) -> Running {
+    /// There is an agreement: calls may come, of these clients.
+    pub(crate) fn agreed(mut self, revision: Revision, tenant: Tenant) -> Running {
         self.is_settled = true;
         let Stay { supervisor, id, .. } = &*self.life.0;
+        supervisor.fleet().let_to(*id, tenant);
         supervisor.fleet().agreed(*id, revision, supervisor.now());
         supervisor.tell_ready(*id, revision);
         supervisor.changed();

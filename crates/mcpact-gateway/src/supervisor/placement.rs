@@ -18,8 +18,8 @@ pub(crate) enum Tenant {
     Shared,
 }
 
-/// With whom a client shares its instance of a legacy server. (A modern server keeps nothing between
-/// requests: its instances are for everybody.)
+/// With whom a client shares its instance of a legacy server, or of a program. (A modern server at an address is not
+/// told who asks: its instances are for everybody.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
     /// With nobody, if it has a session.

@@ -7,10 +7,14 @@ use mcpact_gateway::Gateway;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{MORTAL, client, gateway, post};
+use crate::place::{MORTAL, client, gateway, modern_mortal, post};
 
 fn server() -> String {
-    format!("{MORTAL}strategy = \"stateful\"\nmax_instances = 3\nqueue = 0\n")
+    stateful(MORTAL)
+}
+
+fn stateful(program: &str) -> String {
+    format!("{program}strategy = \"stateful\"\nmax_instances = 3\nqueue = 0\n")
 }
 
 async fn who(client: &Client, tool: &str) -> Result<String, String> {
@@ -28,26 +32,46 @@ fn instances(gateway: &Gateway) -> usize {
 }
 
 /// G12: a client of 2026-07-28 that has neither session nor connection has an instance for itself by the key
-/// that it sends, wherever it comes in; those that send none share one.
+/// that it sends, wherever it comes in; those that send none share one. A program of either era serves it so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_tells_clients_apart() {
-    let (gateway, origin) = gateway(&server()).await;
-    let mut told = Vec::new();
-    for (path, tool) in [("/mcp", "m__who"), ("/servers/m/mcp", "who")] {
-        for key in [Some("ann"), Some("bob"), None, None] {
-            let mut builder = client(Revision::V2026_07_28);
-            if let Some(key) = key {
-                builder = builder.header("Mcpact-Key", key);
+    for program in [MORTAL, &modern_mortal()] {
+        let (gateway, origin) = gateway(&stateful(program)).await;
+        let mut told = Vec::new();
+        for (path, tool) in [("/mcp", "m__who"), ("/servers/m/mcp", "who")] {
+            for key in [Some("ann"), Some("bob"), None, None] {
+                let mut builder = client(Revision::V2026_07_28);
+                if let Some(key) = key {
+                    builder = builder.header("Mcpact-Key", key);
+                }
+                let connected = builder.connect(format!("{origin}{path}")).await.unwrap();
+                told.push(who(&connected, tool).await.unwrap());
             }
-            let connected = builder.connect(format!("{origin}{path}")).await.unwrap();
-            told.push(who(&connected, tool).await.unwrap());
+        }
+        let [ann, bob, other] = [0, 1, 2].map(|at| told[at].clone());
+        assert!(ann != bob && bob != other && other != ann, "{told:?}");
+        assert_eq!(told[3], other, "{told:?}");
+        assert_eq!(told[..4], told[4..], "the same at both addresses");
+        assert_eq!(instances(&gateway), 3);
+    }
+}
+
+/// G12: a client that has a session has an instance for itself, of a program of either era.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_tells_clients_apart() {
+    for program in [MORTAL, &modern_mortal()] {
+        for (path, tool) in [("/mcp", "m__who"), ("/servers/m/mcp", "who")] {
+            let (_gateway, origin) = gateway(&stateful(program)).await;
+            let connect = || client(Revision::V2025_11_25).connect(format!("{origin}{path}"));
+            let [ann, bob] = [connect().await.unwrap(), connect().await.unwrap()];
+            let mut told = Vec::new();
+            for one in [&ann, &bob, &ann, &bob] {
+                told.push(who(one, tool).await.unwrap());
+            }
+            assert_ne!(told[0], told[1], "{told:?}");
+            assert_eq!(told[..2], told[2..], "each comes back to its own");
         }
     }
-    let [ann, bob, other] = [0, 1, 2].map(|at| told[at].clone());
-    assert!(ann != bob && bob != other && other != ann, "{told:?}");
-    assert_eq!(told[3], other, "{told:?}");
-    assert_eq!(told[..4], told[4..], "the same at both addresses");
-    assert_eq!(instances(&gateway), 3);
 }
 
 /// G12, O5: a key that is none is refused, with what a key is; for clients that have a session, too.
@@ -123,10 +147,13 @@ async fn kill(gateway: &Gateway, process: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_is_told_that_its_state_is_gone() {
     let fast = "backoff_seconds = 0.01\nbackoff_max_seconds = 0.01\nfailures = 1000\n";
-    let server = format!("{MORTAL}strategy = \"stateful\"\n{fast}");
-    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+    let (old, new) = (Revision::V2025_06_18, Revision::V2026_07_28);
+    let modern = modern_mortal();
+    let programs = [(MORTAL, old), (MORTAL, new), (&modern, old), (&modern, new)];
+    for (at, (program, revision)) in programs.into_iter().enumerate() {
         for (path, prefix) in [("/mcp", "m__"), ("/servers/m/mcp", "")] {
-            let what = format!("{revision} at {path}");
+            let what = format!("{at}: {revision} at {path}");
+            let server = format!("{program}strategy = \"stateful\"\n{fast}");
             let (gateway, origin) = gateway(&server).await;
             let builder = client(revision).header("Mcpact-Key", "ann");
             let ann = builder.connect(format!("{origin}{path}")).await.unwrap();

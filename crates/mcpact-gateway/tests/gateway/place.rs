@@ -54,6 +54,24 @@ done
 era = "legacy"
 "##;
 
+/// The same as a program of 2026-07-28.
+pub(crate) fn modern_mortal() -> String {
+    let discovered = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#;
+    let discover =
+        format!("*'\"server/discover\"'*) result='{discovered}' ;;\n    *'\"tools/list\"'*)");
+    MORTAL
+        .replace("*'\"tools/list\"'*)", &discover)
+        .replace(
+            r#"{"tools":["#,
+            r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":["#,
+        )
+        .replace(
+            r#"{\"content\""#,
+            r#"{\"resultType\":\"complete\",\"content\""#,
+        )
+        .replace("era = \"legacy\"", "era = \"modern\"")
+}
+
 pub(crate) fn catalog(text: &str) -> Catalog {
     let source = Source::new(
         "mcpact.toml",
