@@ -5,11 +5,14 @@
 //! sees of all of them together. Read `hub/pump.rs` first: the order in which things happen.
 
 mod changes;
+mod errand;
 mod fetch;
 mod guest;
 mod listen;
 mod lists;
 mod member;
+mod merges;
+mod own;
 mod pump;
 mod route;
 mod slot;
@@ -20,6 +23,7 @@ mod unknown;
 mod view;
 mod watched;
 mod welcome;
+mod whose;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -207,8 +211,19 @@ impl Hub {
         let origins = is_named_alike.then(|| now.origins());
         // Whoever is naming things of the servers from before is done after this, and no other begins.
         self.boards.keep_names(&origins.unwrap_or_default());
-        self.boards.clear();
+        self.forget_merged();
+        for guest in self.guests() {
+            guest.own.stay_at(|number| now.place(number).is_some());
+        }
         *lock(&self.seen) = Seen::default();
+    }
+
+    /// What is made of lists is made anew.
+    fn forget_merged(&self) {
+        self.boards.clear();
+        for guest in self.guests() {
+            guest.own.merges.clear();
+        }
     }
 
     fn roster(&self) -> Arc<Roster> {

@@ -46,6 +46,8 @@ impl Met {
 pub(crate) trait Herald: fmt::Debug + Send + Sync {
     /// A list has changed.
     fn changed(&self, method: Method);
+    /// A list has changed of an instance that is this one's alone.
+    fn changed_for(&self, owner: u64, method: Method);
     /// The server has woken up: what was known of it may not be true any more.
     fn woke(self: Arc<Self>);
 }
@@ -123,6 +125,14 @@ impl Acquaintance {
     /// Whether somebody wants to hear of changes.
     pub(super) fn has_herald(&self) -> bool {
         self.herald().is_some()
+    }
+
+    /// The same to the one whose instance it is.
+    pub(super) fn tell_owner(&self, owner: u64, method: Method) {
+        let herald = self.herald().as_ref().and_then(Weak::upgrade);
+        if let Some(herald) = herald {
+            herald.changed_for(owner, method);
+        }
     }
 
     /// Tells of a change, if somebody wants to know.

@@ -9,6 +9,7 @@ use mcpact_engine::server::ServerTerms;
 use super::caller::Caller;
 use super::lane::Lane;
 use super::pool::Pool;
+use crate::supervisor::Tenant;
 
 /// How many kinds of clients are known at a time that have no instance.
 pub(super) const KINDS: usize = 64;
@@ -24,6 +25,8 @@ pub(super) struct Guests {
 pub(super) struct Apart<'a> {
     pub(super) principal: &'a str,
     pub(super) mark: &'a Mark,
+    /// Who uses the connections.
+    pub(super) tenant: Tenant,
     /// The raw document.
     pub(super) capabilities: &'a str,
 }
@@ -33,6 +36,7 @@ pub(super) struct Apart<'a> {
 pub(super) struct Kind {
     pub(super) principal: Box<str>,
     mark: Mark,
+    tenant: Tenant,
     capabilities: Box<str>,
     pub(super) pool: Arc<Pool>,
     pub(super) served: Mutex<Option<Served>>,
@@ -53,6 +57,7 @@ impl Kind {
         *self.capabilities == *apart.capabilities
             && *self.principal == *apart.principal
             && self.mark == *apart.mark
+            && self.tenant == apart.tenant
     }
 
     /// Whether nobody loses anything with it.
@@ -90,6 +95,7 @@ impl Guests {
         let kind = Arc::new(Kind {
             principal: apart.principal.into(),
             mark: apart.mark.clone(),
+            tenant: apart.tenant,
             capabilities: apart.capabilities.into(),
             pool: Arc::new(make()),
             served: Mutex::default(),

@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 
 use super::askable::Askable;
 use super::audience::Audience;
+use super::common::{CommonLists, Meant};
 use super::ear::Ear;
 use super::keepsake::Keepsake;
 use super::levels::Levels;
@@ -72,6 +73,8 @@ pub(super) struct Lane {
     pub(super) keepsake: Keepsake,
     /// Whoever listens for changed lists.
     pub(super) watching: OnceLock<AbortHandle>,
+    /// The lists that it is asked for on behalf of many.
+    pub(super) common: CommonLists,
 }
 
 /// A question that can be taken back.
@@ -200,6 +203,7 @@ impl Lane {
             asking: Mutex::default(),
             keepsake: Keepsake::default(),
             watching: OnceLock::new(),
+            common: CommonLists::default(),
         }
     }
 
@@ -288,7 +292,12 @@ impl Lane {
 
     /// A question that can be put to nobody.
     async fn answer_orphan(&self, ask: &Ask, orphan: Orphan) {
-        let stand_in = |method| self.stand_in.answer_unless(self.declared, method);
+        self.answer_unless(ask, orphan, self.declared).await;
+    }
+
+    /// Whoever stands in answers, unless those can be asked who are meant.
+    pub(super) async fn answer_unless(&self, ask: &Ask, orphan: Orphan, declared: CapabilityBits) {
+        let stand_in = |method| self.stand_in.answer_unless(declared, method);
         let refused = || Outcome::Error(orphan.answer(self.revision()).encode());
         let outcome = ask.method.and_then(stand_in).unwrap_or_else(refused);
         self.answer(&ask.id, &outcome).await;
@@ -336,7 +345,7 @@ impl Lane {
                         Stray::Note(note) => {
                             lane.tell_owner(&note);
                             if let Some(port) = port.upgrade() {
-                                port.tell(note.method);
+                                port.tell(note.method, lane.era());
                             }
                             lane.tell_of_task(&note).await;
                             lane.changed(&note).await;
@@ -404,7 +413,7 @@ impl Lane {
     /// A question that names no call goes to the task that it is for, or to the client whose session this
     /// is, if it is one's, or else to the one call that can have caused it. Servers ask for roots as soon
     /// as they hear that they may, which can be before the client has finished its own handshake.
-    fn asked(self: &Arc<Self>, ask: Ask) {
+    pub(super) fn asked(self: &Arc<Self>, ask: Ask) {
         let Some(ask) = self.audience.keep(ask) else {
             return;
         };
@@ -420,6 +429,10 @@ impl Lane {
                 && let Some(method) = ask.method
             {
                 return lane.put_to(&ear, &ask, method).await;
+            }
+            // No client's answer becomes part of what others are shown.
+            if lane.common.meant(|| lane.running.calls()) == Meant::ForLists {
+                return lane.answer_for_nobody(&ask).await;
             }
             match (lane.audience.owner(), ask.method) {
                 (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,

@@ -1,41 +1,31 @@
 //! Whole lists of a server, for whoever shows several servers as one.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use mcpact::server::backend::{Opening, Reach, Visitor, Welcome};
+use mcpact::server::backend::{Opening, Visitor, Welcome};
 use mcpact_bridge::shape::{ShapeError, lower_result, raise_result};
 use mcpact_bridge::tasks::with_task_support;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
-use mcpact_wire::codec::modern::Stamp;
-use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::{Object, ObjectWriter};
+use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
 
 use super::Bridge;
 use super::acquaintance::{Herald, Met};
 use super::caller::Caller;
-use super::crossing::{Told, stamped, wire_error};
-use super::lane::Lane;
+use super::common::Passage;
+use super::crossing::wire_error;
+use super::paging::{Errand, missing};
 use super::port::Boarded;
-use super::refused::{Refusals, Refused, disagreed};
+use super::refused::{Refusals, Refused};
 use super::renewal::STALE;
 use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
-use crate::error::{Trouble, chain};
 use crate::target::{Target, digest};
-use crate::upstream::{Doubt, Event, Loss, Reply};
-
-/// How many pages a list may have.
-const PAGES: usize = 1000;
-
-/// How many bytes its pages may have together, beyond which no further one is asked for.
-const BYTES: usize = 64 << 20;
 
 /// A whole list as the server gave it.
 #[derive(Debug)]
@@ -47,6 +37,25 @@ pub(crate) struct Listing {
     digest: [u8; 32],
     count: usize,
     flaws: Flaws,
+}
+
+/// Who is shown a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// The client whose instance is asked.
+    One,
+    /// Others, too, or clients that share the instance.
+    Many,
+}
+
+impl Readers {
+    /// Who is shown what is made of two lists.
+    pub(crate) const fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Many, Self::Many) => Self::Many,
+            (Self::One, _) | (_, Self::One) => Self::One,
+        }
+    }
 }
 
 /// Why there is no list.
@@ -82,6 +91,11 @@ impl Listing {
     /// A list of which the server has nothing.
     pub(crate) fn empty(kind: ListKind, revision: Revision) -> Self {
         Self::new(kind, revision, Vec::new())
+    }
+
+    /// Tells what is in it from what is in another one.
+    pub(crate) const fn digest(&self) -> [u8; 32] {
+        self.digest
     }
 
     /// Whether there is the same in both.
@@ -258,12 +272,13 @@ impl Bridge {
         &self,
         caller: &Arc<Caller>,
         kind: ListKind,
+        readers: Readers,
     ) -> Result<Listing, Unlisted> {
         let refusals = Refusals::default();
         for _ in 0..STALE {
             let before = caller.open_lane();
             let was_modern = before.is_some_and(|lane| lane.revision().era() == Era::Modern);
-            let listed = self.list_once(caller, kind, &refusals).await;
+            let listed = self.list_once(caller, kind, readers, &refusals).await;
             let (refused, by) = match (&listed, refusals.take()) {
                 (Err(_), Some(refused)) => refused,
                 // A list may be asked for again, whatever became of it.
@@ -276,13 +291,14 @@ impl Bridge {
                 return listed;
             }
         }
-        self.list_once(caller, kind, &refusals).await
+        self.list_once(caller, kind, readers, &refusals).await
     }
 
     async fn list_once(
         &self,
         caller: &Arc<Caller>,
         kind: ListKind,
+        readers: Readers,
         refusals: &Refusals,
     ) -> Result<Listing, Unlisted> {
         let current = self.current(Arc::clone(caller)).await;
@@ -290,7 +306,12 @@ impl Bridge {
         let boarded = caller.board().await;
         let boarded = boarded.map_err(|error| Unlisted::Lost(error.on_wire()))?;
         let Boarded { lane, in_use } = boarded;
-        let listed = self.in_time(lane.list(&caller, kind, refusals)).await;
+        let errand = Errand {
+            kind,
+            readers,
+            passage: Passage::Boarded,
+        };
+        let listed = self.in_time(lane.list(&caller, errand, refusals)).await;
         if listed.is_ok() {
             in_use.answered();
         }
@@ -302,10 +323,16 @@ impl Bridge {
         &self,
         caller: &Arc<Caller>,
         kind: ListKind,
+        readers: Readers,
     ) -> Option<Result<Listing, Unlisted>> {
         let lane = caller.open_lane()?;
         let refusals = Refusals::default();
-        Some(self.in_time(lane.list(caller, kind, &refusals)).await)
+        let errand = Errand {
+            kind,
+            readers,
+            passage: Passage::Unnoticed,
+        };
+        Some(self.in_time(lane.list(caller, errand, &refusals)).await)
     }
 
     /// No list is waited for without an end.
@@ -322,123 +349,4 @@ impl Bridge {
             Err(Unlisted::Late(missing(why)))
         })
     }
-}
-
-impl Lane {
-    async fn list(
-        &self,
-        caller: &Arc<Caller>,
-        kind: ListKind,
-        refusals: &Refusals,
-    ) -> Result<Listing, Unlisted> {
-        let mut pages = Vec::new();
-        let mut params = String::from("{}");
-        let (mut followed, mut bytes) = (HashSet::new(), 0);
-        loop {
-            let page = self.page(caller, kind, &params, refusals).await?;
-            let parsed = Page::parse(kind, &page);
-            if parsed.is_none() && pages.is_empty() {
-                return Err(Unlisted::Refused(no_list(kind)));
-            }
-            let next = parsed.and_then(|page| page.next.cursor());
-            if kind == ListKind::Tools {
-                self.learn_tools(&page);
-            }
-            bytes += page.len();
-            pages.push(page);
-            let goes_on = pages.len() < PAGES && bytes < BYTES;
-            // A cursor that comes again leads to what was there before.
-            match next.filter(|next| goes_on && followed.insert(next.clone())) {
-                Some(cursor) => params = ObjectWriter::new().text("cursor", &cursor).finish(),
-                None => return Ok(Listing::new(kind, self.revision(), pages)),
-            }
-        }
-    }
-
-    async fn page(
-        &self,
-        caller: &Arc<Caller>,
-        kind: ListKind,
-        params: &str,
-        refusals: &Refusals,
-    ) -> Result<ByteString, Unlisted> {
-        let stamped = match self.revision().era() {
-            Era::Legacy => None,
-            Era::Modern => {
-                let told = Told::AsDeclared;
-                let stamped = stamped(caller, Reach::Stream, told, self.revision(), params);
-                // Modern clients say themselves who they are; a list is everybody's.
-                let own = || self.own_stamp(params);
-                Some(stamped.ok().flatten().unwrap_or_else(own))
-            }
-        };
-        let params = stamped.as_deref().unwrap_or(params);
-        let mut call = self.call(kind.method(), params).await;
-        loop {
-            match call.next().await {
-                Event::Done(Reply::Result(raw)) => return Ok(raw),
-                Event::Done(Reply::Error(raw)) => return Err(Unlisted::Refused(told(&raw))),
-                Event::Lost(loss) => {
-                    refusals.note_loss(&loss, self.revision(), caller);
-                    return Err(self.unlisted(caller, &loss));
-                }
-                Event::Note(_) => {}
-                Event::Ask(ask) => self.refuse_during(&ask, Some(kind.method())).await,
-            }
-        }
-    }
-
-    /// Why there is no page, if its request was lost.
-    fn unlisted(&self, caller: &Caller, loss: &Loss) -> Unlisted {
-        let refused = |trouble| Unlisted::Refused(caller.error(trouble).on_wire());
-        let why = match loss {
-            Loss::Agreement => return refused(disagreed(self.revision())),
-            Loss::TooLong(limit) => return refused(Trouble::TooLong { limit: *limit }),
-            Loss::Doubt(Doubt {
-                error: Some(raw), ..
-            }) => return Unlisted::Refused(told(raw)),
-            Loss::Doubt(Doubt { status, .. }) | Loss::Status(status) => {
-                format!("the server answered with status {status}")
-            }
-            Loss::Session => String::from("the server forgot the session"),
-            Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
-            Loss::Unreached(trouble) => chain(&**trouble),
-        };
-        Unlisted::Lost(missing(why))
-    }
-
-    /// Parameters for a modern server on nobody's behalf.
-    pub(super) fn own_stamp(&self, params: &str) -> String {
-        let answered = self.answered_here();
-        let stamp = Stamp {
-            version: self.revision().as_str(),
-            capabilities: answered.raw(),
-            client_info: None,
-            log_level: None,
-        };
-        stamp
-            .apply(Some(params))
-            .unwrap_or_else(|_| params.to_owned())
-    }
-}
-
-/// What is told of an answer that is no list.
-fn no_list(kind: ListKind) -> WireError {
-    missing(format!("the answer has no list `{}`", kind.member()))
-}
-
-/// An error of the server as it came.
-fn told(raw: &str) -> WireError {
-    match ErrorBody::parse(raw) {
-        Some(body) => {
-            let data = body.data.map(str::to_owned);
-            wire_error(body.code, body.message.into_owned(), data, Revision::LATEST)
-        }
-        None => missing(String::from("its error cannot be read")),
-    }
-}
-
-/// What is told of something that went wrong with a list.
-fn missing(why: String) -> WireError {
-    wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
 }

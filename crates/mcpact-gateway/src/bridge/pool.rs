@@ -85,6 +85,11 @@ impl Pool {
         Self::with(shared, wish, limit, Tenant::Own)
     }
 
+    /// One connection, which no client uses.
+    pub(super) fn of_nobody(shared: Arc<Shared>, wish: Wish) -> Self {
+        Self::with(shared, wish, 1, Tenant::Nobody)
+    }
+
     fn with(shared: Arc<Shared>, wish: Wish, limit: usize, tenant: Tenant) -> Self {
         let audience = Audience::of_many();
         let first = Port::new(Arc::clone(&shared), wish, tenant, audience);
@@ -202,7 +207,7 @@ impl Pool {
 
     /// A connection with room for a call; another one is opened when all are full, if there may be one.
     pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
-        if self.tenant == Tenant::Own {
+        if self.tenant != Tenant::Shared {
             return self.first.board().await;
         }
         loop {

@@ -8,14 +8,16 @@ use std::time::Duration;
 use mcpact::client::Verdicts;
 use mcpact::log::event;
 use mcpact_bridge::input::StandIn;
+use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::client::EraMode;
-use mcpact_spec::{Era, Method};
+use mcpact_spec::{Era, Method, Side};
 use mcpact_transport::stdio::child::Masks;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
 use super::acquaintance::Acquaintance;
 use super::audience::Audience;
 use super::lane::Lane;
+use super::own::{Hearers, Tidings, said_to};
 use super::tasks::{Mapping, ToolTasks};
 use crate::approvals::Approval;
 use crate::catalog::{RunSettings, Strategy};
@@ -125,6 +127,8 @@ pub(super) struct Port {
     tries: AtomicU64,
     /// Why what its client had is lost, until that is told.
     lost: Mutex<Option<String>>,
+    /// What the server says of its lists to whoever has it for itself.
+    tidings: Arc<Tidings>,
 }
 
 /// A connection, and the right to make one call on it.
@@ -141,10 +145,21 @@ impl Port {
         tenant: Tenant,
         audience: Audience,
     ) -> Arc<Self> {
+        Self::with(shared, wish, tenant, audience, Arc::default())
+    }
+
+    fn with(
+        shared: Arc<Shared>,
+        wish: Wish,
+        tenant: Tenant,
+        audience: Audience,
+        tidings: Arc<Tidings>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             shared,
             wish,
             tenant,
+            tidings,
             current: Mutex::default(),
             audience: Arc::new(audience),
             turn: Arc::new(Semaphore::new(1)),
@@ -158,7 +173,9 @@ impl Port {
     /// Another way to the same server as the same, for whoever comes.
     pub(super) fn alike(&self) -> Arc<Self> {
         let (shared, wish) = (Arc::clone(&self.shared), self.wish.clone());
-        Self::new(shared, wish, Tenant::Shared, Audience::of_many())
+        let tidings = Arc::clone(&self.tidings);
+        let (tenant, audience) = (Tenant::Shared, Audience::of_many());
+        Self::with(shared, wish, tenant, audience, tidings)
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Arc<Lane>>> {
@@ -330,7 +347,7 @@ impl Port {
         let audience = Arc::clone(&self.audience);
         let lane = Arc::new(Lane::new(
             met,
-            self.wish.capabilities.declared(),
+            self.askable(),
             &self.shared,
             audience,
             running,
@@ -339,6 +356,14 @@ impl Port {
         lane.running.is_reached_by(connection);
         lane.serve_strays(Arc::downgrade(self));
         Ok(lane)
+    }
+
+    /// What those can be asked who use the connection.
+    fn askable(&self) -> CapabilityBits {
+        match self.tenant {
+            Tenant::Own | Tenant::Shared => self.wish.capabilities.declared(),
+            Tenant::Nobody => CapabilitySet::empty(Side::Client).declared(),
+        }
     }
 
     /// The connection is lost. If somebody listens it is replaced, ever more slowly and not for ever.
@@ -359,9 +384,22 @@ impl Port {
         }
     }
 
-    /// Tells whoever wants to know that something has changed.
-    pub(super) fn tell(&self, method: Method) {
-        self.shared.acquaintance.tell(method);
+    /// Tells whoever wants to know that something has changed: what an instance says that clients are told apart by is
+    /// for those who have it.
+    pub(super) fn tell(&self, method: Method, era: Era) {
+        let acquaintance = &self.shared.acquaintance;
+        match said_to(sharing(self.strategy()), era, self.tenant) {
+            Hearers::All => acquaintance.tell(method),
+            Hearers::Owner => {
+                self.tidings.note(method);
+                acquaintance.tell_owner(self.tidings.number(), method);
+            }
+        }
+    }
+
+    /// What the server says of its lists to whoever has it for itself.
+    pub(super) const fn tidings(&self) -> &Arc<Tidings> {
+        &self.tidings
     }
 
     /// Changes whenever there is another connection to the server.

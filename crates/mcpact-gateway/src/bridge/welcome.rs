@@ -65,15 +65,15 @@ impl Newcomer {
     }
 
     /// What it declares, in the words of a legacy server.
-    fn mapped(&self) -> CapabilitySet {
+    pub(super) fn mapped(&self) -> CapabilitySet {
         client_capabilities(&self.declared, self.revision, Revision::LATEST_LEGACY)
     }
 }
 
 /// A connection, and the ways by which its like are got.
-struct Reached {
-    port: Arc<Port>,
-    pool: Option<Arc<Pool>>,
+pub(super) struct Reached {
+    pub(super) port: Arc<Port>,
+    pub(super) pool: Option<Arc<Pool>>,
     lane: Arc<Lane>,
 }
 
@@ -120,6 +120,14 @@ impl Bridge {
 
     /// Reaches the server for nobody in particular, so that something is known about it.
     pub(crate) async fn meet(&self) -> Result<(), WireError> {
+        let cause = StartCause::Introduction;
+        if self.sharing() == Sharing::Nobody {
+            let opening = Kept::Request {
+                capabilities: Box::from("{}"),
+                info: None,
+            };
+            return self.nobody(&opening, "", cause).await.map(|_| ());
+        }
         let params = Params {
             raw: Some("{}"),
             meta: Meta {
@@ -129,12 +137,12 @@ impl Bridge {
             ..Params::default()
         };
         let visitor = Visitor::default();
-        let met = self.welcome_modern(&params, &visitor, StartCause::Introduction);
+        let met = self.welcome_modern(&params, &visitor, cause);
         met.await.map(|_| ()).map_err(|error| error.on_wire())
     }
 
     /// As whom the server is approached for a client that declares this.
-    fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> Wish {
+    pub(super) fn wish(&self, capabilities: CapabilitySet, info: Implementation) -> Wish {
         Wish {
             capabilities,
             info,
@@ -145,7 +153,7 @@ impl Bridge {
     }
 
     /// A connection; a modern one becomes everybody's, unless clients are kept apart.
-    async fn reach(
+    pub(super) async fn reach(
         &self,
         port: Arc<Port>,
         pool: Option<&Arc<Pool>>,
@@ -259,6 +267,7 @@ impl Bridge {
                 let apart = Apart {
                     principal,
                     mark: &Mark::None,
+                    tenant: Tenant::Shared,
                     capabilities: &capabilities,
                 };
                 self.kind(apart, || self.pool_for(wish))
@@ -270,13 +279,17 @@ impl Bridge {
 
     /// As whom a server is approached for nobody in particular.
     fn nobodys_wish(&self) -> Wish {
-        let own = self.terms.party.info.as_deref().cloned();
-        let info = own.unwrap_or_else(|| Implementation::new("mcpact", "0"));
         let capabilities = match sharing(self.shared.run().strategy) {
             Sharing::Everybody => self.settings.declare.clone(),
             Sharing::Nobody | Sharing::Kind => CapabilitySet::empty(Side::Client),
         };
-        self.wish(capabilities, info)
+        self.wish(capabilities, self.own_info())
+    }
+
+    /// Who the bridge is.
+    pub(super) fn own_info(&self) -> Implementation {
+        let own = self.terms.party.info.as_deref().cloned();
+        own.unwrap_or_else(|| Implementation::new("mcpact", "0"))
     }
 
     /// The connections of those whom the server does not tell apart.
@@ -286,13 +299,14 @@ impl Bridge {
         let apart = Apart {
             principal: "",
             mark: &Mark::None,
+            tenant: Tenant::Shared,
             capabilities: &declared,
         };
         self.kind(apart, || self.pool_for(wish))
     }
 
     /// Those who have an instance are never too many.
-    fn kind(&self, apart: Apart<'_>, make: impl FnOnce() -> Pool) -> Arc<Kind> {
+    pub(super) fn kind(&self, apart: Apart<'_>, make: impl FnOnce() -> Pool) -> Arc<Kind> {
         let limit = most(&self.shared.run()).saturating_add(KINDS);
         self.guests().kind(apart, limit, make)
     }
@@ -353,9 +367,14 @@ impl Bridge {
                 (None, Sharing::Kind) => (&*visitor.principal, &Mark::None, declared),
                 (None, Sharing::Nobody) => (&*visitor.principal, &visitor.mark, declared),
             };
+        let tenant = match mark {
+            Mark::None => Tenant::Shared,
+            Mark::Connection(_) | Mark::Key(_) => Tenant::Own,
+        };
         Apart {
             principal,
             mark,
+            tenant,
             capabilities,
         }
     }
@@ -367,14 +386,9 @@ impl Bridge {
     }
 
     fn pool(&self, apart: Apart<'_>, params: &Params<'_>) -> Pool {
-        let raw = Some(apart.capabilities);
-        let declared = CapabilitySet::parse(Side::Client, raw, Reading::Lenient)
-            .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
-        let mapped = client_capabilities(&declared, Revision::LATEST, Revision::LATEST_LEGACY);
+        let mapped = mapped(apart.capabilities);
         let info = Implementation::parse("clientInfo", params.meta.client_info);
-        let own = || self.terms.party.info.as_deref().cloned();
-        let info = info.ok().or_else(own);
-        let info = info.unwrap_or_else(|| Implementation::new("mcpact", "0"));
+        let info = info.unwrap_or_else(|_| self.own_info());
         let wish = self.wish(mapped, info);
         match apart.mark {
             Mark::None => self.pool_for(wish),
@@ -440,6 +454,13 @@ impl Bridge {
         terms.instructions = instructions::of_one(instructions.as_deref(), self.withheld());
         terms
     }
+}
+
+/// What a modern client declares, in the words of a legacy server.
+pub(super) fn mapped(declared: &str) -> CapabilitySet {
+    let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
+        .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
+    client_capabilities(&declared, Revision::LATEST, Revision::LATEST_LEGACY)
 }
 
 /// Whether a modern server makes tasks of calls.

@@ -11,6 +11,7 @@ use mcpact_spec::Method;
 use mcpact_wire::id::Id;
 use tokio::sync::watch;
 
+use super::guest::Guest;
 use super::{Hub, lock};
 use crate::bridge::{Ear, FarEar};
 
@@ -33,9 +34,19 @@ pub(super) struct Changes {
 /// A modern client with a stream of its own.
 #[derive(Debug)]
 struct Listener {
+    guest: Arc<Guest>,
     ear: Ear,
     id: Id,
     filter: ListenFilter,
+}
+
+impl Listener {
+    fn hint(&self, method: Method) {
+        if self.filter.wants(method, None) {
+            let scope = Scope::Request(self.id.clone());
+            self.ear.hint(&scope, method, "{}");
+        }
+    }
 }
 
 /// As long as it is held, a client hears of changes.
@@ -106,12 +117,19 @@ impl Hub {
     /// A modern client wants to hear of these.
     pub(super) fn listen_to_lists(
         self: &Arc<Self>,
+        guest: &Arc<Guest>,
         ear: Ear,
         id: Id,
         filter: ListenFilter,
     ) -> Listening {
         let key = self.changes.last.fetch_add(1, Ordering::Relaxed);
-        let listener = Listener { ear, id, filter };
+        let guest = Arc::clone(guest);
+        let listener = Listener {
+            guest,
+            ear,
+            id,
+            filter,
+        };
         lock(&self.changes.listening).insert(key, listener);
         Listening {
             hub: Arc::clone(self),
@@ -156,9 +174,18 @@ impl Hub {
             ear.hint(&Scope::Connection, method, "{}");
         }
         for listener in lock(&self.changes.listening).values() {
-            if listener.filter.wants(method, None) {
-                let scope = Scope::Request(listener.id.clone());
-                listener.ear.hint(&scope, method, "{}");
+            listener.hint(method);
+        }
+    }
+
+    /// Tells one client, and no other.
+    pub(super) fn tell_guest(&self, guest: &Arc<Guest>, method: Method) {
+        if let Some(ear) = guest.far_ear().and_then(FarEar::near) {
+            ear.hint(&Scope::Connection, method, "{}");
+        }
+        for listener in lock(&self.changes.listening).values() {
+            if Arc::ptr_eq(&listener.guest, guest) {
+                listener.hint(method);
             }
         }
     }

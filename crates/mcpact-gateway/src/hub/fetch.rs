@@ -3,15 +3,18 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::future::join_all;
+use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode};
 use tokio::time::Instant;
 
+use super::errand::Errand;
 use super::guest::Guest;
 use super::member::Member;
-use super::slot::{Basis, ListKey, ListSlot, Look};
+use super::slot::{Basis, Look, News};
+use super::whose::Whose;
 use super::{Hub, Roster};
 use crate::aggregate::kind::ListKind;
-use crate::bridge::{Listing, Unlisted};
+use crate::bridge::{Listing, Readers, Unlisted};
 
 /// How a server is reached for its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,65 +25,75 @@ enum Way {
     Awake,
 }
 
-/// A list that is to be fetched, and for whom.
-#[derive(Clone, Debug)]
-struct Errand {
-    member: Arc<Member>,
-    guest: Arc<Guest>,
-    kind: ListKind,
-    slot: Arc<ListSlot>,
+/// What a client is shown of every server.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// None for those that are missing.
+    pub(super) listings: Vec<Option<Arc<Listing>>>,
+    /// Who else is shown the same.
+    pub(super) readers: Readers,
+}
+
+impl Shown {
+    /// Takes note of what a client is shown.
+    fn new(hub: &Hub, errands: &[Errand], listings: Vec<Option<Arc<Listing>>>) -> Self {
+        let mut readers = Readers::Many;
+        for (errand, listing) in errands.iter().zip(&listings) {
+            if errand.seen_by(listing.as_ref()) == Readers::One {
+                readers = Readers::One;
+            }
+            if let Some(listing) = listing {
+                hub.note_shown(errand, listing);
+            }
+        }
+        Self { listings, readers }
+    }
 }
 
 impl Hub {
-    /// The list of every server, fetched where it has to be; none for those that are missing.
+    /// The list of every server, fetched where it has to be.
     pub(super) async fn listings(
         self: &Arc<Self>,
         roster: &Roster,
         guest: &Arc<Guest>,
         kind: ListKind,
-    ) -> Vec<Option<Arc<Listing>>> {
-        let looked: Vec<_> = roster
-            .members
+    ) -> Shown {
+        let members = roster.members.iter();
+        let errands: Vec<_> = members
+            .map(|member| Errand::new(member, guest, kind))
+            .collect();
+        let looked: Vec<_> = errands
             .iter()
-            .map(|member| {
-                let slot = member.slot(key(member, guest, kind));
-                slot.wanted_by(guest);
-                let shown = self.shown(member, guest, kind, &slot);
-                member.bridge.figures().list_needed(shown.is_some());
-                (slot, shown)
+            .map(|errand| {
+                errand.slot.wanted_by(guest);
+                let shown = self.shown(errand);
+                let figures = errand.member.bridge.figures();
+                figures.list_needed(shown.is_some());
+                shown
             })
             .collect();
-        if looked.iter().all(|(_, listing)| listing.is_some()) {
-            return looked.into_iter().map(|(_, listing)| listing).collect();
+        if looked.iter().all(Option::is_some) {
+            return Shown::new(self, &errands, looked);
         }
-        let fetching =
-            roster
-                .members
-                .iter()
-                .zip(looked)
-                .map(|(member, (slot, shown))| async move {
-                    match shown {
-                        Some(listing) => Some(listing),
-                        None => {
-                            let errand = Errand {
-                                member: Arc::clone(member),
-                                guest: Arc::clone(guest),
-                                kind,
-                                slot,
-                            };
-                            self.fetched(errand).await
-                        }
-                    }
-                });
-        join_all(fetching).await
+        let fetching = errands
+            .iter()
+            .zip(looked)
+            .map(|(errand, shown)| async move {
+                match shown {
+                    Some(listing) => Some(listing),
+                    None => self.fetched(errand).await,
+                }
+            });
+        let listings = join_all(fetching).await;
+        Shown::new(self, &errands, listings)
     }
 
     /// What there is of a list.
-    fn look(&self, member: &Member, guest: &Guest, kind: ListKind, slot: &ListSlot) -> Look {
+    fn look(&self, errand: &Errand) -> Look {
         let age = self.settings.list_age;
-        slot.look(member.basis(kind), |when| {
+        errand.slot.look(errand.basis(), |when| {
             when.is_some_and(|when| when.elapsed() < age)
-                || (member.tells_of(kind) && guest.awake_part(member).is_some())
+                || (errand.member.tells_of(errand.kind) && errand.awake().is_some())
         })
     }
 
@@ -91,17 +104,17 @@ impl Hub {
         guest: &Arc<Guest>,
         kind: ListKind,
     ) -> Option<Arc<Listing>> {
-        let slot = member.slot(key(member, guest, kind));
-        if let Look::Fresh(listing) = self.look(member, guest, kind, &slot) {
-            return Some(listing);
+        let errand = Errand::new(member, guest, kind);
+        match self.look(&errand) {
+            Look::Fresh(listing) => Some(listing),
+            Look::Old(_) | Look::Missing => self.asked_for(errand).await,
         }
+    }
+
+    /// The list as the server has it now; as it was if it does not come.
+    pub(super) async fn asked_for(self: &Arc<Self>, errand: Errand) -> Option<Arc<Listing>> {
+        let slot = Arc::clone(&errand.slot);
         let mut done = slot.subscribe();
-        let errand = Errand {
-            member: Arc::clone(member),
-            guest: Arc::clone(guest),
-            kind,
-            slot: Arc::clone(&slot),
-        };
         if slot.begin() {
             tokio::spawn(Arc::clone(self).fetch(errand, Way::Starting));
         }
@@ -114,52 +127,53 @@ impl Hub {
 
     /// What can be shown at once. A list that is only old is looked at again meanwhile, if that wakes
     /// nobody: who is shown something else then is told.
-    fn shown(
-        self: &Arc<Self>,
-        member: &Arc<Member>,
-        guest: &Arc<Guest>,
-        kind: ListKind,
-        slot: &Arc<ListSlot>,
-    ) -> Option<Arc<Listing>> {
-        let listing = match self.look(member, guest, kind, slot) {
+    fn shown(self: &Arc<Self>, errand: &Errand) -> Option<Arc<Listing>> {
+        let listing = match self.look(errand) {
             Look::Fresh(listing) => return Some(listing),
             Look::Old(listing) => listing,
             Look::Missing => return None,
         };
-        let (way, hold) = match guest.awake_part(member) {
+        self.fetch_meanwhile(errand);
+        Some(listing)
+    }
+
+    /// Looks at a list that may not be true any more, or was never seen, if that wakes nobody.
+    pub(super) fn look_anew(self: &Arc<Self>, errand: &Errand) {
+        match self.look(errand) {
+            Look::Fresh(_) => {}
+            Look::Old(_) | Look::Missing => self.fetch_meanwhile(errand),
+        }
+    }
+
+    fn fetch_meanwhile(self: &Arc<Self>, errand: &Errand) {
+        let (way, hold) = match errand.awake() {
             // It was woken by somebody who may be done before it is asked.
             Some(caller) => (Way::Awake, caller.hold()),
-            None if member.bridge.is_remote() => (Way::Starting, None),
-            None => return Some(listing),
+            None if errand.member.bridge.is_remote() => (Way::Starting, None),
+            None => return,
         };
-        if slot.begin() {
-            let errand = Errand {
-                member: Arc::clone(member),
-                guest: Arc::clone(guest),
-                kind,
-                slot: Arc::clone(slot),
-            };
-            let hub = Arc::clone(self);
+        if errand.slot.begin() {
+            let (hub, errand) = (Arc::clone(self), errand.clone());
             tokio::spawn(async move {
                 hub.fetch(errand, way).await;
                 drop(hold);
             });
         }
-        Some(listing)
     }
 
     /// Fetches a list, or waits for whoever does.
-    async fn fetched(self: &Arc<Self>, errand: Errand) -> Option<Arc<Listing>> {
-        let slot = Arc::clone(&errand.slot);
-        let member = Arc::clone(&errand.member);
+    async fn fetched(self: &Arc<Self>, errand: &Errand) -> Option<Arc<Listing>> {
+        let Errand {
+            member, kind, slot, ..
+        } = errand;
         // Nobody is woken for what it is known not to have.
-        if member.known().is_some() && !member.has(needed(errand.kind)) && slot.begin() {
-            let none = Listing::empty(errand.kind, member.revision());
+        if member.known().is_some() && !member.has(needed(*kind)) && slot.begin() {
+            let none = Arc::new(Listing::empty(*kind, member.revision()));
             let basis = Basis {
                 when: None,
-                ..member.basis(errand.kind)
+                ..errand.basis()
             };
-            member.spread(errand.kind, slot.end(Some(none), basis));
+            self.hand_on(errand, slot.end(Some(none), basis));
             return slot.listing();
         }
         let mut done = slot.subscribe();
@@ -169,43 +183,31 @@ impl Hub {
             // Whoever waits may go away; the others need it all the same.
             tokio::spawn(Arc::clone(self).fetch(errand.clone(), Way::Starting));
         }
-        // An old list is better than none, and what others are shown is, too.
-        let meanwhile = || {
-            let key = key(&member, &errand.guest, errand.kind);
-            slot.listing().or_else(|| member.shown_to_others(&key))
-        };
         if is_resting {
             slot.miss();
-            return meanwhile();
+            return errand.meanwhile();
         }
         // Nobody waits again for a server that has kept others waiting.
-        let since = member.waited_for_since().unwrap_or_else(Instant::now);
-        let until = since + self.settings.list_wait;
+        let since = match errand.whose {
+            Whose::Own => slot.fetching_since(),
+            Whose::Kind | Whose::Nobody => member.waited_for_since(),
+        };
+        let until = since.unwrap_or_else(Instant::now) + self.settings.list_wait;
         let waited = tokio::time::timeout_at(until, done.changed()).await;
-        match (waited, member.known()) {
-            (Ok(_), _) => {}
-            (Err(_), None) => member.judge(Some("it has not answered yet")),
-            (Err(_), Some(_)) => {
-                let why = format!("its `{}` has not come yet", errand.kind.method());
-                member.do_without(errand.kind, why);
-            }
+        if waited.is_err() {
+            errand.is_late();
         }
-        let changes = member.basis(errand.kind).changes;
-        if slot.unchanged(changes).is_none() {
+        if slot.unchanged(errand.basis().changes).is_none() {
             slot.miss();
         }
-        meanwhile()
+        errand.meanwhile()
     }
 
     async fn fetch(self: Arc<Self>, errand: Errand, way: Way) {
-        let Errand {
-            member,
-            guest,
-            kind,
-            slot,
-        } = &errand;
-        let basis = member.basis(*kind);
-        let fetched = self.fetch_list(member, guest, *kind, way).await;
+        let (member, slot) = (&errand.member, &errand.slot);
+        let basis = errand.basis();
+        let is_first = !slot.is_of(basis.wakes);
+        let fetched = self.fetch_list(&errand, way).await;
         let listing = match fetched {
             Ok(listing) => listing,
             // It may have fallen asleep meanwhile.
@@ -221,35 +223,88 @@ impl Hub {
             }
             Err(Unlisted::Late(error)) => {
                 slot.rest();
-                let why = format!("its `{}` is missing: {}", kind.method(), error.message);
-                member.do_without(*kind, why);
+                errand.do_without(&error);
                 None
             }
             Err(Unlisted::Refused(error)) => {
                 member.judge(None);
-                let why = format!("its `{}` is missing: {}", kind.method(), error.message);
-                member.do_without(*kind, why);
+                errand.do_without(&error);
                 None
             }
         };
-        if let Some(listing) = &listing {
+        if listing.is_some() {
             member.judge(None);
-            member.look_over(*kind, listing);
         }
-        member.spread(*kind, slot.end(listing, basis));
+        let listing = listing.map(|listing| errand.taken(listing));
+        self.hand_on(&errand, slot.end(listing, basis));
+        if is_first && errand.whose == Whose::Own {
+            self.doubt_common(&errand);
+        }
+    }
+
+    /// Hands on what a fetch has brought: to everybody, or to the one client whose list it is.
+    fn hand_on(&self, errand: &Errand, news: News) {
+        let Errand {
+            member,
+            guest,
+            kind,
+            whose,
+            slot,
+        } = errand;
+        if *whose != Whose::Own {
+            return member.spread(*kind, news);
+        }
+        let own = &guest.own;
+        let is_other = slot
+            .listing()
+            .is_some_and(|listing| own.is_news(member.number, *kind, &listing));
+        if is_other || news == News::Changed {
+            self.tell_guest(guest, kind.changed());
+        }
+    }
+
+    /// A client is shown this. What its own instance has may have come meanwhile.
+    fn note_shown(&self, errand: &Errand, listing: &Listing) {
+        let Errand {
+            member,
+            guest,
+            kind,
+            whose,
+            ..
+        } = errand;
+        if *whose == Whose::Kind {
+            return;
+        }
+        guest.own.shows(member.number, *kind, listing);
+        let own = guest.own_slot(member, *kind);
+        let own = own.and_then(|slot| slot.listing());
+        if own.is_some_and(|own| guest.own.is_news(member.number, *kind, &own)) {
+            self.tell_guest(guest, kind.changed());
+        }
+    }
+
+    /// An instance that has just been started has something else than those are shown who have none: that is looked at
+    /// again, if it may be the list of an earlier version of the server.
+    fn doubt_common(self: &Arc<Self>, errand: &Errand) {
+        let common = errand.common();
+        let (Look::Old(shown), Some(own)) = (self.look(&common), errand.slot.listing()) else {
+            return;
+        };
+        if !own.is_same(&shown) && common.slot.begin() {
+            tokio::spawn(Arc::clone(self).fetch(common, Way::Starting));
+        }
     }
 
     /// None if it would have to be woken, and is not to be.
     async fn fetch_list(
         self: &Arc<Self>,
-        member: &Arc<Member>,
-        guest: &Arc<Guest>,
-        kind: ListKind,
+        errand: &Errand,
         way: Way,
     ) -> Result<Option<Listing>, Unlisted> {
+        let (member, kind) = (&errand.member, errand.kind);
         let caller = match way {
-            Way::Starting => Some(guest.part(self, member).await.map_err(Unlisted::Lost)?),
-            Way::Awake => guest.awake_part(member),
+            Way::Starting => Some(errand.caller(self).await.map_err(Unlisted::Lost)?),
+            Way::Awake => errand.awake(),
         };
         let Some(caller) = caller else {
             return Ok(None);
@@ -257,9 +312,13 @@ impl Hub {
         if !member.has(needed(kind)) {
             return Ok(Some(Listing::empty(kind, member.revision())));
         }
+        let (bridge, readers) = (&member.bridge, errand.readers());
         let listed = match way {
-            Way::Starting => member.bridge.list(&caller, kind).await.map(Some),
-            Way::Awake => member.bridge.list_awake(&caller, kind).await.transpose(),
+            Way::Starting => bridge.list(&caller, kind, readers).await.map(Some),
+            Way::Awake => {
+                let listed = bridge.list_awake(&caller, kind, readers).await;
+                listed.transpose()
+            }
         };
         match listed {
             // G6: it declares more than it has.
@@ -275,7 +334,11 @@ impl Hub {
         for (kind, slot) in member.slots() {
             if let Some(guest) = slot.patron() {
                 // Nobody waits for what is shown.
-                let _ = self.shown(member, &guest, kind, &slot);
+                let errand = Errand {
+                    slot,
+                    ..Errand::of_many(member, &guest, kind)
+                };
+                let _ = self.shown(&errand);
             }
         }
     }
@@ -288,10 +351,8 @@ impl Hub {
             };
             if slot.begin() {
                 let errand = Errand {
-                    member: Arc::clone(member),
-                    guest,
-                    kind,
                     slot,
+                    ..Errand::of_many(member, &guest, kind)
                 };
                 tokio::spawn(Arc::clone(self).fetch(errand, Way::Starting));
             }
@@ -314,17 +375,49 @@ impl Hub {
                 for member in &hub.roster().members {
                     hub.look_again(member);
                     hub.try_again(member);
+                    for guest in hub.guests() {
+                        hub.look_at_own_again(member, &guest);
+                    }
                 }
             }
         });
     }
 }
 
-fn key(member: &Member, guest: &Guest, kind: ListKind) -> ListKey {
-    ListKey {
-        kind,
-        principal: guest.principal().into(),
-        fingerprint: (!member.is_modern()).then(|| guest.fingerprint.clone()),
+impl Errand {
+    /// What has come, as it is kept. A list of one client is nobody else's business; one that is like that of many is the
+    /// same.
+    fn taken(&self, listing: Listing) -> Arc<Listing> {
+        if self.whose != Whose::Own {
+            self.member.look_over(self.kind, &listing);
+            return Arc::new(listing);
+        }
+        let common = self.common().slot.listing();
+        let same = common.filter(|common| common.is_same(&listing));
+        same.unwrap_or_else(|| Arc::new(listing))
+    }
+
+    /// It has not come, and why.
+    fn do_without(&self, error: &WireError) {
+        if self.whose != Whose::Own {
+            let method = self.kind.method();
+            let why = format!("its `{method}` is missing: {}", error.message);
+            self.member.do_without(self.kind, why);
+        }
+    }
+
+    /// It has not come yet.
+    fn is_late(&self) {
+        if self.whose == Whose::Own {
+            return;
+        }
+        match self.member.known() {
+            None => self.member.judge(Some("it has not answered yet")),
+            Some(_) => {
+                let why = format!("its `{}` has not come yet", self.kind.method());
+                self.member.do_without(self.kind, why);
+            }
+        }
     }
 }
 

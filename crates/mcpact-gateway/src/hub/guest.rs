@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use mcpact::server::backend::{Job, Visitor};
+use mcpact::server::backend::{Job, Mark, Visitor};
 use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
@@ -16,10 +16,13 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::OnceCell;
 
 use super::member::Member;
+use super::own::Own;
 use super::view::PartView;
 use super::watched::Watched;
+use super::whose::{Acquainted, Whose};
 use super::{Hub, lock};
-use crate::bridge::{Caller, FarEar, Kept, again, parted};
+use crate::bridge::{Caller, FarEar, Kept, OwnInstance, Readers, again, parted};
+use crate::supervisor::StartCause;
 
 /// How many kinds of modern clients are known at a time; the oldest make room.
 const KINDS: usize = 64;
@@ -41,6 +44,8 @@ pub(super) struct Guest {
     pub(super) watched: Arc<Watched>,
     /// How it subscribes, for servers that come later.
     subscribing: Mutex<Option<Job>>,
+    /// What it is shown that nobody else is.
+    pub(super) own: Own,
 }
 
 /// The modern clients, by what they declare.
@@ -69,6 +74,11 @@ impl Visitors {
         self.kinds.truncate(KINDS - 1);
         self.kinds.push_front(Arc::clone(&guest));
         guest
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<Guest>> {
+        self.kinds.iter().cloned()
     }
 
     /// Somebody has gone who had a connection for itself; what was kept for it.
@@ -107,12 +117,13 @@ impl Guest {
             level: Mutex::default(),
             watched: Arc::default(),
             subscribing: Mutex::default(),
+            own: Own::default(),
         }
     }
 
     /// Who stands for it at a server, which is reached if it has to be.
     pub(super) async fn part(
-        &self,
+        self: &Arc<Self>,
         hub: &Arc<Hub>,
         member: &Arc<Member>,
     ) -> Result<Arc<Caller>, WireError> {
@@ -124,11 +135,72 @@ impl Guest {
                 made.await.cloned()
             }
         };
+        self.received(hub, member, &received);
+        if received.is_ok() {
+            hub.look_at_own(member, self);
+        }
+        received
+    }
+
+    /// Who stands for nobody at a server, which is reached if it has to be, where a list is fetched for those who began
+    /// like this client.
+    pub(super) async fn nobody(
+        &self,
+        hub: &Arc<Hub>,
+        member: &Arc<Member>,
+    ) -> Result<Arc<Caller>, WireError> {
+        let received = self.stand_in(member).await;
+        self.received(hub, member, &received);
+        received
+    }
+
+    async fn stand_in(&self, member: &Member) -> Result<Arc<Caller>, WireError> {
+        let (opening, principal) = (&self.opening, self.principal());
+        let cause = StartCause::Request;
+        member.bridge.nobody(opening, principal, cause).await
+    }
+
+    fn received(
+        &self,
+        hub: &Arc<Hub>,
+        member: &Arc<Member>,
+        received: &Result<Arc<Caller>, WireError>,
+    ) {
         member.judge(received.as_ref().err().map(|error| error.message.as_str()));
         if received.is_ok() && member.is_to_be_verified() {
             hub.look_again(member);
         }
-        received
+    }
+
+    /// Who stands for nobody at a server, if it is awake for that.
+    pub(super) fn awake_nobody(&self, member: &Member) -> Option<Arc<Caller>> {
+        let everybody = member.bridge.everybody();
+        everybody.or_else(|| {
+            let bridge = &member.bridge;
+            bridge.nobody_awake(&self.opening, self.principal())
+        })
+    }
+
+    /// Its instance of a server, if it has ever had one.
+    pub(super) fn own_instance(&self, member: &Member) -> Option<OwnInstance> {
+        match &self.opening {
+            Kept::Request { capabilities, .. } => {
+                member.bridge.instance_of(capabilities, &self.visitor)
+            }
+            Kept::Handshake { .. } => {
+                let caller = lock(&self.parts).get(&member.number)?.get().cloned()?;
+                Some(caller.own_instance())
+            }
+        }
+    }
+
+    /// Who sees what its own instances list: modern clients that nothing tells apart share them.
+    pub(super) const fn readers(&self) -> Readers {
+        match (&self.opening, &self.visitor.mark) {
+            (Kept::Request { .. }, Mark::None) => Readers::Many,
+            (Kept::Request { .. }, Mark::Connection(_) | Mark::Key(_))
+            | (Kept::Handshake { .. }, _) => Readers::One,
+        }
     }
 
     /// Who stands for it at a server that is awake.
@@ -150,7 +222,10 @@ impl Guest {
 
     /// Reaches a server of which nothing is known, as whoever comes will need it.
     pub(super) async fn meet(&self, member: &Member) {
-        let met = self.receive(member).await;
+        let met = match member.whose(Acquainted::No) {
+            Whose::Nobody => self.stand_in(member).await,
+            Whose::Kind | Whose::Own => self.receive(member).await,
+        };
         member.judge(met.as_ref().err().map(|error| error.message.as_str()));
     }
 

@@ -163,7 +163,7 @@ impl Hub {
         drop(agreements);
         filter.uris.retain(|uri| accepted.uris.contains(uri));
         filter.tasks.retain(|task| accepted.tasks.contains(task));
-        let listening = self.listen_to_lists(ear.clone(), job.id.clone(), filter.clone());
+        let listening = self.listen_to_lists(guest, ear.clone(), job.id.clone(), filter.clone());
         let granted = ObjectWriter::new().raw("notifications", &filter.encode());
         let scope = Scope::Request(job.id.clone());
         let method = Method::SubscriptionsAcknowledged;

@@ -1,100 +1,50 @@
 //! What the lists of all servers are together.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use bytestring::ByteString;
-use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::raw::Object;
 
+use super::fetch::Shown;
 use super::guest::Guest;
 use super::member::Member;
+use super::merges::{Addressed, Board, BoardKey, Merges, Named};
 use super::{Hub, Roster, lock};
 use crate::aggregate::given::{Given, Origin};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{self, Merged, Part};
 use crate::aggregate::names::Names;
 use crate::aggregate::uris::Uris;
-use crate::bridge::{Listing, wire_error};
-
-/// How many merged lists are kept.
-const BOARDS: usize = 64;
+use crate::bridge::{Listing, Readers, wire_error};
 
 /// How often the servers may become others while one client waits for what they have.
 pub(super) const ROSTERS: usize = 32;
 
-/// What is merged, for whoever sees the same.
+/// What is merged for those who have no lists of their own, and what things are called for everybody.
 #[derive(Debug, Default)]
 pub(super) struct Boards {
-    kept: Mutex<HashMap<BoardKey, Arc<Board>>>,
-    tools: Naming,
-    prompts: Naming,
-    addressed: Mutex<Option<Arc<Addressed>>>,
-}
-
-/// The names of one kind of things.
-#[derive(Debug, Default)]
-struct Naming {
+    shared: Merges,
     /// Held by whoever names things, until the others can see it.
-    given: Mutex<Given>,
-    known: Mutex<Option<Arc<Named>>>,
-}
-
-/// Names, and the servers that they lead to.
-#[derive(Debug)]
-pub(super) struct Named {
-    pub(super) roster: Arc<Roster>,
-    pub(super) names: Names,
-}
-
-/// Addresses, and the servers that they lead to.
-#[derive(Debug)]
-pub(super) struct Addressed {
-    pub(super) roster: Arc<Roster>,
-    pub(super) uris: Uris,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct BoardKey {
-    kind: ListKind,
-    client: Revision,
-    principal: Box<str>,
-    fingerprint: Fingerprint,
-}
-
-/// A merged list, and what it was made of.
-#[derive(Debug)]
-pub(super) struct Board {
-    of: Vec<Option<Arc<Listing>>>,
-    list: Merged,
-}
-
-impl Board {
-    /// The names or addresses of what is in it.
-    pub(super) fn keys(&self, kind: ListKind) -> Vec<String> {
-        self.list.keys(kind)
-    }
+    tools: Mutex<Given>,
+    prompts: Mutex<Given>,
 }
 
 impl Boards {
     pub(super) fn clear(&self) {
-        lock(&self.kept).clear();
-        *lock(&self.tools.known) = None;
-        *lock(&self.prompts.known) = None;
-        *lock(&self.addressed) = None;
+        self.shared.clear();
     }
 
     /// Takes the names back from all servers but these.
     pub(super) fn keep_names(&self, origins: &[Origin]) {
-        for naming in [&self.tools, &self.prompts] {
-            lock(&naming.given).keep(origins);
+        for given in [&self.tools, &self.prompts] {
+            lock(given).keep(origins);
         }
     }
 
-    const fn naming(&self, kind: ListKind) -> Option<&Naming> {
+    const fn given(&self, kind: ListKind) -> Option<&Mutex<Given>> {
         match kind {
             ListKind::Tools => Some(&self.tools),
             ListKind::Prompts => Some(&self.prompts),
@@ -104,31 +54,18 @@ impl Boards {
 
     /// Whether a name may be that of a thing of a server, as far as anybody was told.
     pub(super) fn may_be(&self, kind: ListKind, shown: &str, origin: &Origin, name: &str) -> bool {
-        let naming = self.naming(kind);
-        naming.is_some_and(|naming| lock(&naming.given).may_be(shown, origin, name))
-    }
-
-    /// Whether what is in a list of this kind leads to these servers. It may be forgotten while a list is made.
-    fn lead_among(&self, kind: ListKind, roster: &Arc<Roster>) -> bool {
-        let of = match kind {
-            ListKind::Tools | ListKind::Prompts => {
-                self.named(kind).map(|named| Arc::clone(&named.roster))
-            }
-            ListKind::Resources | ListKind::Templates => {
-                self.addressed().map(|known| Arc::clone(&known.roster))
-            }
-        };
-        of.is_some_and(|of| Arc::ptr_eq(&of, roster))
+        let given = self.given(kind);
+        given.is_some_and(|given| lock(given).may_be(shown, origin, name))
     }
 
     /// The names that are known.
     pub(super) fn named(&self, kind: ListKind) -> Option<Arc<Named>> {
-        lock(&self.naming(kind)?.known).clone()
+        self.shared.named(kind)
     }
 
     /// The addresses that are known.
     pub(super) fn addressed(&self) -> Option<Arc<Addressed>> {
-        lock(&self.addressed).clone()
+        self.shared.addressed()
     }
 }
 
@@ -191,44 +128,46 @@ impl Hub {
         kind: ListKind,
         client: Revision,
     ) -> Option<Arc<Board>> {
-        let listings = self.listings(roster, guest, kind).await;
+        let shown = self.listings(roster, guest, kind).await;
         let key = BoardKey {
             kind,
             client,
             principal: guest.principal().into(),
             fingerprint: guest.fingerprint.clone(),
         };
-        let kept = lock(&self.boards.kept).get(&key).cloned();
-        let is_true = |board: &Arc<Board>| {
-            is_same(&board.of, &listings) && self.boards.lead_among(kind, roster)
-        };
-        if let Some(board) = kept.filter(is_true) {
+        let of = &shown.listings;
+        let own = guest.own.merges.kept(&key, of, roster);
+        let shared = || self.boards.shared.kept(&key, of, roster);
+        if let Some(board) = own.or_else(shared) {
             return Some(board);
         }
-        let mut parts = parts(&listings, client);
+        let mut parts = parts(of, client);
         roster.leave_out(kind, &mut parts);
-        let list = match self.boards.naming(kind) {
-            Some(naming) => {
-                let names = self.name(roster, kind, naming, &listings, &parts)?;
+        let (list, merges) = match self.boards.given(kind) {
+            Some(given) => {
+                let merges = self.merges(guest, shown.readers);
+                let names = self.name(roster, kind, given, merges, of, &parts)?;
                 let able = guest.declared.under(client);
-                self.merge_named(roster, kind, &names, parts, able)
+                let list = self.merge_named(roster, kind, &names, parts, able);
+                (list, merges)
             }
             None => {
-                self.merge_addressed(roster, guest, kind, &listings, &parts, client)
+                self.merge_addressed(roster, guest, kind, &shown, &parts, client)
                     .await?
             }
         };
-        let of = listings;
+        let of = shown.listings;
         let board = Arc::new(Board { of, list });
-        let mut kept = lock(&self.boards.kept);
-        if !self.is_current(roster) {
-            return None;
+        let is_kept = merges.keep(key, &board, || self.is_current(roster));
+        is_kept.then_some(board)
+    }
+
+    /// Where it is kept what is merged: what nobody else is shown, with the client.
+    const fn merges<'a>(&'a self, guest: &'a Guest, readers: Readers) -> &'a Merges {
+        match readers {
+            Readers::One => &guest.own.merges,
+            Readers::Many => &self.boards.shared,
         }
-        if kept.len() >= BOARDS && !kept.contains_key(&key) {
-            kept.clear();
-        }
-        kept.insert(key, Arc::clone(&board));
-        Some(board)
     }
 
     /// Names the things of these servers; none if they are not the servers any more.
@@ -236,11 +175,12 @@ impl Hub {
         &self,
         roster: &Arc<Roster>,
         kind: ListKind,
-        naming: &Naming,
+        given: &Mutex<Given>,
+        merges: &Merges,
         of: &[Option<Arc<Listing>>],
         parts: &[Part],
     ) -> Option<Arc<Named>> {
-        let mut given = lock(&naming.given);
+        let mut given = lock(given);
         if !self.is_current(roster) {
             return None;
         }
@@ -267,7 +207,7 @@ impl Hub {
             roster: Arc::clone(roster),
             names,
         });
-        *lock(&naming.known) = Some(Arc::clone(&named));
+        merges.name(kind, Arc::clone(&named));
         Some(named)
     }
 
@@ -288,29 +228,31 @@ impl Hub {
 
     /// Who has an address is told by both lists together, and by what others were shown: it means the same for
     /// everybody.
-    async fn merge_addressed(
-        self: &Arc<Self>,
+    async fn merge_addressed<'a>(
+        self: &'a Arc<Self>,
         roster: &Arc<Roster>,
-        guest: &Arc<Guest>,
+        guest: &'a Arc<Guest>,
         kind: ListKind,
-        of: &[Option<Arc<Listing>>],
+        of: &Shown,
         parts: &[Part],
         client: Revision,
-    ) -> Option<Merged> {
+    ) -> Option<(Merged, &'a Merges)> {
         let other = match kind {
             ListKind::Resources => ListKind::Templates,
             ListKind::Templates | ListKind::Tools | ListKind::Prompts => ListKind::Resources,
         };
         let others = self.listings(roster, guest, other).await;
+        let merges = self.merges(guest, of.readers.or(others.readers));
         let mut uris = roster.uris();
         merge::note_uris(kind, parts, &mut uris);
-        merge::note_uris(other, &self::parts(&others, client), &mut uris);
-        for (kind, shown) in [(kind, of), (other, &*others)] {
-            let besides = roster.parts_besides(kind, shown, client);
+        let other_parts = self::parts(&others.listings, client);
+        merge::note_uris(other, &other_parts, &mut uris);
+        for (kind, shown) in [(kind, of), (other, &others)] {
+            let besides = roster.parts_besides(kind, &shown.listings, client);
             merge::note_uris(kind, &besides, &mut uris);
         }
         let list = merge::merged(kind, parts, &Names::default(), &uris);
-        let mut addressed = lock(&self.boards.addressed);
+        let mut addressed = lock(&merges.addressed);
         if !self.is_current(roster) {
             return None;
         }
@@ -318,7 +260,8 @@ impl Hub {
             roster: Arc::clone(roster),
             uris,
         }));
-        Some(list)
+        drop(addressed);
+        Some((list, merges))
     }
 }
 
@@ -407,13 +350,4 @@ fn parts(listings: &[Option<Arc<Listing>>], client: Revision) -> Vec<Part> {
     there
         .filter_map(|(server, listing)| Some(listing.as_ref()?.part(server, client)))
         .collect()
-}
-
-fn is_same(before: &[Option<Arc<Listing>>], now: &[Option<Arc<Listing>>]) -> bool {
-    before.len() == now.len()
-        && before.iter().zip(now).all(|pair| match pair {
-            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        })
 }

@@ -223,7 +223,7 @@ impl Member {
         let agreed = self.bridge.agree_to_tools();
         if has_hidden {
             for hub in self.hubs() {
-                hub.boards.clear();
+                hub.forget_merged();
             }
             self.announce(Method::ToolsListChanged);
         }
@@ -366,9 +366,9 @@ impl Member {
     /// server does not say what it has for this one.
     pub(super) fn shown_to_others(&self, key: &ListKey) -> Option<Arc<Listing>> {
         let lists = lock(&self.lists);
-        let mut others = lists
-            .iter()
-            .filter(|(other, _)| other.kind == key.kind && other.principal == key.principal);
+        let mut others = lists.iter().filter(|(other, _)| {
+            (other.kind, other.whose) == (key.kind, key.whose) && other.principal == key.principal
+        });
         others.find_map(|(_, slot)| slot.listing())
     }
 
@@ -467,6 +467,14 @@ impl Herald for Member {
             // Nobody shall be shown it in a later run.
             self.keep();
             self.announce(method);
+        }
+    }
+
+    fn changed_for(&self, owner: u64, method: Method) {
+        if ListKind::changed_by(method).is_some() {
+            for hub in self.hubs() {
+                hub.tell_owner(self, owner, method);
+            }
         }
     }
 

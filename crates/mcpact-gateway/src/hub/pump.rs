@@ -91,7 +91,10 @@ impl Backend for Hub {
     }
 
     fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {
-        let (member, name) = self.listed(ListKind::Tools, tool)?;
+        let kind = ListKind::Tools;
+        // What one client alone is shown is in no common list.
+        let listed = self.listed(kind, tool);
+        let (member, name) = listed.or_else(|| self.guessed(kind, tool))?;
         member.bridge.mirrored(&name)
     }
 

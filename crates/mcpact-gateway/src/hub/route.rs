@@ -8,10 +8,13 @@ use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::ObjectWriter;
 use mcpact_wire::scan::text;
 
+use super::errand::Errand;
 use super::guest::Guest;
-use super::lists::{Addressed, ROSTERS};
+use super::lists::ROSTERS;
 use super::member::Member;
+use super::merges::Addressed;
 use super::unknown::listed_of;
+use super::whose::{Acquainted, Whose};
 use super::{Hub, Roster, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::names::may_be_marked;
@@ -124,7 +127,7 @@ impl Hub {
         name: &str,
         client: Revision,
     ) -> Result<(Arc<Member>, Box<str>), WireError> {
-        if let Some(found) = self.listed(kind, name) {
+        if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
         // Nobody has seen the list yet: the prefix tells, and its server will say whether it knows the thing. It does
@@ -135,8 +138,11 @@ impl Hub {
         if let Some(found) = guessed.clone().filter(|(member, _)| is_unseen(member)) {
             return Ok(found);
         }
+        if let Some((member, _)) = &guessed {
+            self.look_into_own(guest, member, kind).await;
+        }
         let board = self.board(guest, kind, client).await?;
-        if let Some(found) = self.listed(kind, name) {
+        if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
         // It may be about to be there by now.
@@ -146,7 +152,7 @@ impl Hub {
 
     /// The server whose prefix a name has, if it is the only one, and what it calls the thing; none if it is known to
     /// have another name, or another thing to have this one, and where only lists can tell.
-    fn guessed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
+    pub(super) fn guessed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
         if may_be_marked(name) {
             return None;
         }
@@ -181,11 +187,35 @@ impl Hub {
         Err(self.unknown(kind, names.outer, &board, client))
     }
 
+    /// A client's own instance, which is started if it has none, may have what is in no list that the client was shown.
+    async fn look_into_own(
+        self: &Arc<Self>,
+        guest: &Arc<Guest>,
+        member: &Arc<Member>,
+        kind: ListKind,
+    ) {
+        if member.whose(Acquainted::Yes) == Whose::Own {
+            // Whoever cannot be asked is told of when nothing is found.
+            let _ = self.asked_for(Errand::of_own(member, guest, kind)).await;
+        }
+    }
+
+    /// The thing of a list that everybody of a kind is shown.
     pub(super) fn listed(&self, kind: ListKind, name: &str) -> Option<(Arc<Member>, Box<str>)> {
-        let named = self.boards.named(kind)?;
-        let route = named.names.route(name)?;
-        let member = named.roster.members.get(route.server)?;
-        Some((Arc::clone(member), route.name.clone()))
+        self.boards.named(kind)?.lead(name)
+    }
+
+    /// The same of those that the client is shown.
+    fn listed_for(
+        &self,
+        guest: &Guest,
+        kind: ListKind,
+        name: &str,
+    ) -> Option<(Arc<Member>, Box<str>)> {
+        let own = guest.own.merges.named(kind);
+        let own = own.filter(|named| self.is_current(&named.roster));
+        let found = own.and_then(|named| named.lead(name));
+        found.or_else(|| self.listed(kind, name))
     }
 
     /// What a client is subscribed to stays what it means. An address that leaves open which server is
@@ -217,11 +247,11 @@ impl Hub {
         if let Some(found) = self.meant(guest, uri) {
             return Ok(found);
         }
-        if let Some(found) = self.addressed(uri) {
+        if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
         let board = self.board(guest, ListKind::Resources, client).await?;
-        if let Some(found) = self.addressed(uri) {
+        if let Some(found) = self.addressed_for(guest, uri) {
             return Ok(found);
         }
         self.check_clear(uri, client)?;
@@ -257,7 +287,19 @@ impl Hub {
             }
             None => return None,
         };
-        match known.uris.lead(uri, &self.seen_at(&known, uri)) {
+        self.lead(&known, uri)
+    }
+
+    /// The same by what the client is shown.
+    fn addressed_for(&self, guest: &Guest, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
+        let own = guest.own.merges.addressed();
+        let own = own.filter(|known| self.is_current(&known.roster));
+        let found = own.and_then(|known| self.lead(&known, uri));
+        found.or_else(|| self.addressed(uri))
+    }
+
+    fn lead(&self, known: &Addressed, uri: &str) -> Option<(Arc<Member>, Box<str>)> {
+        match known.uris.lead(uri, &self.seen_at(known, uri)) {
             Lead::To(route) => {
                 let member = known.roster.members.get(route.server)?;
                 Some((Arc::clone(member), Box::from(route.uri)))

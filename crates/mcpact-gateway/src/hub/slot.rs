@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::guest::Guest;
 use super::lock;
+use super::whose::Whose;
 use crate::aggregate::kind::ListKind;
 use crate::bridge::Listing;
 use crate::target::digest;
@@ -24,6 +25,7 @@ const PAUSES: Backoff = Backoff {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ListKey {
     pub(super) kind: ListKind,
+    pub(super) whose: Whose,
     pub(super) principal: Box<str>,
     /// None where it does not matter who asks.
     pub(super) fingerprint: Option<Fingerprint>,
@@ -34,7 +36,12 @@ impl ListKey {
     pub(super) fn reader(&self) -> Box<str> {
         let declared = self.fingerprint.as_ref().map(ToString::to_string);
         let declared = declared.as_deref().unwrap_or_default();
-        digest([self.principal.as_bytes(), declared.as_bytes()]).into()
+        let whose: &[u8] = match self.whose {
+            Whose::Kind => b"",
+            Whose::Nobody => b"nobody",
+            Whose::Own => b"own",
+        };
+        digest([self.principal.as_bytes(), declared.as_bytes(), whose]).into()
     }
 }
 
@@ -134,6 +141,12 @@ impl ListSlot {
         Look::Old(listing)
     }
 
+    /// Whether it was fetched when the server had woken up as often.
+    pub(super) fn is_of(&self, wakes: u64) -> bool {
+        let basis = self.held().basis;
+        basis.is_some_and(|basis| basis.wakes == wakes)
+    }
+
     /// The list, whatever it is worth.
     pub(super) fn listing(&self) -> Option<Arc<Listing>> {
         self.held().listing.clone()
@@ -208,7 +221,7 @@ impl ListSlot {
     }
 
     /// Whoever fetched it is done.
-    pub(super) fn end(&self, listing: Option<Listing>, basis: Basis) -> News {
+    pub(super) fn end(&self, listing: Option<Arc<Listing>>, basis: Basis) -> News {
         let mut held = self.held();
         held.fetching = None;
         let news = match listing {
@@ -226,14 +239,14 @@ impl Held {
         self.rest.is_some_and(|(_, until)| Instant::now() < until)
     }
 
-    fn take(&mut self, listing: Listing, basis: Basis) -> News {
+    fn take(&mut self, listing: Arc<Listing>, basis: Basis) -> News {
         self.rest = None;
         let was_missed = std::mem::take(&mut self.is_missed);
         let before = self.basis.replace(basis);
         if self.listing.as_ref().is_some_and(|l| l.is_same(&listing)) {
             return News::Learned;
         }
-        let had_one = self.listing.replace(Arc::new(listing)).is_some();
+        let had_one = self.listing.replace(listing).is_some();
         let was_untold = before.is_some_and(|before| before.changes == basis.changes);
         if was_missed || (had_one && was_untold) {
             News::Changed
@@ -255,9 +268,10 @@ mod tests {
         when: None,
     };
 
-    fn listing(tool: &str) -> Listing {
+    fn listing(tool: &str) -> Arc<Listing> {
         let page = format!(r#"{{"tools":[{{"name":"{tool}"}}],"nextCursor":null}}"#);
-        Listing::new(ListKind::Tools, Revision::LATEST, vec![page.into()])
+        let listing = Listing::new(ListKind::Tools, Revision::LATEST, vec![page.into()]);
+        Arc::new(listing)
     }
 
     fn looked(slot: &ListSlot, now: Basis, is_young: bool) -> &'static str {
@@ -284,7 +298,7 @@ mod tests {
         ] {
             assert_eq!(looked(&slot, now, is_young), expected, "{now:?} {is_young}");
         }
-        let recalled = ListSlot::recalled(Arc::new(listing("a")), 0);
+        let recalled = ListSlot::recalled(listing("a"), 0);
         let first = Basis {
             changes: 0,
             wakes: 0,

@@ -6,8 +6,8 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
-use super::lists::Board;
 use super::member::{Member, Unwell};
+use super::merges::Board;
 use super::{ABSENT, Hub};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::wire_error;

@@ -362,6 +362,12 @@ impl Fleet {
         berth.is_some_and(|berth| berth.seat.instance.is_open())
     }
 
+    /// How many calls an instance has.
+    pub(crate) fn calls(&self, id: InstanceId) -> usize {
+        let berth = self.seats.get(&id);
+        berth.map_or(0, |berth| berth.seat.instance.calls())
+    }
+
     /// Whether any instance takes calls.
     pub(crate) fn is_awake(&self) -> bool {
         self.seats.keys().any(|id| self.is_open(*id))

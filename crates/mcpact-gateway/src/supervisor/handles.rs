@@ -208,6 +208,11 @@ impl Running {
         self.supervisor.fleet().is_open(self.id)
     }
 
+    /// How many calls it has.
+    pub(crate) fn calls(&self) -> usize {
+        self.supervisor.fleet().calls(self.id)
+    }
+
     /// Begins a call, at once or when another one has ended; none if the instance takes no calls any more.
     pub(crate) async fn enter(&self) -> Result<Option<InUse>, Trouble> {
         let entering = self.supervisor.wait_for(|line| {

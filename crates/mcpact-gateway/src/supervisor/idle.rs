@@ -22,9 +22,10 @@ const fn patience(settings: &RunSettings, tenant: Tenant) -> Option<Duration> {
         (Strategy::Persistent, _) => None,
         // What a client has in it is lost with it.
         (_, Tenant::Own) => Some(settings.session),
-        (Strategy::Stateless | Strategy::Stateful | Strategy::Singleton, Tenant::Shared) => {
-            Some(settings.idle)
-        }
+        (
+            Strategy::Stateless | Strategy::Stateful | Strategy::Singleton,
+            Tenant::Shared | Tenant::Nobody,
+        ) => Some(settings.idle),
     }
 }
 

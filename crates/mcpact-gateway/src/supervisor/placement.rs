@@ -16,6 +16,8 @@ pub(crate) enum Tenant {
     Own,
     /// All clients that are told the same.
     Shared,
+    /// No client: only what is shown to many is fetched from it.
+    Nobody,
 }
 
 /// With whom a client shares its instance of a legacy server, or of a program. (A modern server at an address is not
@@ -101,7 +103,7 @@ pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize) -> Ro
     // What a client has in an instance of its own is not taken away for another client.
     let idle = seats
         .iter()
-        .filter(|seat| seat.is_idle() && seat.tenant == Tenant::Shared)
+        .filter(|seat| seat.is_idle() && seat.tenant != Tenant::Own)
         .min_by_key(|seat| seat.used);
     match idle {
         Some(idle) if !going => Room::StopFirst(idle.instance.id),

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 mod along;
+mod apart;
 mod asleep;
 mod away;
 mod calls;

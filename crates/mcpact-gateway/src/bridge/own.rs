@@ -1,0 +1,202 @@
+//! Instances that one client has for itself, and those that are nobody's.
+//!
+//! Where clients are told apart, what an instance says of its lists is for the client that has it. What all are shown who
+//! have none yet comes from an instance that is no client's: it is told what they declare, and nobody is asked for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mcpact::server::backend::{Mark, Visitor};
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Era, Method};
+use mcpact_wire::envelope::Params;
+
+use super::Bridge;
+use super::caller::Caller;
+use super::guests::Apart;
+use super::latecomer::Kept;
+use super::pool::Pool;
+use super::renewal::Renewal;
+use super::welcome::{Newcomer, Reached, mapped};
+use crate::aggregate::kind::ListKind;
+use crate::supervisor::{Sharing, StartCause, Tenant, sharing};
+
+/// What tells the owners of instances from each other.
+static OWNERS: AtomicU64 = AtomicU64::new(1);
+
+/// What an instance has said of its lists to whoever has it for itself.
+#[derive(Debug)]
+pub(super) struct Tidings {
+    number: u64,
+    changes: [AtomicU64; ListKind::ALL.len()],
+}
+
+impl Default for Tidings {
+    fn default() -> Self {
+        Self {
+            number: OWNERS.fetch_add(1, Ordering::Relaxed),
+            changes: [const { AtomicU64::new(0) }; ListKind::ALL.len()],
+        }
+    }
+}
+
+impl Tidings {
+    /// Whose they are.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The instance says that something has changed.
+    pub(super) fn note(&self, method: Method) {
+        let all = ListKind::ALL.into_iter();
+        for kind in all.filter(|kind| kind.changed() == method) {
+            self.changes[kind as usize].fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Who hears that a list has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hearers {
+    All,
+    /// Whoever has the instance.
+    Owner,
+}
+
+/// Who hears what an instance says of its lists. (A modern server keeps nothing of anybody.)
+pub(super) const fn said_to(sharing: Sharing, era: Era, tenant: Tenant) -> Hearers {
+    match (sharing, era, tenant) {
+        (Sharing::Nobody, Era::Legacy, Tenant::Own | Tenant::Shared) => Hearers::Owner,
+        (Sharing::Nobody | Sharing::Kind | Sharing::Everybody, _, _) => Hearers::All,
+    }
+}
+
+/// An instance of a client, as it is at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnInstance {
+    /// What its owner is known by.
+    pub(crate) owner: u64,
+    /// Tells its connection from those before, if there is one.
+    pub(crate) session: Option<u64>,
+    changes: [u64; ListKind::ALL.len()],
+}
+
+impl OwnInstance {
+    fn of(caller: &Caller) -> Self {
+        let tidings = caller.port().tidings();
+        let changes = tidings.changes.each_ref();
+        Self {
+            owner: tidings.number,
+            session: caller.open_lane().map(|lane| lane.session),
+            changes: changes.map(|count| count.load(Ordering::Acquire)),
+        }
+    }
+
+    /// How often a list of it has changed.
+    pub(crate) const fn changes_of(&self, kind: ListKind) -> u64 {
+        self.changes[kind as usize]
+    }
+}
+
+impl Caller {
+    /// The instance of the client that it stands for. Only a legacy server has one: where the client was introduced to
+    /// a modern one first, whoever stands for it since.
+    pub(crate) fn own_instance(&self) -> OwnInstance {
+        let modern = self.renewal().filter(|own| own.era() == Era::Modern);
+        let next = modern.and_then(Renewal::next);
+        OwnInstance::of(next.map_or(self, |next| next))
+    }
+}
+
+impl Bridge {
+    /// With whom clients share an instance.
+    pub(crate) fn sharing(&self) -> Sharing {
+        sharing(self.shared.run().strategy)
+    }
+
+    /// The instance of modern clients that declare this, if they have ever had one.
+    pub(crate) fn instance_of(&self, capabilities: &str, visitor: &Visitor) -> Option<OwnInstance> {
+        let pool = self.known_pool(capabilities, visitor)?;
+        let caller = Caller::passing(pool.first(), Some(pool));
+        Some(OwnInstance::of(&caller))
+    }
+
+    /// Who stands for no client, and is told what clients are that began like this.
+    pub(crate) async fn nobody(
+        &self,
+        opening: &Kept,
+        principal: &str,
+        cause: StartCause,
+    ) -> Result<Arc<Caller>, WireError> {
+        let declared = declared(opening);
+        let raw = declared.raw().to_owned();
+        let kind = self.kind(nobody(principal, &raw), || {
+            let wish = self.wish(declared, self.own_info());
+            Pool::of_nobody(Arc::clone(&self.shared), wish)
+        });
+        let reached = self.reach(kind.pool.first(), Some(&kind.pool), cause);
+        let reached = reached.await.map_err(|error| error.on_wire())?;
+        let Reached { port, pool, .. } = reached;
+        Ok(Arc::new(Caller::passing(port, pool)))
+    }
+
+    /// The same, if its instance is awake.
+    pub(crate) fn nobody_awake(&self, opening: &Kept, principal: &str) -> Option<Arc<Caller>> {
+        let declared = declared(opening);
+        let kind = self.guests().known(nobody(principal, declared.raw()))?;
+        kind.pool.open_lane()?;
+        let pool = Arc::clone(&kind.pool);
+        Some(Arc::new(Caller::passing(pool.first(), Some(pool))))
+    }
+}
+
+fn nobody<'a>(principal: &'a str, capabilities: &'a str) -> Apart<'a> {
+    Apart {
+        principal,
+        mark: &Mark::None,
+        tenant: Tenant::Nobody,
+        capabilities,
+    }
+}
+
+/// What a client declares that began like this, in the words of a legacy server.
+fn declared(opening: &Kept) -> CapabilitySet {
+    match opening {
+        Kept::Request { capabilities, .. } => mapped(capabilities),
+        Kept::Handshake { params } => {
+            let params = Params {
+                raw: Some(params),
+                ..Params::default()
+            };
+            let newcomer = Newcomer::parse(&params);
+            newcomer.map_or_else(|| mapped("{}"), |newcomer| newcomer.mapped())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// G12: what an instance says of its lists is for its owner where clients are told apart, and for all else.
+    #[test]
+    fn who_hears_of_a_change() {
+        for (sharing, era, tenant, expected) in [
+            (Sharing::Nobody, Era::Legacy, Tenant::Own, Hearers::Owner),
+            (Sharing::Nobody, Era::Legacy, Tenant::Shared, Hearers::Owner),
+            (Sharing::Nobody, Era::Legacy, Tenant::Nobody, Hearers::All),
+            (Sharing::Nobody, Era::Modern, Tenant::Own, Hearers::All),
+            (Sharing::Kind, Era::Legacy, Tenant::Shared, Hearers::All),
+            (
+                Sharing::Everybody,
+                Era::Legacy,
+                Tenant::Shared,
+                Hearers::All,
+            ),
+        ] {
+            let who = said_to(sharing, era, tenant);
+            assert_eq!(who, expected, "{sharing:?} {era:?} {tenant:?}");
+        }
+    }
+}

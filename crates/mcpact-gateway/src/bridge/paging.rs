@@ -1,0 +1,182 @@
+//! The pages of a list, one after the other.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytestring::ByteString;
+use mcpact::server::backend::Reach;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Era, ErrorCode, Revision};
+use mcpact_wire::codec::modern::Stamp;
+use mcpact_wire::model::error::ErrorBody;
+use mcpact_wire::raw::ObjectWriter;
+
+use super::caller::Caller;
+use super::common::Passage;
+use super::crossing::{Told, stamped, wire_error};
+use super::lane::Lane;
+use super::listing::{Listing, Readers, Unlisted};
+use super::refused::{Refusals, disagreed};
+use crate::aggregate::kind::ListKind;
+use crate::aggregate::merge::Page;
+use crate::error::{Trouble, chain};
+use crate::upstream::{Doubt, Event, Loss, Reply};
+
+/// How many pages a list may have.
+const PAGES: usize = 1000;
+
+/// How many bytes its pages may have together, beyond which no further one is asked for.
+const BYTES: usize = 64 << 20;
+
+/// How often a list is asked for during which a client may have been asked for it.
+const DOUBTS: usize = 3;
+
+/// What is asked for, for whom, and whether that counts as a call.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Errand {
+    pub(super) kind: ListKind,
+    pub(super) readers: Readers,
+    pub(super) passage: Passage,
+}
+
+impl Lane {
+    /// What many are shown rests on no client's answers: a list that may do is asked for again.
+    pub(super) async fn list(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        errand: Errand,
+        refusals: &Refusals,
+    ) -> Result<Listing, Unlisted> {
+        if errand.readers == Readers::One {
+            return self.list_pages(caller, errand, refusals).await;
+        }
+        for _ in 0..DOUBTS {
+            let common = self.common.begin(errand.passage);
+            let listed = self.list_pages(caller, errand, refusals).await;
+            if !common.is_doubtful() {
+                return listed;
+            }
+        }
+        let why = "the server asks clients something whenever it is to list what it has";
+        Err(Unlisted::Late(missing(String::from(why))))
+    }
+
+    async fn list_pages(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        errand: Errand,
+        refusals: &Refusals,
+    ) -> Result<Listing, Unlisted> {
+        let kind = errand.kind;
+        let mut pages = Vec::new();
+        let mut params = String::from("{}");
+        let (mut followed, mut bytes) = (HashSet::new(), 0);
+        loop {
+            let page = self.page(caller, errand, &params, refusals).await?;
+            let parsed = Page::parse(kind, &page);
+            if parsed.is_none() && pages.is_empty() {
+                return Err(Unlisted::Refused(no_list(kind)));
+            }
+            let next = parsed.and_then(|page| page.next.cursor());
+            if kind == ListKind::Tools {
+                self.learn_tools(&page);
+            }
+            bytes += page.len();
+            pages.push(page);
+            let goes_on = pages.len() < PAGES && bytes < BYTES;
+            // A cursor that comes again leads to what was there before.
+            match next.filter(|next| goes_on && followed.insert(next.clone())) {
+                Some(cursor) => params = ObjectWriter::new().text("cursor", &cursor).finish(),
+                None => return Ok(Listing::new(kind, self.revision(), pages)),
+            }
+        }
+    }
+
+    async fn page(
+        self: &Arc<Self>,
+        caller: &Arc<Caller>,
+        errand: Errand,
+        params: &str,
+        refusals: &Refusals,
+    ) -> Result<ByteString, Unlisted> {
+        let stamped = match self.revision().era() {
+            Era::Legacy => None,
+            Era::Modern => {
+                let told = Told::AsDeclared;
+                let stamped = stamped(caller, Reach::Stream, told, self.revision(), params);
+                // Modern clients say themselves who they are; a list is everybody's.
+                let own = || self.own_stamp(params);
+                Some(stamped.ok().flatten().unwrap_or_else(own))
+            }
+        };
+        let params = stamped.as_deref().unwrap_or(params);
+        let mut call = self.call(errand.kind.method(), params).await;
+        loop {
+            match call.next().await {
+                Event::Done(Reply::Result(raw)) => return Ok(raw),
+                Event::Done(Reply::Error(raw)) => return Err(Unlisted::Refused(told(&raw))),
+                Event::Lost(loss) => {
+                    refusals.note_loss(&loss, self.revision(), caller);
+                    return Err(self.unlisted(caller, &loss));
+                }
+                Event::Note(_) => {}
+                Event::Ask(ask) if errand.readers == Readers::One => self.asked(ask),
+                Event::Ask(ask) => self.answer_for_nobody(&ask).await,
+            }
+        }
+    }
+
+    /// Why there is no page, if its request was lost.
+    fn unlisted(&self, caller: &Caller, loss: &Loss) -> Unlisted {
+        let refused = |trouble| Unlisted::Refused(caller.error(trouble).on_wire());
+        let why = match loss {
+            Loss::Agreement => return refused(disagreed(self.revision())),
+            Loss::TooLong(limit) => return refused(Trouble::TooLong { limit: *limit }),
+            Loss::Doubt(Doubt {
+                error: Some(raw), ..
+            }) => return Unlisted::Refused(told(raw)),
+            Loss::Doubt(Doubt { status, .. }) | Loss::Status(status) => {
+                format!("the server answered with status {status}")
+            }
+            Loss::Session => String::from("the server forgot the session"),
+            Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
+            Loss::Unreached(trouble) => chain(&**trouble),
+        };
+        Unlisted::Lost(missing(why))
+    }
+
+    /// Parameters for a modern server on nobody's behalf.
+    pub(super) fn own_stamp(&self, params: &str) -> String {
+        let answered = self.answered_here();
+        let stamp = Stamp {
+            version: self.revision().as_str(),
+            capabilities: answered.raw(),
+            client_info: None,
+            log_level: None,
+        };
+        stamp
+            .apply(Some(params))
+            .unwrap_or_else(|_| params.to_owned())
+    }
+}
+
+/// What is told of an answer that is no list.
+fn no_list(kind: ListKind) -> WireError {
+    missing(format!("the answer has no list `{}`", kind.member()))
+}
+
+/// An error of the server as it came.
+fn told(raw: &str) -> WireError {
+    match ErrorBody::parse(raw) {
+        Some(body) => {
+            let data = body.data.map(str::to_owned);
+            wire_error(body.code, body.message.into_owned(), data, Revision::LATEST)
+        }
+        None => missing(String::from("its error cannot be read")),
+    }
+}
+
+/// What is told of something that went wrong with a list.
+pub(super) fn missing(why: String) -> WireError {
+    wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
+}
