@@ -113,13 +113,18 @@ impl Figures {
         self.denials.add((method.as_str(), "unknown_name"));
     }
 
+    /// A filter has refused a request or its result, or could not be asked about it.
+    pub(crate) fn filtered(&self, method: Option<Method>, reason: &'static str) {
+        self.denials.add((label(method), reason));
+    }
+
     /// Writes everything down that was counted.
     pub(crate) fn write(&self, out: &mut Exposition) {
         let servers = self.servers().clone();
         self.write_agreements(out, &servers);
         let mut family = out.counter(
             "denials_total",
-            "Requests of clients that were refused before any server saw them",
+            "Requests of clients that were refused before any server saw them, or by a filter",
         );
         for ((method, reason), count) in self.denials.all() {
             family.row(&[("method", method), ("reason", reason)], count);

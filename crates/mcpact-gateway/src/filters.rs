@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Revision};
+use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
 use mcpact_wire::raw::ObjectWriter;
 
@@ -21,6 +21,7 @@ use crate::approvals::{Approval, Approvals};
 use crate::bridge::wire_error;
 use crate::catalog::{FilterConfig, Launch, Stage};
 use crate::chronicle::Chronicle;
+use crate::figures::Figures;
 
 /// A filter that cannot be asked, as people want to know it.
 #[derive(Clone, Debug)]
@@ -35,7 +36,10 @@ pub struct FilterReport {
 
 /// All filters, in the order in which they are asked.
 #[derive(Clone, Debug, Default)]
-pub struct Filters(Arc<[Filter]>);
+pub struct Filters {
+    all: Arc<[Filter]>,
+    figures: Arc<Figures>,
+}
 
 impl Filters {
     /// These filters; nothing is started yet.
@@ -44,6 +48,7 @@ impl Filters {
         guard: Option<&Guard>,
         approvals: Option<&Approvals>,
         chronicle: &Chronicle,
+        figures: &Arc<Figures>,
     ) -> Self {
         let filters = configs.iter().map(|config| {
             let mut command = config.command.clone();
@@ -59,18 +64,21 @@ impl Filters {
             child.scribe = Some(run::scribe(&config.name, chronicle));
             Filter::new(config.clone(), child, approval)
         });
-        Self(filters.collect())
+        Self {
+            all: filters.collect(),
+            figures: Arc::clone(figures),
+        }
     }
 
     /// What they were made of.
     pub(crate) fn configs(&self) -> impl Iterator<Item = &FilterConfig> {
-        self.0.iter().map(Filter::config)
+        self.all.iter().map(Filter::config)
     }
 
     /// Those that are not started because nobody has approved them, and what to do.
     pub(crate) async fn unapproved(&self) -> Vec<FilterReport> {
         let mut found = Vec::new();
-        for filter in self.0.iter() {
+        for filter in self.all.iter() {
             if let Some(failure) = filter.unapproved().await {
                 found.push(FilterReport {
                     name: filter.config().name.to_string(),
@@ -91,7 +99,7 @@ impl Filters {
 
     /// A request as the filters let it pass.
     pub(crate) async fn admit(&self, mut job: Job) -> Result<Job, WireError> {
-        if self.0.is_empty() {
+        if self.all.is_empty() {
             return Ok(job);
         }
         let client = job.pact.revision();
@@ -126,7 +134,7 @@ impl Filters {
         client: Revision,
     ) -> Result<Option<String>, WireError> {
         let mut changed: Option<String> = None;
-        for filter in self.0.iter() {
+        for filter in self.all.iter() {
             let config = filter.config();
             if !config.wants(stage, method) {
                 continue;
@@ -138,7 +146,7 @@ impl Filters {
                 Ok(Verdict::Deny(why)) => {
                     let so = so_far(stage);
                     let why = format!("filter `{}` refused this: {why}{so}", config.name);
-                    return Err(refused("filter_denied", why, client));
+                    return Err(self.refused(method, "filter_denied", why, client));
                 }
                 Err(why) => {
                     let so = so_far(stage);
@@ -146,12 +154,26 @@ impl Filters {
                     tracing::warn!(event = "filter_failure", filter, stage, method, why);
                     if config.required {
                         let why = format!("filter `{filter}` cannot be asked: {why}{so}");
-                        return Err(refused("filter_failed", why, client));
+                        return Err(self.refused(method, "filter_failed", why, client));
                     }
                 }
             }
         }
         Ok(changed)
+    }
+
+    /// Counts a request that ends here; what its client is told.
+    fn refused(
+        &self,
+        method: &str,
+        reason: &'static str,
+        why: String,
+        client: Revision,
+    ) -> WireError {
+        self.figures.filtered(Method::parse(method), reason);
+        let data = ObjectWriter::new().text("reason", reason).finish();
+        let code = ErrorCode::InvalidRequest.code();
+        wire_error(code, why, Some(data), client)
     }
 }
 
@@ -163,10 +185,4 @@ const fn so_far(stage: Stage) -> &'static str {
             "; the server has answered, and only its result is withheld: what was asked for may have been done"
         }
     }
-}
-
-fn refused(reason: &str, why: String, client: Revision) -> WireError {
-    let data = ObjectWriter::new().text("reason", reason).finish();
-    let code = ErrorCode::InvalidRequest.code();
-    wire_error(code, why, Some(data), client)
 }

@@ -156,6 +156,7 @@ impl Gateway {
             surroundings.guard.as_ref(),
             surroundings.approvals.as_ref(),
             &chronicle,
+            &figures,
         );
         let hub_settings =
             build::hub_settings(&catalog.gateway, &settings, &figures, &turnstile, &filters);

@@ -5,6 +5,7 @@ mod apart;
 mod demands;
 mod figures;
 mod filter;
+mod filtered;
 mod parked;
 mod paths;
 mod place;
