@@ -113,7 +113,9 @@ async fn a_stream_can_be_resumed() {
     let unknown = Raw::new("GET", "/mcp")
         .with("mcp-session-id", &id)
         .with("last-event-id", "99-1");
-    assert_eq!(server.send(&unknown).await.status, 404);
+    let refused = server.send(&unknown).await;
+    assert_eq!(refused.status, 400, "404 would end the session");
+    assert!(refused.body.contains("Last-Event-ID"), "{refused:?}");
 }
 
 /// F4, T3: an update that comes before the client has opened its stream waits for it.

@@ -47,6 +47,17 @@ impl Listener {
         }
         &self.seen
     }
+
+    /// Reads until the stream is over.
+    async fn end(&mut self) {
+        self.until(|seen| seen.ends_with("\r\n0\r\n\r\n")).await;
+    }
+}
+
+/// The last event that was read.
+fn last_id(seen: &str) -> String {
+    let mut ids = seen.lines().filter_map(|line| line.strip_prefix("id: "));
+    ids.next_back().unwrap().to_owned()
 }
 
 /// A tool that says something, then works until it is let go; `cancelled` counts those that never were.
@@ -91,12 +102,7 @@ async fn leaving_a_legacy_stream_is_no_cancellation() {
         let seen = listener
             .until(|seen| seen.contains("notifications/progress") && seen.ends_with("\n\r\n"))
             .await;
-        let place = seen
-            .lines()
-            .filter_map(|line| line.strip_prefix("id: "))
-            .next_back()
-            .unwrap()
-            .to_owned();
+        let place = last_id(seen);
         drop(listener);
         go_on.add_permits(1);
         let again = Raw::new("GET", "/mcp")
@@ -105,6 +111,33 @@ async fn leaving_a_legacy_stream_is_no_cancellation() {
         let mut resumed = Listener::open(&server, &again).await;
         resumed.until(|seen| seen.contains("worked")).await;
         assert_eq!(cancelled.available_permits(), 0, "{version}");
+    }
+}
+
+/// H14, SE-06, T3: a client that comes back for its stream takes it over, also from a connection that still stands.
+#[tokio::test]
+async fn a_stream_is_taken_over_from_a_connection_that_stands() {
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let (server, go_on, _) = patient();
+        let server = Running::start(server).await;
+        let id = server.session(version).await;
+        let with = |raw: Raw| raw.with("mcp-session-id", &id);
+        let mut old = Listener::open(&server, &with(Raw::post(&work(1)))).await;
+        let seen = old
+            .until(|seen| seen.contains("notifications/progress") && seen.ends_with("\n\r\n"))
+            .await;
+        let place = last_id(seen);
+        let again = with(Raw::new("GET", "/mcp")).with("last-event-id", &place);
+        let mut first = Listener::open(&server, &again).await;
+        first.until(|seen| seen.contains("200 OK")).await;
+        old.end().await;
+        let mut second = Listener::open(&server, &again).await;
+        second.until(|seen| seen.contains("200 OK")).await;
+        first.end().await;
+        go_on.add_permits(1);
+        second.until(|seen| seen.contains("worked")).await;
+        assert!(!old.seen.contains("worked"), "{version}");
+        assert!(!first.seen.contains("worked"), "{version}");
     }
 }
 
@@ -207,7 +240,7 @@ async fn a_message_is_on_one_stream_only() {
         .with("last-event-id", &first);
     let foreign = server.send(&foreign).await;
     assert!(
-        foreign.status == 404 && !foreign.body.contains("worked"),
+        foreign.status == 400 && !foreign.body.contains("worked"),
         "{foreign:?}"
     );
 }

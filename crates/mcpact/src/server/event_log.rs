@@ -70,15 +70,18 @@ impl EventLog {
         number
     }
 
-    /// Connects a client to a stream, with what it missed after this event, or else with what nobody
-    /// was handed yet; none when there is no such stream or somebody is connected to it.
+    /// Connects a client to a stream. One that names the last event that it has seen gets what it missed after that,
+    /// and takes the stream over: that its last connection broke may not have been seen here yet, or ever. One that
+    /// names none gets what nobody was handed yet. None when there is no such stream, or when one that names nothing
+    /// finds somebody connected to it.
     pub(super) fn attach(&self, stream: u64, after: Option<u64>) -> Option<mpsc::Receiver<Bytes>> {
         let mut inner = self.inner();
         let Inner {
             streams, events, ..
         } = &mut *inner;
         let entry = entry(streams, stream)?;
-        if entry.live.as_ref().is_some_and(|live| !live.is_closed()) {
+        let is_heard = entry.live.as_ref().is_some_and(|live| !live.is_closed());
+        if is_heard && after.is_none() {
             return None;
         }
         let (sender, receiver) = mpsc::channel(KEPT + WAITING);
@@ -217,7 +220,7 @@ mod tests {
         log.publish(two, "other", None);
         assert!(
             log.attach(one, None).is_none(),
-            "nobody takes a stream over"
+            "nobody takes a stream over without having heard it"
         );
         assert!(drain(&mut first).contains("data: a") || drain(&mut first).is_empty());
         drop(first);
@@ -232,6 +235,23 @@ mod tests {
                 .try_recv()
                 .is_err_and(|e| e == mpsc::error::TryRecvError::Disconnected)
         );
+    }
+
+    /// T3: whoever has heard a stream takes it over from a connection that nobody has seen break, which ends.
+    #[test]
+    fn a_stream_is_taken_over() {
+        let log = EventLog::default();
+        for stream in [log.open(), STANDALONE] {
+            let mut old = log.attach(stream, None).unwrap();
+            log.publish(stream, "a", None);
+            let mut new = log.attach(stream, Some(0)).unwrap();
+            log.publish(stream, "b", None);
+            let (old_saw, new_saw) = (drain(&mut old), drain(&mut new));
+            assert!(old.is_closed() && !new.is_closed(), "{stream}");
+            assert!(!old_saw.contains("data: b"), "{old_saw}");
+            let is_whole = new_saw.contains("data: a") && new_saw.contains("data: b");
+            assert!(is_whole, "{new_saw}");
+        }
     }
 
     /// T9: what is kept is bounded.

@@ -41,6 +41,9 @@ const BACKLOG: usize = 64;
 /// How long a client should wait before it comes back for a stream.
 const RETRY: Duration = Duration::from_secs(1);
 
+const NOT_KEPT: &str =
+    "nothing is kept of the stream of this Last-Event-ID; the session goes on: repeat the request";
+
 impl<B: Backend> HttpEndpoint<B> {
     pub(super) async fn open(
         &self,
@@ -293,7 +296,8 @@ impl<B: Backend> HttpEndpoint<B> {
         let stream = place.map_or(STANDALONE, |place| place.stream);
         match session.log.attach(stream, place.map(|place| place.event)) {
             Some(receiver) => Answer::events(receive(receiver)),
-            None if place.is_some() => Answer::text(404, "nothing to resume"),
+            // 404 would say that the session has ended (2025-03-26 basic/transports#session-management).
+            None if place.is_some() => Answer::text(400, NOT_KEPT),
             None => Answer::text(409, "this session has such a stream already"),
         }
     }
