@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::task::AbortHandle;
 
 use crate::middle::client;
+use crate::staged::Scene;
 
 use Revision::{V2025_11_25, V2026_07_28};
 
@@ -216,5 +217,30 @@ async fn tasks_in_a_shared_session_belong_to_their_client() {
         assert!(ann.request("tasks/get", Some(&own)).await.is_err());
         assert!(other.result().await.is_ok(), "{strategy:?}");
         running.cancel().await.unwrap();
+    }
+}
+
+/// BB-25: calls that come before the list of tools is there wait for it, all of them: none is sent as a plain one to a
+/// tool that runs only as a task. The list is read once.
+#[tokio::test]
+async fn first_calls_at_once_wait_for_the_list() {
+    let capabilities = json!({"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}});
+    let call = || json!({"name": "job", "arguments": {}});
+    let mut scene = Scene::new(V2025_11_25);
+    let first = (1, "tools/call", call());
+    let (mut client, mut server) = scene.modern_pair(capabilities, first, json!({})).await;
+    let list = server.expect("tools/list").await;
+    client.ask_modern(2, "tools/call", call(), json!({})).await;
+    client.ask_modern(3, "tools/call", call(), json!({})).await;
+    // What comes after them is answered: they are on their way.
+    client
+        .ask_modern(4, "server/discover", json!({}), json!({}))
+        .await;
+    client.result(4).await;
+    let tool = json!({"name": "job", "inputSchema": {"type": "object"}, "execution": {"taskSupport": "required"}});
+    server.answer(&list, json!({"tools": [tool]})).await;
+    for _ in 0..3 {
+        let called = server.expect("tools/call").await;
+        assert!(called["params"].get("task").is_some(), "{called}");
     }
 }

@@ -1,6 +1,6 @@
 //! Which tools of a legacy server run as tasks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcpact_bridge::tasks::{TaskSupports, Way};
@@ -18,7 +18,10 @@ const TOOLS: usize = 4096;
 #[derive(Debug)]
 pub(in crate::bridge) struct ToolTasks {
     supports: Mutex<TaskSupports>,
-    is_read: AtomicBool,
+    /// How often the list was another one.
+    editions: AtomicU64,
+    /// The edition that was read to its end.
+    read: AtomicU64,
     /// Whoever holds it reads the list; the others wait for it.
     reading: AsyncMutex<()>,
 }
@@ -27,7 +30,8 @@ impl Default for ToolTasks {
     fn default() -> Self {
         Self {
             supports: Mutex::new(TaskSupports::new(TOOLS)),
-            is_read: AtomicBool::new(false),
+            editions: AtomicU64::new(1),
+            read: AtomicU64::new(0),
             reading: AsyncMutex::default(),
         }
     }
@@ -47,7 +51,13 @@ impl ToolTasks {
 
     /// The list has changed: what is known may be wrong.
     pub(in crate::bridge) fn forget(&self) {
-        self.is_read.store(false, Ordering::Relaxed);
+        self.editions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The edition that is to be read, unless it was.
+    fn unread(&self) -> Option<u64> {
+        let edition = self.editions.load(Ordering::Relaxed);
+        (self.read.load(Ordering::Relaxed) != edition).then_some(edition)
     }
 }
 
@@ -72,15 +82,20 @@ impl Bridge {
             .way(&tool, server, follows)
     }
 
-    /// A client may call a tool without having looked at the list.
+    /// A client may call a tool without having looked at the list. Everybody who calls waits until one has read it.
     async fn read_tools_once(&self, crossing: &Crossing) {
         let tools = &self.shared.tool_tasks;
-        if tools.is_read.load(Ordering::Relaxed) {
+        if tools.unread().is_none() {
             return;
         }
         let _alone = tools.reading.lock().await;
-        if !tools.is_read.swap(true, Ordering::Relaxed) && !self.read_tools(crossing).await {
-            tools.forget();
+        let Some(edition) = tools.unread() else {
+            return;
+        };
+        // Not before it is read: others would take what they do not know yet for a tool without tasks. A list that
+        // has changed meanwhile is read again by the next one.
+        if self.read_tools(crossing).await {
+            tools.read.store(edition, Ordering::Relaxed);
         }
     }
 }
