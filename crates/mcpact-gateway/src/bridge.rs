@@ -5,6 +5,7 @@ mod along;
 mod askable;
 mod audience;
 mod caller;
+mod claim;
 mod common;
 mod crossing;
 mod ear;

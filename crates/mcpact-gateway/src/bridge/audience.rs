@@ -8,6 +8,7 @@ use mcpact_bridge::listen::registry::Act;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method};
 
+use super::claim::Who;
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::listens::Listens;
@@ -73,10 +74,14 @@ impl Audience {
         });
     }
 
-    /// The client whose session this is, if it is one's and that one is there.
-    pub(super) fn owner(&self) -> Option<Ear> {
+    /// The client whose session this is, if it is one's and that one is there. A session that is `claimed` by one
+    /// is that one's, whoever else there is.
+    pub(super) fn owner(&self, claimed: Option<&Who>) -> Option<Ear> {
         let owners = lock(&self.owners);
-        let mut near = owners.iter().filter_map(|owner| owner.ear.near());
+        let mut near = owners
+            .iter()
+            .filter(|owner| claimed.is_none_or(|holder| owner.ear.who() == *holder))
+            .filter_map(|owner| owner.ear.near());
         let first = near.next()?;
         near.next().is_none().then_some(first)
     }
@@ -97,14 +102,17 @@ impl Audience {
         lock(&self.early).take().unwrap_or_default()
     }
 
-    /// Tells the legacy clients; of resources, only those that asked for them where others may have.
-    pub(super) fn tell(&self, method: Method, params: &str) {
+    /// Tells the legacy clients; of resources, only those that asked for them where others may have, and what is
+    /// in the log of a session that one has `claimed`, only that one.
+    pub(super) fn tell(&self, method: Method, params: &str, claimed: Option<&Who>) {
         let is_of_others =
             method == Method::ResourcesUpdated && self.listens.are_any_for_resources();
         let owners = lock(&self.owners);
         let is_shared = owners.len() > 1 || is_of_others;
+        let holder = claimed.filter(|_| method == Method::LoggingMessage);
         let hears = |owner: &&Owner| {
-            method != Method::ResourcesUpdated || !is_shared || owner.standing.hears(params)
+            (method != Method::ResourcesUpdated || !is_shared || owner.standing.hears(params))
+                && holder.is_none_or(|holder| owner.ear.who() == *holder)
         };
         let ears: Vec<Ear> = owners
             .iter()

@@ -7,6 +7,7 @@ use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, LogLevel, Method};
 
 use super::audience::Audience;
+use super::claim::User;
 use super::ear::Ear;
 use super::lane::{Hold, Lane};
 use super::pool::Pool;
@@ -92,31 +93,50 @@ impl Caller {
         &self.port
     }
 
+    /// On whose behalf connections are used.
+    pub(super) fn user(&self) -> User {
+        match self.renewal().and_then(Renewal::who) {
+            Some(who) => User::Client(who),
+            None => User::Stranger,
+        }
+    }
+
     /// A connection, opened if there is none.
     pub(super) async fn lane(&self) -> Result<Arc<Lane>, UpstreamError> {
-        match self.open_lane() {
-            Some(lane) => Ok(lane),
-            None => Box::pin(self.port.lane()).await,
+        let user = self.user();
+        match (self.lane_of(&user), &self.pool) {
+            (Some(lane), _) => Ok(lane),
+            (None, Some(pool)) => Box::pin(pool.lane(&user)).await,
+            (None, None) => Box::pin(self.port.lane(&user)).await,
         }
     }
 
     /// A connection to the server as it is: one that is over is opened again.
     pub(super) async fn meet_anew(&self) -> Result<Arc<Lane>, UpstreamError> {
         let closed = self.pool.as_ref().and_then(|pool| pool.closed());
-        closed.as_ref().unwrap_or(&self.port).lane().await
+        closed
+            .as_ref()
+            .unwrap_or(&self.port)
+            .lane(&self.user())
+            .await
     }
 
     /// The connection for a call, with the right to make one.
     pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
         match &self.pool {
-            Some(pool) => pool.board().await,
-            None => self.port.board().await,
+            Some(pool) => pool.board(&self.user()).await,
+            None => self.port.board(&self.user()).await,
         }
     }
 
     /// As [`board`](Self::board), on the connection on which the client hears what belongs to no call.
     pub(super) async fn board_at_home(&self) -> Result<Boarded, UpstreamError> {
-        self.port.board().await
+        self.port.board(&self.user()).await
+    }
+
+    /// As [`board`](Self::board), where its turn is.
+    pub(super) async fn board_at(&self, port: &Arc<Port>) -> Result<Boarded, UpstreamError> {
+        port.board(&self.user()).await
     }
 
     /// What went wrong with its server.
@@ -156,8 +176,14 @@ impl Caller {
 
     /// The connection, if it is open.
     pub(super) fn open_lane(&self) -> Option<Arc<Lane>> {
-        let in_pool = || self.pool.as_ref()?.open_lane();
-        self.port.live().or_else(in_pool)
+        self.lane_of(&self.user())
+    }
+
+    fn lane_of(&self, user: &User) -> Option<Arc<Lane>> {
+        match &self.pool {
+            Some(pool) => pool.open_lane_for(user),
+            None => self.port.live_for(user),
+        }
     }
 
     /// Keeps the server awake that is, for as long as this is held.

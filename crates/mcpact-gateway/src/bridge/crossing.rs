@@ -181,7 +181,7 @@ impl Crossing {
     pub(super) async fn board(&mut self) -> Result<(), WireError> {
         self.check_place()?;
         let boarded = match (&self.turn, self.waiter.job.method) {
-            (Some(turn), _) => turn.port.board().await,
+            (Some(turn), _) => self.caller.board_at(&turn.port).await,
             // What a client sets is set where it hears of it.
             (
                 None,

@@ -12,6 +12,8 @@ use mcpact_engine::server::Scope;
 use mcpact_spec::{Method, Revision};
 use smallvec::SmallVec;
 
+use super::claim::Who;
+
 /// How a client sees one server among several.
 pub(crate) trait View: fmt::Debug + Send + Sync {
     /// A notification as the client reads it: not at all if it is not meant to, and several times if it knows what
@@ -87,7 +89,12 @@ impl Ear {
 
     /// Whether that is the same client.
     pub(crate) fn is(&self, other: &FarEar) -> bool {
-        std::ptr::eq(Arc::as_ptr(&self.session), other.session.as_ptr())
+        self.who() == other.who()
+    }
+
+    /// The client, to be known again.
+    pub(crate) fn who(&self) -> Who {
+        Who::by(Arc::downgrade(&self.session))
     }
 
     pub(crate) fn downgrade(&self) -> FarEar {
@@ -138,6 +145,11 @@ impl Ear {
 }
 
 impl FarEar {
+    /// The client, to be known again.
+    pub(crate) fn who(&self) -> Who {
+        Who::by(Weak::clone(&self.session))
+    }
+
     /// The client, if it is still there.
     pub(crate) fn near(&self) -> Option<Ear> {
         Some(Ear {

@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 
 use super::askable::Askable;
 use super::audience::Audience;
+use super::claim::{Claim, Occasion};
 use super::common::{CommonLists, Meant};
 use super::ear::Ear;
 use super::keepsake::Keepsake;
@@ -52,6 +53,8 @@ pub(super) struct Lane {
     pub(super) book: Arc<HeaderBook>,
     pub(super) audience: Arc<Audience>,
     pub(super) levels: Levels,
+    /// Whose it is, where it is shared and has become one's.
+    pub(super) claim: Claim,
     /// What those who use it declare.
     declared: CapabilityBits,
     stand_in: StandIn,
@@ -64,7 +67,7 @@ pub(super) struct Lane {
     pub(super) askable: Askable,
     completions: Mutex<Completions>,
     strays: Mutex<Option<mpsc::Receiver<Stray>>>,
-    strategy: Strategy,
+    pub(super) strategy: Strategy,
     /// How many streams of changes and followed tasks of a modern server there are.
     holders: AtomicUsize,
     /// What a legacy client is being asked, by the server's ids.
@@ -191,6 +194,7 @@ impl Lane {
             book: Arc::clone(&shared.book),
             audience,
             levels: Levels::default(),
+            claim: Claim::default(),
             declared,
             stand_in: shared.stand_in.clone(),
             tool_tasks: Arc::clone(&shared.tool_tasks),
@@ -357,8 +361,9 @@ impl Lane {
                     return;
                 };
                 let was_retired = lane.running.retired().is_some();
+                let port = port.upgrade().filter(|port| !port.has_moved_on(&lane));
                 drop(lane);
-                match port.upgrade() {
+                match port {
                     // Whoever sleeps is not woken by those who only listen.
                     Some(port) if was_retired => port.audience().listens.lost(),
                     Some(port) => port.lost().await,
@@ -399,7 +404,8 @@ impl Lane {
         if note.method == Method::TasksStatus && is_shared {
             self.tell_task_owner(note);
         } else if !is_between_us {
-            self.audience.tell(note.method, &note.params);
+            let holder = self.claim.holder();
+            self.audience.tell(note.method, &note.params, holder);
         }
     }
 
@@ -428,14 +434,16 @@ impl Lane {
                 && let Some((ear, ask)) = lane.asked_for_task(&ask)
                 && let Some(method) = ask.method
             {
-                return lane.put_to(&ear, &ask, method).await;
+                return lane.put_to(&ear, &ask, method, Occasion::Call).await;
             }
             // No client's answer becomes part of what others are shown.
             if lane.common.meant(|| lane.running.calls()) == Meant::ForLists {
                 return lane.answer_for_nobody(&ask).await;
             }
-            match (lane.audience.owner(), ask.method) {
-                (Some(ear), Some(method)) => lane.put_to(&ear, &ask, method).await,
+            match (lane.confidant(), ask.method) {
+                (Some(ear), Some(method)) => {
+                    lane.put_to(&ear, &ask, method, Occasion::Outside).await;
+                }
                 _ => {
                     if let Some(ask) = lane.askable.put(ask) {
                         lane.answer_orphan(&ask, Orphan::NoCall).await;
@@ -459,23 +467,26 @@ impl Lane {
 
     /// Puts a question of a legacy server to a legacy client, and the answer back, unless the server
     /// takes it back.
-    pub(super) async fn put_to(&self, ear: &Ear, ask: &Ask, method: Method) {
+    pub(super) async fn put_to(&self, ear: &Ear, ask: &Ask, method: Method, occasion: Occasion) {
         let (abort, registration) = future::AbortHandle::new_pair();
         self.asking().insert(ask.id.clone(), abort);
         let _listed = Listed {
             lane: self,
             id: &ask.id,
         };
-        let asking = Abortable::new(self.put(ear, ask, method), registration);
+        let asking = Abortable::new(self.put(ear, ask, method, occasion), registration);
         // Who takes a question back wants no answer.
         let _ = asking.await;
     }
 
-    async fn put(&self, ear: &Ear, ask: &Ask, method: Method) {
+    async fn put(&self, ear: &Ear, ask: &Ask, method: Method, occasion: Occasion) {
         if let Some(client) = ear.pact()
             && self.stands_in(&client, ask, method).await
         {
             return;
+        }
+        if !self.may_hear(ear, occasion, method) {
+            return self.answer_orphan(ask, Orphan::NoCall).await;
         }
         let answer = match questions::lowered(method, &ask.params, ear.revision()) {
             Ok(params) => match ear.ask(method, &params, PATIENCE).await {

@@ -435,8 +435,8 @@ impl Open {
         if lane.stands_in(pact, &ask, method).await {
             return None;
         }
-        let raised = raise_question(method, Some(&ask.params), lane.revision(), pact);
-        match raised {
+        match raise_question(method, Some(&ask.params), lane.revision(), pact) {
+            Ok(_) if self.crossing.tells_another(&ask, method).await => None,
             Ok(request) => Some(ServerQuestion {
                 id: ask.id,
                 method,
@@ -444,7 +444,8 @@ impl Open {
             }),
             Err(unasked) => {
                 self.missing.extend(unasked.missing);
-                lane.upstream
+                let upstream = &self.crossing.lane.upstream;
+                upstream
                     .answer(&ask.id, Err(&unasked.answer.encode()))
                     .await;
                 None
@@ -460,7 +461,7 @@ pub(super) async fn take_turn(crossing: &mut Crossing) {
         return;
     };
     if !lane.upstream.has_own_streams() && lane.may_ask() {
-        crossing.turn = Some(pool.turn().await);
+        crossing.turn = Some(pool.turn(&crossing.caller.user()).await);
     }
 }
 

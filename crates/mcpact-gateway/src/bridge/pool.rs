@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::audience::Audience;
+use super::claim::{Relation, Secret, Space, User};
 use super::lane::Lane;
 use super::port::{Boarded, Port, Shared};
 use crate::error::UpstreamError;
@@ -32,6 +33,19 @@ pub(super) struct Pool {
 /// rather than going to another server, which knows nothing of what this one was told before.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// How far a connection is from somebody who looks for one; what is no connection is in the middle.
+const fn distance(relation: Option<Relation>) -> u8 {
+    match relation {
+        Some(Relation::Own) => 0,
+        Some(Relation::Common) => 1,
+        Some(Relation::Left) | None => 2,
+        Some(Relation::Foreign) => FOREIGN,
+    }
+}
+
+/// That of another client.
+const FOREIGN: u8 = 3;
+
 /// A connection on which nobody else can be asked anything, for as long as this is held.
 ///
 /// A server that is told to forget a call may not have heard of it yet, and still ask something for
@@ -43,12 +57,19 @@ pub(super) struct Turn {
     /// None where turns are not taken any more.
     permit: Option<OwnedSemaphorePermit>,
     is_running: bool,
+    /// What the server was told that it may keep.
+    told: Option<Secret>,
 }
 
 impl Turn {
     /// A call is about to be made.
     pub(super) const fn begin(&mut self) {
         self.is_running = true;
+    }
+
+    /// The server is told something that it may keep.
+    pub(super) fn tell(&mut self, secret: Secret) {
+        self.told = Some(secret);
     }
 
     /// The server has answered, or never will.
@@ -128,11 +149,11 @@ impl Pool {
     }
 
     /// A connection that carries no other call that could be asked something.
-    pub(super) async fn turn(&self) -> Turn {
+    pub(super) async fn turn(&self, user: &User) -> Turn {
         let found = if self.first.is_resting() {
             None
         } else {
-            self.free()
+            self.free(user)
         };
         let (port, permit) = match found {
             Some(found) => found,
@@ -142,25 +163,40 @@ impl Pool {
             port,
             permit,
             is_running: false,
+            told: None,
         }
     }
 
-    /// A port whose turn it is, rather one that is connected; none when there are as many as there may
-    /// be and all are taken.
-    fn free(&self) -> Option<(Arc<Port>, Option<OwnedSemaphorePermit>)> {
+    /// A port whose turn it is, rather one that is connected, and one of another client only if there is no other;
+    /// none when there are as many as there may be and all are taken.
+    fn free(&self, user: &User) -> Option<(Arc<Port>, Option<OwnedSemaphorePermit>)> {
         let mut more = self.more();
-        let (open, closed): (Vec<_>, Vec<_>) = std::iter::once(&self.first)
+        let mut all: Few<(u8, &Arc<Port>)> = std::iter::once(&self.first)
             .chain(more.iter())
-            .partition(|port| port.live().is_some());
-        let mut all = open.into_iter().chain(closed);
-        let found = all.find_map(|port| Some((Arc::clone(port), Some(port.try_turn()?))));
-        if found.is_some() || more.len() + 1 >= self.limit {
+            .map(|port| (distance(port.relation(user)), port))
+            .collect();
+        all.sort_by_key(|(distance, _)| *distance);
+        let may_be_more = more.len() + 1 < self.limit;
+        let found = all
+            .into_iter()
+            .filter(|(distance, _)| *distance < FOREIGN || !may_be_more)
+            .find_map(|(_, port)| Some((Arc::clone(port), Some(port.try_turn()?))));
+        if found.is_some() || !may_be_more {
             return found;
         }
         let port = self.first.alike();
         more.push(Arc::clone(&port));
         let permit = port.try_turn();
         Some((port, permit))
+    }
+
+    /// A connection for this one, opened where there is none.
+    pub(super) async fn lane(&self, user: &User) -> Result<Arc<Lane>, UpstreamError> {
+        self.let_go(user);
+        match self.open_lane_for(user) {
+            Some(lane) => Ok(lane),
+            None => self.closed_port().lane(user).await,
+        }
     }
 
     /// A port that has no connection, if there is one.
@@ -190,6 +226,32 @@ impl Pool {
         ports.find_map(|port| port.live())
     }
 
+    /// The same, for this one; rather its own.
+    pub(super) fn open_lane_for(&self, user: &User) -> Option<Arc<Lane>> {
+        let lanes = self.open_lanes(user).into_iter();
+        lanes.min_by_key(|lane| distance(Some(lane.claim.relation(user))))
+    }
+
+    fn own_lane(&self, user: &User) -> Option<Arc<Lane>> {
+        let lane = self.open_lane_for(user)?;
+        (lane.claim.relation(user) == Relation::Own).then_some(lane)
+    }
+
+    /// Lets go of the connections of other clients that have gone, or stand in the way.
+    fn let_go(&self, user: &User) {
+        let more = self.more();
+        let ports = || std::iter::once(&self.first).chain(more.iter());
+        let is_common = |relation| matches!(relation, None | Some(Relation::Common));
+        if ports().all(|port| is_common(port.relation(user))) {
+            return;
+        }
+        let space = match self.shared.supervisor.has_room() {
+            true => Space::Free,
+            false => Space::Full,
+        };
+        ports().for_each(|port| port.let_go(user, space));
+    }
+
     /// A connection, opened for this reason if there is none.
     pub(super) async fn lane_because(&self, cause: StartCause) -> Result<Arc<Lane>, UpstreamError> {
         match self.open_lane() {
@@ -198,23 +260,42 @@ impl Pool {
         }
     }
 
-    /// All connections that are open.
-    pub(super) fn open_lanes(&self) -> Few<Arc<Lane>> {
+    /// All connections that are open for this one.
+    pub(super) fn open_lanes(&self, user: &User) -> Few<Arc<Lane>> {
         let more = self.more();
         let ports = std::iter::once(&self.first).chain(more.iter());
-        ports.filter_map(|port| port.live()).collect()
+        ports.filter_map(|port| port.live_for(user)).collect()
+    }
+
+    /// The same; if there are none, those of others do not stand in the way.
+    fn usable_lanes(&self, user: &User) -> Few<Arc<Lane>> {
+        let lanes = self.open_lanes(user);
+        if lanes.is_empty() {
+            self.let_go(user);
+        }
+        lanes
     }
 
     /// A connection with room for a call; another one is opened when all are full, if there may be one.
-    pub(super) async fn board(&self) -> Result<Boarded, UpstreamError> {
+    pub(super) async fn board(&self, user: &User) -> Result<Boarded, UpstreamError> {
         if self.tenant != Tenant::Shared {
-            return self.first.board().await;
+            return self.first.board(user).await;
+        }
+        if let Some(lane) = self.own_lane(user) {
+            let entered = lane.running.enter().await;
+            if let Some(in_use) = entered.map_err(|kind| self.first.error(kind))? {
+                return Ok(Boarded { lane, in_use });
+            }
         }
         loop {
-            let entered = self.shared.supervisor.enter_any(|| self.open_lanes());
+            let entered = self.shared.supervisor.enter_any(|| self.usable_lanes(user));
             let entered = entered.await;
             match entered.map_err(|kind| self.first.error(kind))? {
-                Some((lane, in_use)) => return Ok(Boarded { lane, in_use }),
+                Some((lane, in_use)) if lane.claim.admits(user) => {
+                    return Ok(Boarded { lane, in_use });
+                }
+                // It has become another's just now.
+                Some(_) => {}
                 None => self.open_another(StartCause::Request).await?,
             }
         }

@@ -16,6 +16,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Se
 
 use super::acquaintance::Acquaintance;
 use super::audience::Audience;
+use super::claim::{Relation, Space, User};
 use super::lane::Lane;
 use super::own::{Hearers, Tidings, said_to};
 use super::tasks::{Mapping, ToolTasks};
@@ -187,6 +188,35 @@ impl Port {
         lane.filter(|lane| lane.is_open())
     }
 
+    /// The same, for this one.
+    pub(super) fn live_for(&self, user: &User) -> Option<Arc<Lane>> {
+        self.live().filter(|lane| lane.claim.admits(user))
+    }
+
+    /// What its connection is to this one, if it is open.
+    pub(super) fn relation(&self, user: &User) -> Option<Relation> {
+        Some(self.live()?.claim.relation(user))
+    }
+
+    /// Lets go of a connection that another client has made its own, unless a task runs there. Whoever has a call there
+    /// keeps it until then.
+    pub(super) fn let_go(&self, user: &User, space: Space) {
+        let is_let_go = |lane: &mut Arc<Lane>| {
+            lane.claim.relation(user).is_let_go(space) && !lane.kept.are_any()
+        };
+        let foreign = self.current().take_if(is_let_go);
+        // Nobody is kept waiting by what ends with it.
+        drop(foreign);
+    }
+
+    /// Whether another connection has taken the place of this one.
+    pub(super) fn has_moved_on(&self, from: &Arc<Lane>) -> bool {
+        let current = self.current();
+        current
+            .as_ref()
+            .is_some_and(|lane| !Arc::ptr_eq(lane, from))
+    }
+
     fn untold(&self) -> MutexGuard<'_, Option<String>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -243,12 +273,14 @@ impl Port {
     }
 
     /// The connection, opened if there is none, with the right to make a call.
-    pub(super) async fn board(self: &Arc<Self>) -> Result<Boarded, UpstreamError> {
+    pub(super) async fn board(self: &Arc<Self>, user: &User) -> Result<Boarded, UpstreamError> {
         loop {
-            let lane = self.lane().await?;
+            let lane = self.lane(user).await?;
             let entered = lane.running.enter().await;
-            // One that was stopped meanwhile is not open any more, and there will be another.
-            if let Some(in_use) = entered.map_err(|kind| self.error(kind))? {
+            // One that was stopped meanwhile, or has become another's, is not open any more, and there will be another.
+            if let Some(in_use) = entered.map_err(|kind| self.error(kind))?
+                && lane.claim.admits(user)
+            {
                 return Ok(Boarded { lane, in_use });
             }
         }
@@ -260,8 +292,8 @@ impl Port {
     }
 
     /// The connection, opened if there is none.
-    pub(super) async fn lane(self: &Arc<Self>) -> Result<Arc<Lane>, UpstreamError> {
-        self.lane_because(StartCause::Request).await
+    pub(super) async fn lane(self: &Arc<Self>, user: &User) -> Result<Arc<Lane>, UpstreamError> {
+        self.lane_for(user, StartCause::Request).await
     }
 
     /// As [`lane`](Self::lane), for another reason than somebody who calls.
@@ -269,14 +301,22 @@ impl Port {
         self: &Arc<Self>,
         cause: StartCause,
     ) -> Result<Arc<Lane>, UpstreamError> {
-        if let Some(lane) = self.live() {
+        self.lane_for(&User::Nobody, cause).await
+    }
+
+    async fn lane_for(
+        self: &Arc<Self>,
+        user: &User,
+        cause: StartCause,
+    ) -> Result<Arc<Lane>, UpstreamError> {
+        if let Some(lane) = self.live_for(user) {
             return Ok(lane);
         }
         let tries = self.tries.load(Ordering::SeqCst);
         let line = Arc::clone(&self.opening);
         let in_line = self.shared.supervisor.stand_in_line(line.lock_owned());
         let last = in_line.await.map_err(|kind| self.error_of(cause, kind))?;
-        if let Some(lane) = self.live() {
+        if let Some(lane) = self.live_for(user) {
             return Ok(lane);
         }
         if self.tries.load(Ordering::SeqCst) > tries

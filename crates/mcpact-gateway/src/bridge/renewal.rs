@@ -10,6 +10,7 @@ use tokio::sync::OnceCell;
 
 use super::Bridge;
 use super::caller::Caller;
+use super::claim::Who;
 use super::crossing::wire_error;
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
@@ -56,6 +57,11 @@ impl Renewal {
     pub(super) fn settle(&self, ear: &Ear) {
         // A session opens once.
         let _ = self.ear.set(ear.downgrade());
+    }
+
+    /// The client, once it is there to stay.
+    pub(super) fn who(&self) -> Option<Who> {
+        self.ear.get().map(FarEar::who)
     }
 
     pub(super) fn next(&self) -> Option<&Arc<Caller>> {

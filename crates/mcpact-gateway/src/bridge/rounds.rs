@@ -255,8 +255,9 @@ impl Bridge {
                     Some(Method::Ping) => lane.upstream.answer(&ask.id, Ok("{}")).await,
                     Some(method) => {
                         let (lane, ear) = (&lane, &ear);
+                        let occasion = lane.occasion(&ask);
                         asked.push(async move {
-                            lane.put_to(ear, &ask, method).await;
+                            lane.put_to(ear, &ask, method, occasion).await;
                         });
                     }
                     None => lane.refuse(&ask).await,

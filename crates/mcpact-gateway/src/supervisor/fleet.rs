@@ -235,6 +235,12 @@ impl Fleet {
         choose(&seats, &self.seats(), &self.settings, self.others(line))
     }
 
+    /// Whether another instance may be started, now or once one that nobody uses has gone.
+    pub(crate) fn has_room(&self) -> bool {
+        let room = room(&self.seats(), &self.settings, 0);
+        matches!(room, Room::Start | Room::StopFirst(_))
+    }
+
     fn handle(&mut self, id: InstanceId, event: Event, now: Moment) -> Option<Effect> {
         let berth = self.seats.get_mut(&id)?;
         let Step { next, effect } = berth.seat.instance.clone().handle(event, now);

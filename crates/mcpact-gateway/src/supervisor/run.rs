@@ -131,6 +131,12 @@ impl Supervisor {
         self.fleet().is_awake()
     }
 
+    /// Whether another instance may be started, now or once one that nobody uses has gone.
+    pub(crate) fn has_room(&self) -> bool {
+        self.look_who_is_held();
+        self.fleet().has_room()
+    }
+
     /// Keeps instances in another way from here on; those that run go on.
     pub(crate) fn retune(&self, settings: &RunSettings) {
         self.fleet().retune(settings);

@@ -10,6 +10,7 @@ mod answered_here;
 mod asked_later;
 mod asked_within;
 mod changes;
+mod claimed;
 mod conversations;
 mod leaving;
 mod peer;

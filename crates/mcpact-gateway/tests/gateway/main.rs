@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 mod apart;
+mod claimed;
 mod demands;
 mod figures;
 mod filter;

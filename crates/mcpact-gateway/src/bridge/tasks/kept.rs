@@ -19,6 +19,7 @@ use super::names::Named;
 use super::{LONGEST, TASKS, meant};
 use crate::aggregate::rewrite::with_subject;
 use crate::aggregate::tasks::TaskMap;
+use crate::bridge::claim::User;
 use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::ear::{Ear, FarEar};
 use crate::bridge::lane::Lane;
@@ -198,13 +199,16 @@ impl Crossing {
 
     /// The instance with this name, if it is there.
     pub(super) fn lane_named(&self, name: &str) -> Option<Arc<Lane>> {
-        let mut lanes = self.caller.pool()?.open_lanes().into_iter();
+        let mut lanes = self.caller.pool()?.open_lanes(&User::Nobody).into_iter();
         lanes.find(|lane| *lane.name == *name)
     }
 
     /// Whether somebody else has begun a task that is called by its own name.
     pub(super) fn is_of_another(&self, task: &str, owner: &str) -> bool {
-        let lanes = self.caller.pool().map(|pool| pool.open_lanes());
+        let lanes = self
+            .caller
+            .pool()
+            .map(|pool| pool.open_lanes(&User::Nobody));
         let mut lanes = lanes.into_iter().flatten();
         lanes.any(|lane| lane.kept.is_of_another(task, owner))
     }

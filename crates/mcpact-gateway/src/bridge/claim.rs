@@ -1,0 +1,202 @@
+//! Whose a connection is that clients share.
+//!
+//! A server may keep what a client has told it: the folders of one would be served to whoever comes after. So a
+//! connection on which a client was asked something that need not belong to its call is that client's from then on.
+//! Whoever else comes gets another one. Where there is no room for that, or its client has gone, the connection is let
+//! go of: calls that run there finish, and then it ends.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock, Weak};
+
+use mcpact_engine::pact::Pact;
+use mcpact_spec::{Kind, Method, Side};
+
+use super::crossing::Crossing;
+use super::ear::Ear;
+use super::lane::Lane;
+use crate::supervisor::{Sharing, sharing};
+use crate::upstream::{Ask, related_task};
+
+/// A client, for as long as its session lasts; known again, and not kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Who(Weak<dyn Any + Send + Sync>);
+
+impl Who {
+    pub(super) fn by(session: Weak<impl Any + Send + Sync>) -> Self {
+        Self(session)
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl PartialEq for Who {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+}
+
+/// On whose behalf a connection is looked for.
+#[derive(Clone, Debug)]
+pub(super) enum User {
+    /// Nobody's: to have one, or to know what the server says of itself.
+    Nobody,
+    /// That of a client which is not known again when it comes back.
+    Stranger,
+    /// That of a client which stays.
+    Client(Who),
+}
+
+/// When a client is asked something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Occasion {
+    /// During the call or the task that it is about.
+    Call,
+    /// During a call, on a carrier that does not say what a question is about.
+    Unclear,
+    /// Outside of any call.
+    Outside,
+}
+
+/// Whether what a client answers may stay with the server. It asks for roots to keep them: it is told when they
+/// change.
+pub(super) fn is_kept(sharing: Sharing, occasion: Occasion, method: Method) -> bool {
+    match (sharing, occasion) {
+        // It is its client's already, or everybody's because the config says so.
+        (Sharing::Nobody | Sharing::Everybody, _) | (Sharing::Kind, Occasion::Call) => false,
+        (Sharing::Kind, Occasion::Unclear) => method == Method::RootsList,
+        (Sharing::Kind, Occasion::Outside) => true,
+    }
+}
+
+/// What a connection is to somebody who looks for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// Anybody's.
+    Common,
+    /// Its own, which it takes rather than another.
+    Own,
+    /// Another client's.
+    Foreign,
+    /// A client's that has gone.
+    Left,
+}
+
+/// Whether there is room for another connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Free,
+    Full,
+}
+
+impl Relation {
+    /// Whether somebody who looks for a connection lets go of this one.
+    pub(super) const fn is_let_go(self, space: Space) -> bool {
+        match self {
+            Self::Common | Self::Own => false,
+            Self::Foreign => matches!(space, Space::Full),
+            Self::Left => true,
+        }
+    }
+}
+
+/// Whose a connection is, once it is somebody's.
+#[derive(Debug, Default)]
+pub(super) struct Claim(OnceLock<Who>);
+
+impl Claim {
+    /// Makes it this client's, from before the server hears the answer; whether it is.
+    pub(super) fn take(&self, who: &Who) -> bool {
+        self.0.get_or_init(|| who.clone()) == who
+    }
+
+    /// Whose it is.
+    pub(super) fn holder(&self) -> Option<&Who> {
+        self.0.get()
+    }
+
+    /// What it is to this one.
+    pub(super) fn relation(&self, user: &User) -> Relation {
+        match (self.holder(), user) {
+            (None, _) | (Some(_), User::Nobody) => Relation::Common,
+            (Some(holder), User::Client(who)) if holder == who => Relation::Own,
+            (Some(holder), _) if holder.is_there() => Relation::Foreign,
+            (Some(_), _) => Relation::Left,
+        }
+    }
+
+    /// Whether this one may use it.
+    pub(super) fn admits(&self, user: &User) -> bool {
+        matches!(self.relation(user), Relation::Common | Relation::Own)
+    }
+}
+
+impl Lane {
+    /// When a client is asked this, if it is asked during a call.
+    pub(super) fn occasion(&self, ask: &Ask) -> Occasion {
+        match self.upstream.has_own_streams() || related_task(&ask.params).is_some() {
+            true => Occasion::Call,
+            false => Occasion::Unclear,
+        }
+    }
+
+    /// The client whose session this is, and nobody else's who uses it.
+    pub(super) fn confidant(&self) -> Option<Ear> {
+        let holder = self.claim.holder();
+        let is_heard_by_others = sharing(self.strategy) == Sharing::Kind
+            && holder.is_none()
+            && self.audience.listens.are_any();
+        match is_heard_by_others {
+            true => None,
+            false => self.audience.owner(holder),
+        }
+    }
+
+    /// Whether a legacy client may be asked this: what the server keeps makes the session that client's.
+    pub(super) fn may_hear(&self, ear: &Ear, occasion: Occasion, method: Method) -> bool {
+        let rule = |pact: Arc<Pact>| pact.rule_on(Side::Server, Kind::Request, method).is_open();
+        let is_asked = ear.pact().is_some_and(rule);
+        !is_asked
+            || !is_kept(sharing(self.strategy), occasion, method)
+            || self.claim.take(&ear.who())
+    }
+}
+
+/// What a client told the server during its call, which nobody must meet there after it.
+#[derive(Debug)]
+pub(super) struct Secret {
+    lane: Arc<Lane>,
+    who: Who,
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.lane.claim.take(&self.who);
+    }
+}
+
+impl Crossing {
+    /// Whether a modern client would answer this to a server that keeps it for another client; then it is refused. What
+    /// is kept for this one is spent with its call: it is not known again, but comes back during it.
+    pub(super) async fn tells_another(&mut self, ask: &Ask, method: Method) -> bool {
+        let lane = &self.lane;
+        if !is_kept(sharing(lane.strategy), lane.occasion(ask), method) {
+            return false;
+        }
+        if lane.claim.holder().is_some() {
+            lane.refuse_during(ask, None).await;
+            return true;
+        }
+        let (lane, who) = (Arc::clone(lane), self.waiter.ear.who());
+        let secret = Secret { lane, who };
+        match &mut self.turn {
+            Some(turn) => turn.tell(secret),
+            None => drop(secret),
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;
