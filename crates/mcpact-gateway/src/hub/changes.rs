@@ -90,6 +90,13 @@ impl Changes {
         staying.iter().filter_map(FarEar::near).collect()
     }
 
+    /// The modern clients that listen.
+    pub(super) fn listening(&self) -> Vec<Arc<Guest>> {
+        let listening = lock(&self.listening);
+        let guests = listening.values().map(|one| Arc::clone(&one.guest));
+        guests.collect()
+    }
+
     /// Whether there is anybody to tell.
     pub(super) fn are_heard(&self) -> bool {
         let is_near = |ear: &FarEar| ear.near().is_some();
@@ -179,12 +186,12 @@ impl Hub {
     }
 
     /// Tells one client, and no other.
-    pub(super) fn tell_guest(&self, guest: &Arc<Guest>, method: Method) {
+    pub(super) fn tell_guest(&self, guest: &Guest, method: Method) {
         if let Some(ear) = guest.far_ear().and_then(FarEar::near) {
             ear.hint(&Scope::Connection, method, "{}");
         }
         for listener in lock(&self.changes.listening).values() {
-            if Arc::ptr_eq(&listener.guest, guest) {
+            if listener.guest.is(guest) {
                 listener.hint(method);
             }
         }

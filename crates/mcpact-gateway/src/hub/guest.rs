@@ -88,6 +88,20 @@ impl Visitors {
 }
 
 impl Guest {
+    /// Whether both are the same client; a modern one may have been forgotten meanwhile.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (&self.opening, &other.opening) {
+            (
+                Kept::Request { capabilities, .. },
+                Kept::Request {
+                    capabilities: others,
+                    ..
+                },
+            ) => capabilities == others && self.visitor == other.visitor,
+            _ => std::ptr::eq(self, other),
+        }
+    }
+
     /// On whose behalf it comes; empty where nobody is told apart.
     pub(super) fn principal(&self) -> &str {
         &self.visitor.principal

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use self::lacking::Gap;
 pub(super) use self::unwell::Unwell;
 use super::slot::{Basis, ListKey, ListSlot, News};
+use super::whose::{Acquainted, whose};
 use super::{Hub, lock};
 use crate::aggregate::given::Origin;
 use crate::aggregate::kind::ListKind;
@@ -81,7 +82,12 @@ impl Member {
     ) -> Arc<Self> {
         bridge.serve_tools(tools);
         let shelf = bridge.fingerprint().and_then(|of| cache.shelf(&of));
-        let kept = shelf.as_ref().and_then(Shelf::read);
+        let mut kept = shelf.as_ref().and_then(Shelf::read);
+        if let Some(kept) = &mut kept {
+            let era = kept.met.revision.era();
+            let whose = whose(bridge.sharing(), Some(era), Acquainted::No);
+            kept.lists.retain(|list| whose.is_of(&list.reader));
+        }
         if let Some(kept) = &kept {
             bridge.recall(kept);
         }

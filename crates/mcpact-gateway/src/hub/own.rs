@@ -147,11 +147,14 @@ impl Hub {
     /// An instance says to its owner that a list has changed.
     pub(super) fn tell_owner(&self, member: &Member, owner: u64, method: Method) {
         let is_its = |instance: OwnInstance| instance.owner == owner;
-        for guest in self.guests() {
-            if guest.own_instance(member).is_some_and(is_its) {
-                guest.own.told(member.number, method);
-                self.tell_guest(&guest, method);
-            }
+        let mut owners = self.guests();
+        owners.retain(|guest| guest.own_instance(member).is_some_and(is_its));
+        for guest in &owners {
+            guest.own.told(member.number, method);
+        }
+        owners.dedup_by(|one, other| one.is(other));
+        for guest in owners {
+            self.tell_guest(&guest, method);
         }
     }
 
@@ -160,6 +163,12 @@ impl Hub {
         let staying = self.changes.staying();
         let mut guests: Vec<_> = staying.iter().filter_map(|ear| ear.state()).collect();
         guests.extend(lock(&self.visitors).all());
+        // One that listens may have been forgotten among the others.
+        for listener in self.changes.listening() {
+            if !guests.iter().any(|guest| Arc::ptr_eq(guest, &listener)) {
+                guests.push(listener);
+            }
+        }
         guests
     }
 }

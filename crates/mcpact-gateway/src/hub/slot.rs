@@ -36,12 +36,8 @@ impl ListKey {
     pub(super) fn reader(&self) -> Box<str> {
         let declared = self.fingerprint.as_ref().map(ToString::to_string);
         let declared = declared.as_deref().unwrap_or_default();
-        let whose: &[u8] = match self.whose {
-            Whose::Kind => b"",
-            Whose::Nobody => b"nobody",
-            Whose::Own => b"own",
-        };
-        digest([self.principal.as_bytes(), declared.as_bytes(), whose]).into()
+        let who = digest([self.principal.as_bytes(), declared.as_bytes()]);
+        self.whose.reader(&who).into()
     }
 }
 

@@ -33,6 +33,28 @@ pub(super) const fn whose(sharing: Sharing, era: Option<Era>, acquainted: Acquai
     }
 }
 
+/// Before what is kept of nobody's lists.
+const NOBODYS: &str = "nobody-";
+
+impl Whose {
+    /// For whom a list is kept that is read by somebody like this.
+    pub(super) fn reader(self, who: &str) -> String {
+        match self {
+            Self::Nobody => format!("{NOBODYS}{who}"),
+            Self::Kind | Self::Own => who.to_owned(),
+        }
+    }
+
+    /// Whether a list that was kept for somebody is one of these. Those of a client are never kept.
+    pub(super) fn is_of(self, reader: &str) -> bool {
+        match self {
+            Self::Nobody => reader.starts_with(NOBODYS),
+            Self::Kind => !reader.starts_with(NOBODYS),
+            Self::Own => false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +75,15 @@ mod tests {
             let shown = whose(sharing, era, acquainted);
             assert_eq!(shown, expected, "{sharing:?} {era:?} {acquainted:?}");
         }
+    }
+
+    /// G12, G16: a list that was kept for those who shared is not shown where clients are told apart, and the other way
+    /// round.
+    #[test]
+    fn what_was_kept_for_others_is_not_used() {
+        let of = |whose: Whose, by: Whose| whose.is_of(&by.reader("x"));
+        assert!(of(Whose::Kind, Whose::Kind) && of(Whose::Nobody, Whose::Nobody));
+        assert!(!of(Whose::Kind, Whose::Nobody) && !of(Whose::Nobody, Whose::Kind));
+        assert!(!of(Whose::Own, Whose::Own));
     }
 }

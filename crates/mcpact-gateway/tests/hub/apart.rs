@@ -15,11 +15,11 @@ use crate::house::hub;
 use crate::scripted::{PATIENCE, until};
 use crate::wire::Wire;
 
-/// Each process has the tool `login`, and what it is told to `add`, of which it tells. If the client has roots, it asks
+/// Each process has the tool `login`, or what is in the file `names`, and what it is told to `add`, of which it tells. If the client has roots, it asks
 /// for them whenever it is to list its tools, and has a tool that is called after what it is told.
 const SERVER: &str = r#"
 echo $$ >> "$NOTES/starts"
-names=login; all=; has_roots=; asked=0
+names=$(cat "$NOTES/names" 2>/dev/null || echo login); all=; has_roots=; asked=0
 say() { printf '{"jsonrpc":"2.0",%s}\n' "$1"; }
 value() { printf '%s' "$line" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
 while IFS= read -r line; do
@@ -242,6 +242,32 @@ async fn only_nobodys_list_is_kept() {
     let mut b = come(&later, false, &json!({})).await;
     assert_eq!(names(&listed(&mut b).await), ["s__login"]);
     assert_eq!(keeper.starts(), 2, "nobody is started for it");
+}
+
+/// G12, G15: nobody's list of an earlier run is looked at again when an instance of a client has something else; the client
+/// is told, and so are others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_list_of_nobody_is_looked_at_again() {
+    let (keeper, folder) = (Keeper::new(), tempfile::tempdir().unwrap());
+    let cache = Cache::in_folder(folder.path());
+    let before = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
+    listed(&mut come(&before, false, &json!({})).await).await;
+    let is_written = || fs::read_dir(folder.path()).is_ok_and(|files| files.count() > 0);
+    until("it is written down", is_written).await;
+
+    fs::write(keeper.notes.path().join("names"), "login new").unwrap();
+    let later = hub(vec![keeper.member(Strategy::Stateful, &cache)]);
+    let mut a = come(&later, false, &json!({})).await;
+    let mut b = come(&later, false, &json!({})).await;
+    for client in [&mut a, &mut b] {
+        assert_eq!(names(&listed(client).await), ["s__login"], "as it was");
+    }
+    let params = json!({"name": "s__login", "arguments": {}});
+    a.begin("tools/call", params).await;
+    for client in [&mut a, &mut b] {
+        told(client).await;
+        assert_eq!(names(&listed(client).await), ["s__login", "s__new"]);
+    }
 }
 
 /// G12: a client that has an instance is told where that has something else than it was shown, and can call what it was
