@@ -250,11 +250,8 @@ fn entries(servers: &Node, findings: &mut Findings) -> Vec<Member> {
                     problem.remedy("give it a `name`");
                     return None;
                 };
-                Some(Member {
-                    key: key.value().to_owned(),
-                    key_span: name.node.span,
-                    node: item.clone(),
-                })
+                let key = key.value().to_owned();
+                Some(Member::new(key, name.node.span, item.clone()))
             });
             named.collect()
         }

@@ -61,7 +61,16 @@ impl<'t, 'f> Fields<'t, 'f> {
         keys::find(self.keys, name).map(|key| key.kind)
     }
 
+    /// A key as people find it in the file.
+    fn written<'n>(&self, name: &'n str) -> &'n str
+    where
+        't: 'n,
+    {
+        self.table.member(name).map_or(name, Member::written)
+    }
+
     fn mismatch(&mut self, name: &str, node: &Node, wanted: &str) {
+        let name = self.written(name);
         let message = format!("`{name}` is {}, but should be {wanted}", node.kind());
         self.findings.error(node.span, message);
     }
@@ -74,6 +83,7 @@ impl<'t, 'f> Fields<'t, 'f> {
             return None;
         };
         if filled.value().is_empty() {
+            let name = self.written(name);
             let problem = self.findings.error(node.span, format!("`{name}` is empty"));
             problem.remedy("leave the key out, or say something");
             return None;
@@ -85,6 +95,7 @@ impl<'t, 'f> Fields<'t, 'f> {
     /// Tells of what no program and no server can be given.
     fn checked(&mut self, name: &str, text: Text<'t>) -> Text<'t> {
         if text.filled.value().contains('\0') {
+            let name = self.written(name);
             let message = format!("`{name}` has a NUL character in it");
             let problem = self.findings.error(text.span, message);
             problem.remedy("leave it out: neither programs nor servers can be given one");
@@ -126,6 +137,7 @@ impl<'t, 'f> Fields<'t, 'f> {
                     texts.push(self.checked(name, Text { filled, span }));
                 }
                 None => {
+                    let name = self.written(name);
                     let message = format!(
                         "`{name}` has {} in it, but should be a list of texts",
                         item.kind()
@@ -196,6 +208,7 @@ impl<'t, 'f> Fields<'t, 'f> {
             key,
             key_span,
             node,
+            ..
         } in &table.0
         {
             match node.text() {
@@ -206,6 +219,7 @@ impl<'t, 'f> Fields<'t, 'f> {
                     texts.insert(key.as_str(), text);
                 }
                 None => {
+                    let name = self.written(name);
                     let message =
                         format!("`{name}.{key}` is {}, but should be a text", node.kind());
                     self.findings
@@ -248,6 +262,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         match given {
             Some(given) if (least..=most).contains(&given) => given,
             Some(_) | None => {
+                let name = self.written(name);
                 let wanted = format!("`{name}` should be a whole number from {least} to {most}");
                 let problem = self.findings.error(member.node.span, wanted);
                 problem.remedy(format!("without the key it is {default}"));
@@ -273,6 +288,7 @@ impl<'t, 'f> Fields<'t, 'f> {
             None => default,
             Some((Some(given), _)) if (least..=most).contains(&given) => given,
             Some((_, member)) => {
+                let name = self.written(name);
                 let wanted =
                     format!("`{name}` should be a number of seconds from {least} to {most}");
                 let problem = self.findings.error(member.node.span, wanted);
@@ -314,6 +330,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         let given = text.filled.value();
         let known = of.iter().copied().find(|word| *word == given);
         if known.is_none() {
+            let name = self.written(name);
             let message = format!("`{}` is unknown as `{name}`", text.filled);
             let problem = self.findings.error(text.span, message);
             problem.remedy(one_of(given, of));
@@ -371,6 +388,7 @@ pub(super) fn nothings(
         key,
         key_span,
         node,
+        ..
     } in &table.0
     {
         if node.value == Value::Null {

@@ -212,6 +212,7 @@ impl Import {
             key,
             key_span,
             node,
+            ..
         } in servers.into_iter().flat_map(|table| &table.0)
         {
             let Some(table) = node.table() else {

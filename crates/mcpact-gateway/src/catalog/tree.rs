@@ -30,8 +30,26 @@ pub(super) struct Table(pub(super) Vec<Member>);
 #[derive(Clone, PartialEq)]
 pub(super) struct Member {
     pub(super) key: String,
+    /// The key that stands in the file, if it is another client's word for this one.
+    pub(super) theirs: Option<String>,
     pub(super) key_span: Span,
     pub(super) node: Node,
+}
+
+impl Member {
+    pub(super) const fn new(key: String, key_span: Span, node: Node) -> Self {
+        Self {
+            key,
+            theirs: None,
+            key_span,
+            node,
+        }
+    }
+
+    /// The key as people find it in the file.
+    pub(super) fn written(&self) -> &str {
+        self.theirs.as_deref().unwrap_or(&self.key)
+    }
 }
 
 impl Node {

@@ -2,7 +2,7 @@
 
 use crate::catalog::keys;
 use crate::catalog::source::Span;
-use crate::catalog::tree::{Member, Table, Value};
+use crate::catalog::tree::{Member, Node, Table, Value};
 
 /// What a key of another client means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,15 +195,13 @@ pub(super) fn gateway(root: &Table) -> Option<Member> {
 pub(super) fn renamed(member: &Member, key: &str) -> Member {
     Member {
         key: key.to_owned(),
+        theirs: Some(member.written().to_owned()),
         ..member.clone()
     }
 }
 
 /// A table under a key.
 pub(super) fn table(key: &str, span: Span, members: Vec<Member>) -> Member {
-    Member {
-        key: key.to_owned(),
-        key_span: span,
-        node: crate::catalog::tree::Node::new(span, Value::Table(Table(members))),
-    }
+    let node = Node::new(span, Value::Table(Table(members)));
+    Member::new(key.to_owned(), span, node)
 }

@@ -163,6 +163,47 @@ fn what_is_switched_off_is_no_reason_to_warn() {
     }
 }
 
+/// K8: what is wrong with a key of another client is told by the key that stands in its config.
+#[test]
+fn what_is_wrong_is_told_by_their_keys() {
+    for (pair, expected) in [
+        (
+            r#""disabled": "true""#,
+            "`disabled` is a text, but should be true or false",
+        ),
+        (
+            r#""enabled": "true""#,
+            "`enabled` is a text, but should be true or false",
+        ),
+        (
+            r#""disabledTools": 3"#,
+            "`disabledTools` is a number, but should be a list of texts",
+        ),
+        (
+            r#""excludeTools": [{}]"#,
+            "`excludeTools` has a table in it, but should be a list of texts",
+        ),
+        (
+            r#""environment": {"A": {}}"#,
+            "`environment.A` is a table, but should be a text",
+        ),
+        (r#""workingDirectory": """#, "`workingDirectory` is empty"),
+        (
+            r#""maxInstances": "x""#,
+            "`maxInstances` should be a whole number",
+        ),
+        (
+            r#""idleSeconds": -1"#,
+            "`idleSeconds` should be a number of seconds",
+        ),
+    ] {
+        let text = format!(r#"{{"mcpServers": {{"a": {{"command": "a", {pair}}}}}}}"#);
+        let found = found_in("x.json", &text);
+        let is_told = |line: &String| line.contains(expected);
+        assert!(found.iter().any(is_told), "{pair}: {found:?}");
+    }
+}
+
 /// K1: what has no value is told, wherever it stands.
 #[test]
 fn nothing_is_not_taken_for_something() {

@@ -65,11 +65,8 @@ fn settle_server(
     }
     let message = format!("server `{name}` names places that are relative: it runs in `{folder}`");
     findings.note(span, message);
-    server.0.push(Member {
-        key: String::from("cwd"),
-        key_span: span,
-        node: Node::new(span, Value::Text(Filled::from(folder.as_str()))),
-    });
+    let node = Node::new(span, Value::Text(Filled::from(folder.as_str())));
+    server.0.push(Member::new(String::from("cwd"), span, node));
 }
 
 /// Whether what a program is depends on where it runs, or what it is told.

@@ -113,11 +113,7 @@ impl Reader<'_> {
                 return Err(self.unexpected("`:`"));
             }
             let node = self.value(depth + 1)?;
-            members.push(Member {
-                key,
-                key_span,
-                node,
-            });
+            members.push(Member::new(key, key_span, node));
             self.skip()?;
             if !self.eat(',') && self.peek() != Some('}') {
                 return Err(self.unexpected("`,` or `}`"));

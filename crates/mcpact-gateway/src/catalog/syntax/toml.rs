@@ -29,10 +29,9 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
 fn members(table: &DeTable<'_>) -> Table {
     let mut members: Vec<Member> = table
         .iter()
-        .map(|(key, value)| Member {
-            key: key.get_ref().to_string(),
-            key_span: key.span().into(),
-            node: node(value),
+        .map(|(key, value)| {
+            let name = key.get_ref().to_string();
+            Member::new(name, key.span().into(), node(value))
         })
         .collect();
     members.sort_by_key(|member| member.key_span.start);

@@ -137,11 +137,7 @@ impl<'t> Reader<'t> {
             } else if table.member(&key).is_some() {
                 return Err(fail(key_span, &format!("`{key}` is there twice")));
             } else {
-                table.0.push(Member {
-                    key,
-                    key_span,
-                    node,
-                });
+                table.0.push(Member::new(key, key_span, node));
             }
         }
     }
