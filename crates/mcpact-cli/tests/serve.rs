@@ -297,7 +297,8 @@ fn what_to_paste_shows_how_the_token_is_given() {
         (TOKEN, "MCPACT_TOKEN", "env:MCPACT_TOKEN"),
         ("${MY_TOKEN}", "MY_TOKEN", "env:MY_TOKEN"),
         ("${env:MY_TOKEN}", "MY_TOKEN", "env:MY_TOKEN"),
-        ("${MY_TOKEN:-x}", "MCPACT_TOKEN", "env:MCPACT_TOKEN"),
+        ("${MY_TOKEN:-x}", "MY_TOKEN", "env:MY_TOKEN"),
+        ("${env:MY_TOKEN:-x}", "MY_TOKEN", "env:MY_TOKEN"),
         ("${file:to ken}", "MCPACT_TOKEN", "file:FOLDER/to ken"),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -178,7 +178,11 @@ fn own_name(machine: &Machine) -> String {
 fn shown_token(gateway: &GatewayConfig, machine: &Machine) -> Option<Token> {
     gateway.token.as_ref()?;
     let written = gateway.token_written.as_deref();
-    Some(Token::of(written, Path::new(&machine.folder())))
+    let folder = machine.folder();
+    Some(match &gateway.token_variable {
+        Some(name) => Token::in_variable(name),
+        None => Token::of(written, Path::new(&folder)),
+    })
 }
 
 /// By which names other machines can call the gateway; on loopback whatever stands before it has an address of its own.

@@ -74,7 +74,8 @@ impl Token {
         (format!("\"--bearer\", {}, ", quoted(&place)), env)
     }
 
-    fn in_variable(name: &str) -> Self {
+    /// One that this variable holds.
+    pub(crate) fn in_variable(name: &str) -> Self {
         Self {
             variable: name.to_owned(),
             file: None,

@@ -28,6 +28,8 @@ pub struct GatewayConfig {
     pub token: Option<Secret>,
     /// How the token is written in the config, if that is a variable or a file and does not tell it.
     pub token_written: Option<String>,
+    /// The variable that may hold the token, if the config has a default for it.
+    pub token_variable: Option<String>,
     /// Whether it may listen beyond loopback without a token.
     pub allow_remote: bool,
     /// More host names that it answers to.

@@ -33,7 +33,11 @@ pub(super) fn read(
 ) -> GatewayConfig {
     let mut fields = Fields::new(table, keys::GATEWAY, "`[gateway]`", findings);
     let listen = listen(&mut fields);
-    let (token, token_written) = token(&mut fields).unzip();
+    let Token {
+        value: token,
+        written: token_written,
+        variable: token_variable,
+    } = token(&mut fields);
     let allow_remote = fields.flag("allow_remote");
     if !(listen.ip().is_loopback() || allow_remote || token.is_some()) {
         remote(&mut fields);
@@ -43,7 +47,8 @@ pub(super) fn read(
     let config = GatewayConfig {
         listen,
         token,
-        token_written: token_written.flatten(),
+        token_written,
+        token_variable,
         allow_remote,
         allow_hosts: hosts(&mut fields),
         allow_origins: origins(&mut fields),
@@ -127,8 +132,17 @@ fn remote(fields: &mut Fields<'_, '_>) {
 }
 
 /// The token, and how it can be shown.
-fn token(fields: &mut Fields<'_, '_>) -> Option<(Secret, Option<String>)> {
-    let text = fields.text("token")?;
+#[derive(Default)]
+struct Token {
+    value: Option<Secret>,
+    written: Option<String>,
+    variable: Option<String>,
+}
+
+fn token(fields: &mut Fields<'_, '_>) -> Token {
+    let Some(text) = fields.text("token") else {
+        return Token::default();
+    };
     let value = text.filled.value();
     if value.len() < SHORTEST_TOKEN || !value.bytes().all(|byte| byte.is_ascii_graphic()) {
         let at = fields
@@ -140,8 +154,11 @@ fn token(fields: &mut Fields<'_, '_>) -> Option<(Secret, Option<String>)> {
         ));
     }
     let written = text.filled.written();
-    let shown = tells_nothing(written).then(|| written.to_owned());
-    Some((Secret::new(value), shown))
+    Token {
+        value: Some(Secret::new(value)),
+        written: tells_nothing(written).then(|| written.to_owned()),
+        variable: with_default(written).map(str::to_owned),
+    }
 }
 
 /// Whether a text is one variable or file and nothing else; a default would tell what it may be.
@@ -150,6 +167,14 @@ fn tells_nothing(written: &str) -> bool {
         .strip_prefix("${")
         .and_then(|rest| rest.strip_suffix('}'));
     inner.is_some_and(|inner| !inner.contains(":-") && !inner.contains(['$', '{', '}']))
+}
+
+/// The name of the variable that a text is, if it is one with a default and nothing else.
+fn with_default(written: &str) -> Option<&str> {
+    let inner = written.strip_prefix("${")?.strip_suffix('}')?;
+    let (name, default) = inner.split_once(":-")?;
+    let is_all = !default.contains(['$', '{', '}']) && !name.starts_with("file:");
+    is_all.then(|| name.strip_prefix("env:").unwrap_or(name))
 }
 
 fn hosts(fields: &mut Fields<'_, '_>) -> Vec<String> {
