@@ -174,23 +174,20 @@ impl Fleet {
             return Admission::Refuse(Refusal::Closed);
         }
         // The room first: whoever may start after a suspension must.
-        let waiting = |close| Admission::Wait { until: None, close };
-        match room(&self.seats(), &self.settings, self.others(line)) {
+        let waiting = |until, close| Admission::Wait { until, close };
+        match room(&self.seats(), &self.settings, self.others(line), now) {
             Room::Start => {}
             Room::StopFirst(id) => {
                 let effect = self.retire(id, StopCause::Room, now);
-                return waiting(effect.map(|_| id));
+                return waiting(None, effect.map(|_| id));
             }
-            Room::Wait => return waiting(None),
+            Room::Wait(until) => return waiting(until, None),
             Room::Refuse => return Admission::Refuse(Refusal::Busy),
         }
         match self.policy.ask(now) {
             Verdict::Start if !self.is_tried() => {}
-            Verdict::Start | Verdict::Follow => return waiting(None),
-            Verdict::Wait { until } => {
-                let until = Some(until);
-                return Admission::Wait { until, close: None };
-            }
+            Verdict::Start | Verdict::Follow => return waiting(None, None),
+            Verdict::Wait { until } => return waiting(Some(until), None),
             Verdict::Refuse { until } => {
                 self.missed_while_resting();
                 return Admission::Refuse(Refusal::Suspended {
@@ -207,6 +204,7 @@ impl Fleet {
             is_held: false,
             silent: None,
             used: now,
+            is_awaited: cause == StartCause::Request,
         };
         let berth = Berth {
             seat,
@@ -227,12 +225,13 @@ impl Fleet {
     }
 
     /// Where a call goes that may use these instances.
-    pub(crate) fn choose(&self, mine: &[InstanceId], line: Line) -> Choice {
+    pub(crate) fn choose(&self, mine: &[InstanceId], line: Line, now: Moment) -> Choice {
         let seats: Vec<&Seat> = mine
             .iter()
             .filter_map(|id| self.seats.get(id).map(|berth| &berth.seat))
             .collect();
-        choose(&seats, &self.seats(), &self.settings, self.others(line))
+        let others = self.others(line);
+        choose(&seats, &self.seats(), &self.settings, others, now)
     }
 
     /// Whether another instance may be started, now or once one that nobody uses has gone.
@@ -330,6 +329,7 @@ impl Fleet {
             };
         }
         berth.seat.used = now;
+        berth.seat.is_awaited = false;
         let _ = self.handle(id, Event::Enters, now);
         Entry::Entered
     }

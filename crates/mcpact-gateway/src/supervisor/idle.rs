@@ -74,6 +74,7 @@ mod tests {
             is_held: false,
             silent: None,
             used: at(used),
+            is_awaited: false,
         }
     }
 

@@ -1,5 +1,7 @@
 //! Which instance serves whom, and whether there is room for another one.
 
+use std::time::Duration;
+
 use mcpact_engine::time::Moment;
 use smallvec::SmallVec;
 
@@ -69,9 +71,20 @@ pub(crate) struct Seat {
     pub(crate) silent: Option<Moment>,
     /// When a call last began or ended.
     pub(crate) used: Moment,
+    /// Whether it was started for a call that has not begun.
+    pub(crate) is_awaited: bool,
 }
 
+/// How long an instance is kept for the call that it was started for, whose client may have gone.
+const FIRST_CALL: Duration = Duration::from_secs(5);
+
 impl Seat {
+    /// Until when it is kept for the call that it was started for, if it is.
+    fn kept_until(&self, now: Moment) -> Option<Moment> {
+        let until = self.used.after(FIRST_CALL);
+        (self.is_awaited && now < until).then_some(until)
+    }
+
     /// Whether it can go without anybody noticing.
     pub(crate) const fn is_idle(&self) -> bool {
         self.instance.is_open() && self.instance.calls() == 0 && !self.is_held
@@ -85,14 +98,14 @@ pub(crate) enum Room {
     Start,
     /// There will be, once this one has gone.
     StopFirst(InstanceId),
-    /// When another one goes.
-    Wait,
+    /// When another one goes, or at this moment.
+    Wait(Option<Moment>),
     /// Too many wait already.
     Refuse,
 }
 
 /// Whether another instance may be started while so many calls wait.
-pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize) -> Room {
+pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize, now: Moment) -> Room {
     let running = seats.iter().filter(|seat| !seat.instance.is_over());
     if running.count() < most(settings) {
         return Room::Start;
@@ -103,11 +116,14 @@ pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize) -> Ro
     // What a client has in an instance of its own is not taken away for another client.
     let idle = seats
         .iter()
-        .filter(|seat| seat.is_idle() && seat.tenant != Tenant::Own)
-        .min_by_key(|seat| seat.used);
-    match idle {
+        .filter(|seat| seat.is_idle() && seat.tenant != Tenant::Own);
+    // Whoever has waited for a start is served by it: calls that end each other's instances would all wait for ever.
+    let (kept, free): (Vec<&&Seat>, Vec<_>) = idle.partition(|seat| seat.kept_until(now).is_some());
+    match free.into_iter().min_by_key(|seat| seat.used) {
         Some(idle) if !going => Room::StopFirst(idle.instance.id),
-        Some(_) | None if queued < settings.queue => Room::Wait,
+        Some(_) | None if queued < settings.queue => {
+            Room::Wait(kept.iter().filter_map(|seat| seat.kept_until(now)).min())
+        }
         Some(_) | None => Room::Refuse,
     }
 }
@@ -119,8 +135,8 @@ pub(crate) enum Choice {
     Use(InstanceId),
     /// To another instance, which is to be started.
     Start,
-    /// To whichever has room first.
-    Wait,
+    /// To whichever has room first; it is looked again at this moment.
+    Wait(Option<Moment>),
     /// Nowhere: too many wait already.
     Refuse,
 }
@@ -131,6 +147,7 @@ pub(crate) fn choose(
     all: &[&Seat],
     settings: &RunSettings,
     queued: usize,
+    now: Moment,
 ) -> Choice {
     let free = mine
         .iter()
@@ -143,18 +160,18 @@ pub(crate) fn choose(
             )
         });
     let is_starting = mine.iter().any(|seat| seat.instance.is_starting());
-    let may_start =
-        !is_starting && matches!(room(all, settings, 0), Room::Start | Room::StopFirst(_));
+    let room = room(all, settings, 0, now);
+    let may_start = !is_starting && matches!(room, Room::Start | Room::StopFirst(_));
     match free {
         // Rather another one than one that may be stuck.
         Some(seat) if seat.silent.is_none() || !may_start => return Choice::Use(seat.instance.id),
         Some(_) | None if may_start => return Choice::Start,
         Some(_) | None => {}
     }
-    if queued < settings.queue {
-        Choice::Wait
-    } else {
-        Choice::Refuse
+    match room {
+        _ if queued >= settings.queue => Choice::Refuse,
+        Room::Wait(until) => Choice::Wait(until),
+        Room::Start | Room::StopFirst(_) | Room::Refuse => Choice::Wait(None),
     }
 }
 

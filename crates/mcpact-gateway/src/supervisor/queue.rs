@@ -67,14 +67,14 @@ impl Supervisor {
         }
     }
 
-    /// Why somebody is refused who may not wait: what it would have waited for, if that is known.
+    /// Why somebody is refused who may not wait: what it would have waited for, if that is the end of a pause.
     fn instead(&self, refusal: Refusal, until: Option<Moment>) -> Refusal {
-        match until {
-            Some(until) => Refusal::Suspended {
-                failures: self.fleet().failures(),
+        match (until, self.fleet().failures()) {
+            (None, _) | (Some(_), 0) => refusal,
+            (Some(until), failures) => Refusal::Suspended {
+                failures,
                 wait: until.since(self.now()),
             },
-            None => refusal,
         }
     }
 

@@ -193,10 +193,10 @@ impl Supervisor {
             let open = open();
             let ids: Few<InstanceId> = open.iter().map(|one| (**one).as_ref().id()).collect();
             let mut fleet = self.fleet();
-            let id = match fleet.choose(&ids, line) {
+            let id = match fleet.choose(&ids, line, self.now()) {
                 Choice::Use(id) => id,
                 Choice::Start => return Ok(Turn::Done(None)),
-                Choice::Wait => return Ok(Turn::Wait(None)),
+                Choice::Wait(until) => return Ok(Turn::Wait(until)),
                 Choice::Refuse => return Err(Refusal::Busy),
             };
             let entry = fleet.enter(id, line, self.now());

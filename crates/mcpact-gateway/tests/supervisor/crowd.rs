@@ -232,6 +232,32 @@ async fn no_more_instances_than_there_may_be() {
     assert_eq!(call(&first, "who").await.unwrap(), kept);
 }
 
+/// G12: clients that declare different things, and so cannot share, take an instance from one another when it has served
+/// the call that it was started for, and not before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waited_for_a_start_is_served_by_it() {
+    let run = RunSettings {
+        max_instances: 1,
+        ..keeping(Strategy::Stateless)
+    };
+    let house = House::new(run);
+    let mut clients = Vec::new();
+    for can_be_asked in [false, true] {
+        let mut builder = house.builder(Revision::V2026_07_28);
+        if can_be_asked {
+            builder = builder.on_elicitation(|_| async { Ok(ElicitResult::accept(Map::new())) });
+        }
+        clients.push(house.try_connect(builder).await.unwrap());
+    }
+    let before = house.started().len();
+    let calls: Vec<_> = (0..6).map(|at| calling(&clients[at % 2], "who")).collect();
+    for call in &mut calls.into_iter() {
+        call.await.unwrap().unwrap();
+    }
+    let starts = house.started().len() - before;
+    assert!(starts <= 6, "{starts} starts for 6 calls");
+}
+
 /// G13: many who come at once wait for the same start.
 #[tokio::test]
 async fn one_start_for_all_who_wait() {

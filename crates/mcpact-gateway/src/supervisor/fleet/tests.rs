@@ -124,8 +124,8 @@ fn calls_wait_and_are_refused() {
 #[test]
 fn idle_instances_make_room() {
     let mut fleet = Fleet::new(settings());
-    let first = started(&mut fleet, at(0));
-    let second = started(&mut fleet, at(1));
+    let first = useful(&mut fleet, at(0));
+    let second = useful(&mut fleet, at(1));
     let admit = |fleet: &mut Fleet, now| {
         fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(now))
     };
@@ -166,7 +166,8 @@ fn the_busy_may_be_silent() {
     let mut fleet = Fleet::new(settings());
     let id = started(&mut fleet, at(0));
     assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Entered);
-    assert_eq!(fleet.choose(&[id], Line::Arriving), Choice::Use(id));
+    let choose = |fleet: &Fleet, mine: &[InstanceId], now| fleet.choose(mine, Line::Arriving, now);
+    assert_eq!(choose(&fleet, &[id], at(1)), Choice::Use(id));
     for now in [7, 14, 21, 28] {
         assert_eq!(fleet.round(at(now)).ask, [id]);
         fleet.asked(id, at(now));
@@ -176,14 +177,14 @@ fn the_busy_may_be_silent() {
     let status = fleet.status(at(30));
     assert_eq!(status.instances[0].silent, Some(Duration::from_secs(23)));
     assert_eq!((status.state.as_str(), status.failures), ("busy", 0));
-    assert_eq!(fleet.choose(&[id], Line::Arriving), Choice::Start);
+    assert_eq!(choose(&fleet, &[id], at(30)), Choice::Start);
     let other = started(&mut fleet, at(30));
     let both = [id, other];
-    assert_eq!(fleet.choose(&both, Line::Arriving), Choice::Use(other));
+    assert_eq!(choose(&fleet, &both, at(30)), Choice::Use(other));
     for _ in 0..2 {
         assert_eq!(fleet.enter(other, Line::Arriving, at(31)), Entry::Entered);
     }
-    assert_eq!(fleet.choose(&both, Line::Arriving), Choice::Use(id));
+    assert_eq!(choose(&fleet, &both, at(31)), Choice::Use(id));
     assert_eq!(fleet.leave(id, Parting::Answered, at(32)), None);
     assert_eq!(fleet.status(at(32)).instances[0].silent, None);
     assert_eq!(fleet.round(at(32)).ask, [id], "it is asked at once");
@@ -258,7 +259,8 @@ fn the_silent_are_asked_when_they_are_idle() {
     let answered = fleet.answered(id, Answer::Bad, 0, at(7));
     assert_eq!(answered, (Diagnosis::Silent, None));
     assert_eq!(fleet.leave(id, Parting::GivenUp, at(8)), None);
-    assert_eq!(fleet.choose(&[id], Line::Arriving), Choice::Start);
+    let choice = fleet.choose(&[id], Line::Arriving, at(8));
+    assert_eq!(choice, Choice::Start);
     for (now, expected) in [(8, Diagnosis::Shaky), (15, Diagnosis::Failed)] {
         assert_eq!(fleet.round(at(now)).ask, [id]);
         fleet.asked(id, at(now));

@@ -4,6 +4,8 @@ use std::time::Duration;
 use super::super::instance::{InstanceState, StartCause, StopCause};
 use super::*;
 
+const NOW: Moment = Moment::at(Duration::from_secs(10));
+
 pub(super) fn seat(id: u64, state: InstanceState) -> Seat {
     let used = Moment::at(Duration::from_secs(id));
     let mut instance = Instance::new(InstanceId(id), StartCause::Request, Moment::ZERO);
@@ -14,6 +16,7 @@ pub(super) fn seat(id: u64, state: InstanceState) -> Seat {
         is_held: false,
         silent: None,
         used,
+        is_awaited: false,
     }
 }
 
@@ -75,13 +78,13 @@ fn where_a_call_goes() {
         (&[busy(1), busy(1)], 0, Choice::Use(InstanceId(0))),
         (&[busy(2)], 0, Choice::Start),
         (&[stopped(), stopped(), busy(2)], 0, Choice::Start),
-        (&[busy(2), InstanceState::Starting], 0, Choice::Wait),
-        (&[InstanceState::Starting], 0, Choice::Wait),
+        (&[busy(2), InstanceState::Starting], 0, Choice::Wait(None)),
+        (&[InstanceState::Starting], 0, Choice::Wait(None)),
         (&[InstanceState::Handshaking], 1, Choice::Refuse),
-        (&[busy(2), busy(2)], 0, Choice::Wait),
+        (&[busy(2), busy(2)], 0, Choice::Wait(None)),
         (&[busy(2), busy(2)], 1, Choice::Refuse),
         (&[draining()], 0, Choice::Start),
-        (&[draining(), draining()], 0, Choice::Wait),
+        (&[draining(), draining()], 0, Choice::Wait(None)),
     ];
     for (states, queued, expected) in sheet {
         let seats: Vec<Seat> = (0..)
@@ -89,7 +92,7 @@ fn where_a_call_goes() {
             .map(|(id, state)| seat(id, state))
             .collect();
         let seats: Vec<&Seat> = seats.iter().collect();
-        let choice = choose(&seats, &seats, &settings(), *queued);
+        let choice = choose(&seats, &seats, &settings(), *queued, NOW);
         assert_eq!(choice, *expected, "{states:?}");
     }
 }
@@ -116,13 +119,47 @@ fn room_for_another() {
             9,
             Room::StopFirst(InstanceId(2)),
         ),
-        (vec![own(ready(1)), own(ready(2))], 0, Room::Wait),
-        (vec![held(ready(1)), held(ready(2))], 0, Room::Wait),
-        (vec![seat(1, draining()), ready(2)], 0, Room::Wait),
+        (vec![own(ready(1)), own(ready(2))], 0, Room::Wait(None)),
+        (vec![held(ready(1)), held(ready(2))], 0, Room::Wait(None)),
+        (vec![seat(1, draining()), ready(2)], 0, Room::Wait(None)),
         (vec![seat(1, busy(1)), seat(2, busy(1))], 1, Room::Refuse),
     ];
     for (seats, queued, expected) in sheet {
         let seats: Vec<&Seat> = seats.iter().collect();
-        assert_eq!(room(&seats, &settings(), queued), expected, "{seats:?}");
+        assert_eq!(
+            room(&seats, &settings(), queued, NOW),
+            expected,
+            "{seats:?}"
+        );
+    }
+}
+
+/// G12: an instance that was started for a call is not ended for another before that one has begun, unless it does not
+/// come; whoever waits looks again then.
+#[test]
+fn who_waited_for_a_start_is_served_by_it() {
+    let at = |seconds| Moment::at(Duration::from_secs(seconds));
+    let awaited = |id| {
+        let mut seat = seat(id, InstanceState::Ready);
+        seat.is_awaited = true;
+        seat
+    };
+    let ready = |id| seat(id, InstanceState::Ready);
+    let sheet = [
+        (vec![awaited(7), awaited(8)], Some(at(12)), None),
+        (vec![awaited(7), seat(8, busy(1))], Some(at(12)), None),
+        (vec![awaited(5), awaited(8)], None, Some(5)),
+        (vec![awaited(7), ready(8)], None, Some(8)),
+    ];
+    for (seats, until, stopped) in sheet {
+        let seats: Vec<&Seat> = seats.iter().collect();
+        let expected = match stopped {
+            Some(id) => Room::StopFirst(InstanceId(id)),
+            None => Room::Wait(until),
+        };
+        assert_eq!(room(&seats, &settings(), 0, NOW), expected, "{seats:?}");
+        let choice = choose(&[], &seats, &settings(), 0, NOW);
+        let expected = stopped.map_or(Choice::Wait(until), |_| Choice::Start);
+        assert_eq!(choice, expected, "{seats:?}");
     }
 }
