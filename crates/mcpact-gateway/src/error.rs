@@ -1,5 +1,7 @@
 //! What goes wrong with an upstream server.
 
+mod room;
+
 use mcpact_bridge::shape::ShapeError;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
@@ -8,6 +10,7 @@ use mcpact_transport::error::DoorError;
 use mcpact_transport::stdio::child::{Masks, Obstacle};
 use mcpact_wire::raw::ObjectWriter;
 
+pub(crate) use self::room::Room;
 use crate::approvals::DeedKind;
 
 /// The word for [`Trouble::Closed`].
@@ -179,60 +182,6 @@ pub enum Trouble {
     Same(std::sync::Arc<Self>),
 }
 
-/// How many calls a server may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Whether every client has an instance for itself.
-    pub is_own: bool,
-    /// `max_instances`.
-    pub instances: usize,
-    /// `max_concurrent`.
-    pub calls: usize,
-    /// `queue`.
-    pub queue: usize,
-}
-
-impl Room {
-    fn full(self, state: &str) -> String {
-        let waiting = count(self.queue, "call");
-        if self.is_own {
-            let taken = self.taken();
-            return format!(
-                "{taken}, and {waiting} may wait; try again when another client has gone, or raise \
-                 `max_instances` or `queue`"
-            );
-        }
-        let (instances, calls) = (count(self.instances, "instance"), count(self.calls, "call"));
-        let each = if self.instances == 1 { "" } else { " each" };
-        format!(
-            "the server is {state}: {instances} may take {calls}{each}, and {waiting} may wait; try again \
-             later, or raise `max_instances`, `max_concurrent` or `queue`"
-        )
-    }
-
-    fn late(self, state: &str, waited: std::time::Duration) -> String {
-        if self.is_own {
-            let taken = self.taken();
-            return format!(
-                "{taken}, and none became free within {waited:?}; try again when another client has gone, or \
-                 raise `max_instances` or `queue_seconds`"
-            );
-        }
-        format!(
-            "the server is {state}, and no instance took the call within {waited:?}; try again later, or raise \
-             `max_instances`, `max_concurrent` or `queue_seconds`"
-        )
-    }
-
-    fn taken(self) -> String {
-        let taken = match self.instances {
-            1 => String::from("only one that may run is"),
-            number => format!("{number} instances that may run are"),
-        };
-        format!("every client has an instance of the server for itself, and the {taken} taken")
-    }
-}
-
 /// What is strange about a status that is none of trouble.
 const fn emptily(status: u16) -> &'static str {
     match status {
@@ -246,13 +195,6 @@ fn often(tries: u32) -> String {
     match tries {
         1 => String::from("once, "),
         tries => format!("{tries} times in a row, last "),
-    }
-}
-
-fn count(number: usize, what: &str) -> String {
-    match number {
-        1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
     }
 }
 
@@ -345,6 +287,14 @@ impl Trouble {
             Self::Closed => CLOSED,
             Self::Same(same) => same.reason(),
         }
+    }
+
+    /// The same for a call that waited for its turn, rather than for an instance that has room.
+    pub(crate) const fn in_turn(mut self) -> Self {
+        if let Self::Busy { room, .. } | Self::Late { room, .. } = &mut self {
+            room.is_of_turns = true;
+        }
+        self
     }
 
     /// The same for a call of which the server has seen something.
@@ -543,48 +493,5 @@ mod tests {
         let thrice = "`x`: the server failed 3 times in a row, last because it fell";
         assert_eq!(without_time(&message(3)), thrice);
         assert_eq!(without_time("it fell; hint: look"), "it fell; hint: look");
-    }
-
-    /// G12: who has to wait is told for what, in numbers that fit.
-    #[test]
-    fn a_server_without_room_is_told_with_its_limits() {
-        let room = Room {
-            is_own: false,
-            instances: 1,
-            calls: 8,
-            queue: 1,
-        };
-        let state = "busy";
-        let full = Trouble::Busy { state, room }.to_string();
-        let expected = "the server is busy: 1 instance may take 8 calls, and 1 call may wait;";
-        assert!(full.starts_with(expected), "{full}");
-        let room = Room {
-            is_own: true,
-            instances: 2,
-            ..room
-        };
-        let waited = std::time::Duration::from_secs(30);
-        let (full, late) = (
-            Trouble::Busy { state, room }.to_string(),
-            Trouble::Late {
-                state,
-                room,
-                waited,
-            }
-            .to_string(),
-        );
-        let taken = "every client has an instance of the server for itself, and the 2 instances that may run are taken";
-        assert!(
-            full.starts_with(taken) && late.starts_with(taken),
-            "{full} {late}"
-        );
-        assert!(late.contains("none became free within 30s"), "{late}");
-        let room = Room {
-            instances: 1,
-            ..room
-        };
-        let full = Trouble::Busy { state, room }.to_string();
-        let taken = "and the only one that may run is taken, and 1 call may wait;";
-        assert!(full.contains(taken), "{full}");
     }
 }

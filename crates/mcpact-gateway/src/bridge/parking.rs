@@ -211,7 +211,7 @@ impl Bridge {
         if way == Way::Task {
             return Box::pin(self.call_as_task(crossing)).await;
         }
-        take_turn(&mut crossing).await;
+        take_turn(&mut crossing).await?;
         let params = crossing.params()?;
         if let Some(turn) = &mut crossing.turn {
             turn.begin();
@@ -455,14 +455,16 @@ impl Open {
 }
 
 /// Where a question does not say whose it is, only one call may be open that could have caused it.
-pub(super) async fn take_turn(crossing: &mut Crossing) {
+pub(super) async fn take_turn(crossing: &mut Crossing) -> Result<(), WireError> {
     let lane = &crossing.lane;
-    let Some(pool) = crossing.caller.pool() else {
-        return;
-    };
-    if !lane.upstream.has_own_streams() && lane.may_ask() {
-        crossing.turn = Some(pool.turn(&crossing.caller.user()).await);
+    if let Some(pool) = crossing.caller.pool()
+        && !lane.upstream.has_own_streams()
+        && lane.may_ask()
+    {
+        let turn = pool.turn(&crossing.caller.user()).await;
+        crossing.turn = Some(turn.map_err(|error| error.on_wire())?);
     }
+    Ok(())
 }
 
 pub(super) async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Mutex as AsyncMutex, OwnedSemaphorePermit};
 
 use super::audience::Audience;
 use super::claim::{Relation, Secret, Space, User};
@@ -25,6 +25,8 @@ pub(super) struct Pool {
     first: Arc<Port>,
     /// Those for calls that may be asked something while others are.
     more: Mutex<Vec<Arc<Port>>>,
+    /// Whoever waits for a turn longest holds it.
+    line: AsyncMutex<()>,
     limit: usize,
     tenant: Tenant,
 }
@@ -54,7 +56,7 @@ const FOREIGN: u8 = 3;
 pub(super) struct Turn {
     /// Where it is.
     pub(super) port: Arc<Port>,
-    /// None where turns are not taken any more.
+    /// Until it is over.
     permit: Option<OwnedSemaphorePermit>,
     is_running: bool,
     /// What the server was told that it may keep.
@@ -80,17 +82,21 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let Some(permit) = self.permit.take().filter(|_| self.is_running) else {
-            return;
-        };
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let port = Arc::clone(&self.port);
-            port.rests(true);
-            runtime.spawn(async move {
-                tokio::time::sleep(LINGER).await;
-                port.rests(false);
-                drop(permit);
-            });
+        // Whoever comes next finds out whose the connection is.
+        drop(self.told.take());
+        let permit = self.permit.take();
+        let port = Arc::clone(&self.port);
+        let runtime = tokio::runtime::Handle::try_current();
+        match runtime.ok().filter(|_| self.is_running) {
+            None => port.free_again(permit),
+            Some(runtime) => {
+                port.rests(true);
+                runtime.spawn(async move {
+                    tokio::time::sleep(LINGER).await;
+                    port.rests(false);
+                    port.free_again(permit);
+                });
+            }
         }
     }
 }
@@ -118,6 +124,7 @@ impl Pool {
             first,
             shared,
             more: Mutex::default(),
+            line: AsyncMutex::default(),
             limit,
             tenant,
         }
@@ -129,6 +136,7 @@ impl Pool {
             first,
             shared,
             more: Mutex::default(),
+            line: AsyncMutex::default(),
             limit,
             tenant: Tenant::Shared,
         }
@@ -148,28 +156,34 @@ impl Pool {
         self.more.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that carries no other call that could be asked something.
-    pub(super) async fn turn(&self, user: &User) -> Turn {
-        let found = if self.first.is_resting() {
-            None
-        } else {
-            self.free(user)
+    /// A connection that carries no other call that could be asked something. Whoever waits for one is one of those
+    /// who wait for an instance.
+    pub(super) async fn turn(&self, user: &User) -> Result<Turn, UpstreamError> {
+        let free = || {
+            if self.first.is_resting() {
+                // Its permit is what is waited for.
+                return None;
+            }
+            let (port, permit) = self.free(user)?;
+            Some(Turn {
+                port,
+                permit: Some(permit),
+                is_running: false,
+                told: None,
+            })
         };
-        let (port, permit) = match found {
-            Some(found) => found,
-            None => (self.first(), self.first.turn().await),
+        let supervisor = &self.shared.supervisor;
+        let next = async {
+            let _head = self.line.lock().await;
+            supervisor.when(free).await
         };
-        Turn {
-            port,
-            permit,
-            is_running: false,
-            told: None,
-        }
+        let turn = supervisor.stand_in_line(next).await;
+        turn.map_err(|kind| self.first.error(kind.in_turn()))
     }
 
     /// A port whose turn it is, rather one that is connected, and one of another client only if there is no other;
     /// none when there are as many as there may be and all are taken.
-    fn free(&self, user: &User) -> Option<(Arc<Port>, Option<OwnedSemaphorePermit>)> {
+    fn free(&self, user: &User) -> Option<(Arc<Port>, OwnedSemaphorePermit)> {
         let mut more = self.more();
         let mut all: Few<(u8, &Arc<Port>)> = std::iter::once(&self.first)
             .chain(more.iter())
@@ -180,13 +194,13 @@ impl Pool {
         let found = all
             .into_iter()
             .filter(|(distance, _)| *distance < FOREIGN || !may_be_more)
-            .find_map(|(_, port)| Some((Arc::clone(port), Some(port.try_turn()?))));
+            .find_map(|(_, port)| Some((Arc::clone(port), port.try_turn()?)));
         if found.is_some() || !may_be_more {
             return found;
         }
         let port = self.first.alike();
         more.push(Arc::clone(&port));
-        let permit = port.try_turn();
+        let permit = port.try_turn()?;
         Some((port, permit))
     }
 

@@ -267,9 +267,10 @@ impl Port {
         Arc::clone(&self.turn).try_acquire_owned().ok()
     }
 
-    /// Waits in line; none where turns are not taken any more, which never is.
-    pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.turn).acquire_owned().await.ok()
+    /// A turn is over: whoever waits for one may take it.
+    pub(super) fn free_again(&self, permit: Option<OwnedSemaphorePermit>) {
+        drop(permit);
+        self.shared.supervisor.left();
     }
 
     /// The connection, opened if there is none, with the right to make a call.

@@ -215,7 +215,7 @@ impl Bridge {
         let ear = crossing.waiter.ear.clone();
         let method = crossing.waiter.job.method;
         if method.is_some_and(Method::may_ask_for_input) {
-            take_turn(&mut crossing).await;
+            take_turn(&mut crossing).await?;
         }
         if let Some(turn) = &mut crossing.turn {
             turn.begin();

@@ -235,8 +235,8 @@ impl Fleet {
     }
 
     /// Whether another instance may be started, now or once one that nobody uses has gone.
-    pub(crate) fn has_room(&self) -> bool {
-        let room = room(&self.seats(), &self.settings, 0);
+    pub(crate) fn has_room(&self, now: Moment) -> bool {
+        let room = room(&self.seats(), &self.settings, 0, now);
         matches!(room, Room::Start | Room::StopFirst(_))
     }
 

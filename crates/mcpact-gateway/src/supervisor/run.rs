@@ -134,7 +134,7 @@ impl Supervisor {
     /// Whether another instance may be started, now or once one that nobody uses has gone.
     pub(crate) fn has_room(&self) -> bool {
         self.look_who_is_held();
-        self.fleet().has_room()
+        self.fleet().has_room(self.now())
     }
 
     /// Keeps instances in another way from here on; those that run go on.
@@ -155,7 +155,7 @@ impl Supervisor {
     }
 
     /// A call has ended; rounds are not sooner for that.
-    pub(super) fn left(&self) {
+    pub(crate) fn left(&self) {
         self.changed.notify_waiters();
     }
 
@@ -276,11 +276,16 @@ impl Supervisor {
     }
 
     async fn until(&self, is_so: impl Fn(&Fleet) -> bool) {
+        self.when(|| is_so(&self.fleet()).then_some(())).await;
+    }
+
+    /// What is looked for, once an instance or a call that comes or goes has brought it.
+    pub(crate) async fn when<T>(&self, found: impl Fn() -> Option<T>) -> T {
         loop {
             let mut changed = pin!(self.changed.notified());
             changed.as_mut().enable();
-            if is_so(&self.fleet()) {
-                return;
+            if let Some(found) = found() {
+                return found;
             }
             changed.await;
         }
@@ -423,6 +428,7 @@ impl Drop for Supervisor {
 pub(super) fn room(settings: &RunSettings) -> Room {
     Room {
         is_own: sharing(settings.strategy) == Sharing::Nobody,
+        is_of_turns: false,
         instances: most(settings),
         calls: settings.max_concurrent,
         queue: settings.queue,

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcpact_engine::client::EraMode;
 use mcpact_gateway::catalog::{RunSettings, Strategy, ToolFilter};
@@ -105,7 +104,8 @@ async fn come(hub: &Arc<Hub>, is_modern: bool, capabilities: &Value) -> Wire {
 
 fn names(answer: &Value) -> Vec<&str> {
     let tools = answer["result"]["tools"].as_array();
-    let tools = tools.unwrap_or_else(|| panic!("{answer}"));
+    assert!(tools.is_some(), "{answer}");
+    let tools = tools.unwrap();
     tools.iter().filter_map(|t| t["name"].as_str()).collect()
 }
 
@@ -306,7 +306,7 @@ async fn no_answer_of_a_client_is_in_what_others_see() {
             }
         }
     };
-    let heard = tokio::time::timeout(Duration::from_secs(60), hearing).await;
+    let heard = tokio::time::timeout(PATIENCE, hearing).await;
     assert!(heard.is_ok());
     assert_eq!(
         names(&listed(&mut client).await),

@@ -203,6 +203,51 @@ async fn waiting_has_an_end() {
     slow.await.unwrap().unwrap();
 }
 
+/// G12: calls of clients that can be asked something take turns at an instance. Whoever waits for its turn is counted
+/// among those who wait: not too many do, and nobody too long.
+#[tokio::test]
+async fn waiting_for_a_turn_has_an_end() {
+    for (wait, is_late) in [(60_000, false), (50, true)] {
+        let run = RunSettings {
+            max_instances: 1,
+            queue: 1,
+            queue_wait: Duration::from_millis(wait),
+            ..keeping(Strategy::Stateless)
+        };
+        let house = House::new(run);
+        let builder = house
+            .builder(Revision::V2026_07_28)
+            .on_elicitation(|_| async { Ok(ElicitResult::accept(Map::new())) });
+        let client = house.try_connect(builder).await.unwrap();
+        let slow = calling(&client, "slow");
+        house
+            .until("it works", |house| house.state() == "busy busy")
+            .await;
+        let next = calling(&client, "who");
+        if is_late {
+            let late = told(&next.await.unwrap().unwrap_err());
+            assert!(
+                late.contains("turns") && late.contains("`queue_seconds`"),
+                "{late}"
+            );
+        } else {
+            house
+                .until("one waits", |house| house.bridge.status().queued == 1)
+                .await;
+            let refused = told(&call(&client, "who").await.unwrap_err());
+            assert!(
+                refused.contains("turns") && refused.contains("`queue`"),
+                "{refused}"
+            );
+            house.put("go");
+            next.await.unwrap().unwrap();
+        }
+        house.put("go");
+        slow.await.unwrap().unwrap();
+        assert_eq!(house.bridge.status().queued, 0);
+    }
+}
+
 /// G12: there are never more instances than there may be, over all sessions; what a client has in its own
 /// is not taken away for another one, and when a client leaves there is room.
 #[tokio::test]
