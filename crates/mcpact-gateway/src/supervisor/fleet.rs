@@ -1,6 +1,7 @@
 //! All instances of one server, and every decision about them: facts and a time go in, actions come out.
 
 mod overview;
+mod retuning;
 mod wanting;
 mod wellness;
 
@@ -147,15 +148,6 @@ impl Fleet {
 
     pub(crate) const fn settings(&self) -> &RunSettings {
         &self.settings
-    }
-
-    /// Other limits from here on; those that run go on.
-    pub(crate) fn retune(&mut self, settings: &RunSettings) {
-        self.policy.retune(settings.restarts.clone());
-        for berth in self.seats.values_mut() {
-            berth.checkup.retune(settings.health.clone());
-        }
-        self.settings = settings.clone();
     }
 
     fn seats(&self) -> Vec<&Seat> {
@@ -352,7 +344,8 @@ impl Fleet {
                 self.has_served = true;
             }
         }
-        self.handle(id, Event::Leaves, now)
+        let effect = self.handle(id, Event::Leaves, now);
+        effect.or_else(|| self.dismiss(id, now))
     }
 
     /// Whether somebody waits to hear something from it.
@@ -445,6 +438,7 @@ impl Fleet {
         let mut round = Round::default();
         let idle::Plan { stop, next } = idle::plan(&self.seats(), &self.settings, now);
         round.next = next;
+        round.close = self.dismiss_all(now);
         for id in stop {
             if self.retire(id, StopCause::Idle, now).is_some() {
                 round.close.push(id);

@@ -96,9 +96,12 @@ pub(crate) enum Diagnosis {
 }
 
 impl Checkup {
-    /// Other questions from here on, beginning when the next one is due.
-    pub(crate) fn retune(&mut self, settings: Health) {
-        self.settings = settings;
+    /// Other questions from here on, with their own pauses.
+    pub(crate) fn retune(&mut self, settings: Health, now: Moment) {
+        if self.settings != settings {
+            self.settings = settings;
+            self.put_off(now);
+        }
     }
 
     pub(crate) fn new(settings: Health, now: Moment) -> Self {
@@ -216,5 +219,20 @@ mod tests {
         let diagnoses = answers.map(|answer| checkup.handle(answer, Moment::ZERO));
         use Diagnosis::{Failed, Shaky, Well};
         assert_eq!(diagnoses, [Shaky, Well, Shaky, Failed]);
+    }
+    /// G11, G19: other pauses hold at once, and only others do.
+    #[test]
+    fn a_pause_is_not_waited_out() {
+        let every = |seconds| Health {
+            probe: Probe::Auto,
+            interval: Duration::from_secs(seconds),
+            failures: 2,
+        };
+        let at = |seconds| Moment::at(Duration::from_secs(seconds));
+        let mut checkup = Checkup::new(every(600), Moment::ZERO);
+        for (pause, now, due) in [(600, 7, 600), (1, 8, 9), (600, 9, 609), (600, 10, 609)] {
+            checkup.retune(every(pause), at(now));
+            assert_eq!(checkup.due(), at(due), "{pause} s at {now}");
+        }
     }
 }

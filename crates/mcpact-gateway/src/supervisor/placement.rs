@@ -128,6 +128,17 @@ pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize, now: 
     }
 }
 
+/// Those that are more than there may be since other limits hold: they get no calls, and go when they have none.
+/// The oldest stay, and what a client has for itself.
+pub(crate) fn surplus(seats: &[&Seat], settings: &RunSettings) -> Few<InstanceId> {
+    let runs = |seat: &&&Seat| seat.instance.is_open() || seat.instance.is_starting();
+    let is_own = |seat: &&&Seat| seat.tenant == Tenant::Own;
+    let own = seats.iter().filter(runs).filter(is_own).count();
+    let shared = seats.iter().filter(runs).filter(|seat| !is_own(seat));
+    let ids = shared.map(|seat| seat.instance.id);
+    ids.skip(most(settings).saturating_sub(own)).collect()
+}
+
 /// Where a call goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
@@ -149,9 +160,11 @@ pub(crate) fn choose(
     queued: usize,
     now: Moment,
 ) -> Choice {
+    let surplus = surplus(all, settings);
     let free = mine
         .iter()
         .filter(|seat| seat.instance.is_open() && seat.instance.calls() < settings.max_concurrent)
+        .filter(|seat| !surplus.contains(&seat.instance.id))
         .min_by_key(|seat| {
             (
                 seat.silent.is_some(),

@@ -137,9 +137,9 @@ impl Supervisor {
         self.fleet().has_room(self.now())
     }
 
-    /// Keeps instances in another way from here on; those that run go on.
+    /// Keeps instances in another way from here on; those that run go on, as many as there may be.
     pub(crate) fn retune(&self, settings: &RunSettings) {
-        self.fleet().retune(settings);
+        self.fleet().retune(settings, self.now());
         self.changed();
     }
 

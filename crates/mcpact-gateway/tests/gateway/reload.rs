@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mcpact::client::{Change, Watch};
+use mcpact_gateway::Gateway;
 use mcpact_spec::Revision;
 use serde_json::json;
 
@@ -258,4 +259,38 @@ async fn an_answer_comes_while_the_config_changes_without_end() {
         assert!(why.contains("become others again and again"), "{why}");
     }
     assert!(called.is_err());
+}
+
+/// The numbers of the instances that run.
+fn running(gateway: &Gateway) -> Vec<u64> {
+    let servers = gateway.status(None).unwrap().servers;
+    let instances = servers.into_iter().flat_map(|server| server.instances);
+    let running = instances.filter(|one| matches!(one.state.as_str(), "ready" | "busy"));
+    running.map(|one| one.id).collect()
+}
+
+async fn until(gateway: &Gateway, is_so: impl Fn(&[u64]) -> bool) {
+    let waiting = async {
+        while !is_so(&running(gateway)) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    assert!(waited.is_ok(), "{:#?}", gateway.status(None));
+}
+
+/// G11, G12, G19: other limits and checks hold for what runs: instances beyond what may run end, and a pause between checks is
+/// not waited out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_and_checks_hold_for_what_runs() {
+    let rare = "health_seconds = 3600\n";
+    let (gateway, _origin) = gateway(&format!("{MORTAL}{rare}min_ready = 3\n")).await;
+    until(&gateway, |running| running.len() == 3).await;
+    let first = running(&gateway);
+    let change = |more: &str| gateway.change(catalog(&format!("{MORTAL}{more}"))).unwrap();
+    change(&format!("{rare}max_instances = 1\n"));
+    until(&gateway, |running| running.len() == 1).await;
+    assert_eq!(running(&gateway), first[..1], "the oldest stays");
+    change("health = \"tool:die\"\nhealth_seconds = 0.05\nmax_instances = 1\n");
+    until(&gateway, |running| !running.contains(&first[0])).await;
 }

@@ -532,12 +532,13 @@ fn limits_change_while_instances_run() {
     for expected in [Entry::Entered, Entry::Entered, Entry::Wait] {
         assert_eq!(fleet.enter(id, Line::Arriving, at(1)), expected);
     }
-    fleet.retune(&RunSettings {
+    let other = RunSettings {
         max_concurrent: 3,
         idle: Duration::from_secs(5),
         min_ready: 0,
         ..settings()
-    });
+    };
+    fleet.retune(&other, at(1));
     assert_eq!(fleet.enter(id, Line::Arriving, at(2)), Entry::Entered);
     assert_eq!(fleet.status(at(2)).starts, 1);
     for _ in 0..3 {
@@ -546,4 +547,34 @@ fn limits_change_while_instances_run() {
     let _ = fleet.answered(id, Answer::Good, 0, at(4));
     assert_eq!(fleet.round(at(7)).close, []);
     assert_eq!(fleet.round(at(8)).close, [id]);
+}
+
+/// G12, G19: where fewer instances may run than do, those beyond get no calls, and go when they have none.
+#[test]
+fn there_may_be_fewer_instances() {
+    let mut fleet = Fleet::new(RunSettings {
+        max_instances: 3,
+        ..settings()
+    });
+    let [first, second, third] = [0, 1, 2].map(|now| useful(&mut fleet, at(now)));
+    let all = [first, second, third];
+    assert_eq!(fleet.enter(first, Line::Arriving, at(3)), Entry::Entered);
+    assert_eq!(fleet.enter(third, Line::Arriving, at(3)), Entry::Entered);
+    let one = RunSettings {
+        max_instances: 1,
+        ..settings()
+    };
+    fleet.retune(&one, at(3));
+    assert_eq!(fleet.round(at(3)).close, [second]);
+    assert_eq!(fleet.retired(second), Some(StopCause::Room));
+    let choose = |fleet: &Fleet| fleet.choose(&all, Line::Arriving, at(4));
+    assert_eq!(choose(&fleet), Choice::Use(first));
+    assert_eq!(fleet.enter(first, Line::Arriving, at(4)), Entry::Entered);
+    assert_eq!(choose(&fleet), Choice::Wait(None), "the third gets none");
+    let left = fleet.leave(third, Parting::Answered, at(5));
+    assert_eq!(left, Some(Effect::Close));
+    for _ in 0..2 {
+        assert_eq!(fleet.leave(first, Parting::Answered, at(6)), None);
+    }
+    assert_eq!(fleet.round(at(6)).close, []);
 }
