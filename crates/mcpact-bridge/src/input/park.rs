@@ -307,22 +307,25 @@ impl Parks {
     /// Frees what nobody came for.
     pub fn expire(&mut self, now: Moment) -> Vec<Expired> {
         self.tombstones.retain(|_, (until, _)| *until > now);
-        self.free(|park| park.is_expired(now), "the state has expired", now)
+        let is_expired = |_, park: &Park| park.is_expired(now);
+        self.free(is_expired, "the state has expired", now)
     }
 
-    /// Frees what nobody can come for any more; a call that a request of the client waits for goes on.
-    pub fn abandon(&mut self, now: Moment) -> Vec<Expired> {
-        let is_left = |park: &Park| !matches!(park.state, State::Running { .. });
+    /// Frees those that are meant, which nobody can come for any more; a call that a request of the client waits for
+    /// goes on.
+    pub fn abandon(&mut self, is_meant: impl Fn(ParkId) -> bool, now: Moment) -> Vec<Expired> {
+        let is_left =
+            |id, park: &Park| !matches!(park.state, State::Running { .. }) && is_meant(id);
         self.free(is_left, "nobody could come back any more", now)
     }
 
     fn free(
         &mut self,
-        is_due: impl Fn(&Park) -> bool,
+        is_due: impl Fn(ParkId, &Park) -> bool,
         cause: &'static str,
         now: Moment,
     ) -> Vec<Expired> {
-        let due = self.parks.iter().filter(|(_, park)| is_due(park));
+        let due = self.parks.iter().filter(|(id, park)| is_due(**id, park));
         let due: Vec<ParkId> = due.map(|(id, _)| *id).collect();
         let mut expired = Vec::new();
         for park in due {

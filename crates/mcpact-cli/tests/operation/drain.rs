@@ -360,6 +360,32 @@ fn a_question_that_nobody_can_answer_is_not_waited_for() {
     assert_eq!(told["result"]["action"], "cancel");
 }
 
+/// L26, BB-07: nor is one whose client has closed its side of the pipe, and so cannot answer it.
+#[test]
+fn a_question_ends_with_the_input() {
+    let house = House::new("");
+    let server = house.program("reticent", RETICENT);
+    house.configure(&format!(
+        "drain_seconds = 3600\n{server}drain_seconds = 3600\n"
+    ));
+    let mut gateway = house.serve_on_pipes();
+    let mut input = gateway.stdin.take().unwrap();
+    let mut lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
+    let mut asking = call("reticent__ask");
+    asking["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    });
+    writeln!(input, "{asking}").unwrap();
+    let asked = lines.next().unwrap().unwrap();
+    assert!(asked.contains("input_required"), "{asked}");
+    drop(input);
+    assert_eq!(gateway.wait().unwrap().code(), Some(0));
+    let told = fs::read_to_string(house.path("told")).unwrap();
+    assert!(told.contains(r#""action":"cancel""#), "{told}");
+}
+
 /// Whoever says it twice does not want to wait. Meanwhile it is told for how long the gateway has been stopping, not for how
 /// long it has run.
 #[test]

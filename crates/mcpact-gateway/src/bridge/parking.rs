@@ -4,18 +4,17 @@
 //! and thinks. Whatever the client comes back with is judged by [`Parks`]; the keeper does the waiting.
 
 mod keeper;
+mod lot;
 mod resume;
 
-use std::collections::HashMap;
-use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact::server::backend::Sealer;
+use mcpact::server::backend::{Mark, Visitor};
 use mcpact_bridge::input::{
-    Binding, ParkId, ParkLimits, Parked, Parks, Round, ServerAnswer, ServerQuestion, UrlRequired,
-    input_required, raise_question, refine_error, url_required,
+    Binding, ParkId, Parked, Round, ServerAnswer, ServerQuestion, UrlRequired, raise_question,
+    refine_error, url_required,
 };
 use mcpact_bridge::lifecycle::canonical;
 use mcpact_bridge::tasks::Way;
@@ -24,147 +23,19 @@ use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use sha2::{Digest, Sha256};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use self::keeper::{Keeper, LAST_WORDS, Seat, Word};
-use super::crossing::{Crossing, wire_error};
+use self::keeper::{Keeper, Seat};
+pub(super) use self::lot::ParkingLot;
+use super::Bridge;
+use super::crossing::Crossing;
 use super::lane::Lane;
 use super::tasks::{Begun, Started};
-use super::{Bridge, Clock};
 use crate::upstream::{Ask, Call, Event, Note, Reply};
 
 /// How long questions that come together are gathered.
 const TOGETHER: Duration = Duration::from_millis(20);
-
-/// How often expired parks are looked for.
-const ROUND: Duration = Duration::from_secs(1);
-
-/// All parked calls, and who keeps them.
-#[derive(Debug)]
-pub(super) struct ParkingLot {
-    parks: Mutex<Parks>,
-    keepers: Mutex<HashMap<ParkId, mpsc::UnboundedSender<Word>>>,
-    /// Told whenever a keeper has ended.
-    released: Notify,
-    clock: Clock,
-    /// Seals what clients carry until they come back.
-    sealer: Sealer,
-}
-
-impl ParkingLot {
-    pub(super) fn new(limits: ParkLimits, clock: Clock, sealer: Sealer) -> Self {
-        Self {
-            parks: Mutex::new(Parks::new(limits)),
-            keepers: Mutex::default(),
-            released: Notify::new(),
-            clock,
-            sealer,
-        }
-    }
-
-    fn parks(&self) -> MutexGuard<'_, Parks> {
-        self.parks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn keepers(&self) -> MutexGuard<'_, HashMap<ParkId, mpsc::UnboundedSender<Word>>> {
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How many calls wait.
-    pub(super) fn parked(&self) -> usize {
-        self.parks().len()
-    }
-
-    /// The result that asks the client.
-    fn asked(&self, round: &Round) -> Result<ByteString, WireError> {
-        self.sealed(&round.input_requests, &round.claims.encode())
-    }
-
-    fn sealed(&self, input_requests: &str, claims: &[u8]) -> Result<ByteString, WireError> {
-        let state = self.sealer.seal(claims).ok_or_else(|| {
-            let why = String::from("the operating system gave no random numbers");
-            wire_error(
-                ErrorCode::InternalError.code(),
-                why,
-                None,
-                mcpact_spec::Revision::LATEST,
-            )
-        })?;
-        Ok(input_required(input_requests, &state).into())
-    }
-
-    /// Frees what nobody came back for, as long as the lot exists.
-    pub(super) fn watch(self: &Arc<Self>) {
-        let lot = Arc::downgrade(self);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(ROUND).await;
-                let Some(lot) = lot.upgrade() else {
-                    return;
-                };
-                let mut parks = lot.parks();
-                for park in parks.expire(lot.clock.now()) {
-                    tracing::info!("a client did not come back with its answers");
-                    lot.say(park.park, Word::Expired(park.answers));
-                }
-            }
-        });
-    }
-
-    /// Gives up what no client can come back to any more, and waits a while for those calls to end.
-    pub(super) async fn abandon(&self) {
-        let abandoned: Vec<ParkId> = {
-            let mut parks = self.parks();
-            let given_up = parks.abandon(self.clock.now()).into_iter();
-            given_up
-                .map(|park| {
-                    self.say(park.park, Word::Expired(park.answers));
-                    park.park
-                })
-                .collect()
-        };
-        if !abandoned.is_empty() {
-            let count = abandoned.len();
-            tracing::info!(
-                count,
-                "questions are given up that nobody can answer any more"
-            );
-            // Their keepers have no more time than that.
-            let _ = tokio::time::timeout(LAST_WORDS, self.until_released(&abandoned)).await;
-        }
-    }
-
-    async fn until_released(&self, parks: &[ParkId]) {
-        loop {
-            let mut released = pin!(self.released.notified());
-            released.as_mut().enable();
-            let are_kept = {
-                let keepers = self.keepers();
-                parks.iter().any(|park| keepers.contains_key(park))
-            };
-            if !are_kept {
-                return;
-            }
-            released.await;
-        }
-    }
-
-    /// The keeper of a call has ended.
-    fn release(&self, park: ParkId) {
-        self.keepers().remove(&park);
-        self.released.notify_waiters();
-    }
-
-    /// Tells a keeper what was decided, while the parks are locked: so it knows of everybody who waits
-    /// before it decides itself.
-    fn say(&self, park: ParkId, word: Word) {
-        if let Some(keeper) = self.keepers().get(&park) {
-            // A keeper that has ended has nothing left to do.
-            let _ = keeper.send(word);
-        }
-    }
-}
 
 /// A call that may be asked something, and its place in the line of those that may.
 pub(super) struct Open {
@@ -451,6 +322,18 @@ impl Open {
                 None
             }
         }
+    }
+}
+
+impl Crossing {
+    /// The connection with which everything ends that its client is asked, if there is one: nobody else can answer, or
+    /// the server's instance ends with it.
+    fn connection(&self) -> Option<Mark> {
+        let Visitor { principal, mark } = self.waiter.ear.visitor();
+        let has_own = || self.caller.pool().is_some_and(|pool| !pool.is_shared());
+        let ends_with_it =
+            matches!(mark, Mark::Connection(_)) && (principal.is_empty() || has_own());
+        ends_with_it.then(|| mark.clone())
     }
 }
 

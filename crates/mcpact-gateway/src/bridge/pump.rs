@@ -104,6 +104,10 @@ impl Backend for Bridge {
         }
     }
 
+    fn fell_silent(&self, visitor: &Visitor) {
+        self.dismiss(visitor);
+    }
+
     fn left(&self, visitor: &Visitor) {
         self.leave(visitor);
     }

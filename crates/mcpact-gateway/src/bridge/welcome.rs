@@ -403,8 +403,16 @@ impl Bridge {
 
     /// Lets go of what was kept for a client that has gone.
     pub(crate) fn leave(&self, visitor: &Visitor) {
+        self.dismiss(visitor);
         let gone = self.guests().without(visitor);
         drop(gone);
+    }
+
+    /// Gives up the calls that wait for answers of a client that gives none any more.
+    pub(crate) fn dismiss(&self, visitor: &Visitor) {
+        for lot in self.lots() {
+            lot.dismiss(visitor);
+        }
     }
 
     /// What the engine needs when nobody upstream is needed.

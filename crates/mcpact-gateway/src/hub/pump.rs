@@ -82,6 +82,12 @@ impl Backend for Hub {
         }
     }
 
+    fn fell_silent(&self, visitor: &Visitor) {
+        for member in &self.roster().members {
+            member.bridge.dismiss(visitor);
+        }
+    }
+
     fn left(&self, visitor: &Visitor) {
         let guests = lock(&self.visitors).without(visitor);
         drop(guests);

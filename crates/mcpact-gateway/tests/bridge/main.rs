@@ -9,6 +9,7 @@ mod calls;
 mod cursors;
 mod doubtful;
 mod forgetful;
+mod gone;
 mod headers;
 mod idle;
 mod logging;

@@ -61,6 +61,16 @@ impl Peer {
         heard.await.unwrap()
     }
 
+    /// Waits until the other end has closed.
+    pub(crate) async fn end(&mut self) {
+        let ended = tokio::time::timeout(PATIENCE, async {
+            while self.link.source.fill().await.unwrap_or_default() {
+                while self.link.source.next_line().is_some() {}
+            }
+        });
+        ended.await.unwrap();
+    }
+
     /// The next message, which must be of this method.
     pub(crate) async fn expect(&mut self, method: &str) -> Value {
         let heard = self.hear().await;

@@ -64,6 +64,9 @@ pub trait Backend: Debug + Send + Sync + 'static {
     /// The client tells something.
     fn observe(&self, session: &Arc<Session>, method: Method, params: Option<&str>);
 
+    /// A client that has a connection for itself says nothing any more; what it waits for it may still hear.
+    fn fell_silent(&self, visitor: &Visitor);
+
     /// A client that had a connection for itself has gone.
     fn left(&self, visitor: &Visitor);
 

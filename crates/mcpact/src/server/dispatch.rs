@@ -85,6 +85,8 @@ impl Backend for Core {
 
     fn observe(&self, _: &Arc<Session>, _: Method, _: Option<&str>) {}
 
+    fn fell_silent(&self, _: &Visitor) {}
+
     fn left(&self, _: &Visitor) {}
 
     fn mirrored(&self, tool: &str) -> Option<Arc<[Annotation]>> {

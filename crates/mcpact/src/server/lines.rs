@@ -385,6 +385,7 @@ impl<B: Backend> Connection<B> {
     /// The client says nothing any more: it answers nothing that it was asked, and whoever listens for it need
     /// not go on.
     fn deafen(&mut self) {
+        self.backend.fell_silent(&self.stay.visitor);
         self.legacy.deafen();
         for (_, session) in &self.sessions {
             session.deafen();

@@ -171,7 +171,8 @@ fn a_park_that_nobody_continues_expires() {
 fn what_nobody_can_come_back_to_is_given_up() {
     let mut rig = Rig::new();
     let asked = rig.asked(&[9], 0);
-    let given_up = rig.parks.abandon(at(1));
+    assert_eq!(rig.parks.abandon(|park| park != P, at(1)), [], "another's");
+    let given_up = rig.parks.abandon(|_| true, at(1));
     let [park] = given_up.as_slice() else {
         panic!("{given_up:?}");
     };
@@ -182,7 +183,7 @@ fn what_nobody_can_come_back_to_is_given_up() {
     let mut rig = Rig::new();
     let asked = rig.asked(&[9], 0);
     rig.resume(&asked.claims, Some(&accepting("elicitation-1")), 1);
-    assert_eq!(rig.parks.abandon(at(2)), []);
+    assert_eq!(rig.parks.abandon(|_| true, at(2)), []);
     let outcome = done("{}");
     let ended = rig.parks.ended(P, outcome.clone(), at(3));
     assert_eq!(ended, Ended::Deliver(outcome));

@@ -11,6 +11,7 @@ use mcpact_spec::{Method, Revision};
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
 
+use super::lot::Post;
 use super::{Open, Said, answer_all, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Waiter, wire_error};
@@ -56,7 +57,8 @@ impl Keeper {
     pub(super) fn start(bridge: &Arc<Bridge>, id: ParkId, open: Open) {
         // One word for each request of a client that found its park, which the parks limit.
         let (say, words) = mpsc::unbounded_channel();
-        bridge.lot.keepers().insert(id, say);
+        let connection = open.crossing.connection();
+        bridge.lot.keepers().insert(id, Post { say, connection });
         let keeper = Self {
             id,
             bridge: Arc::clone(bridge),

@@ -120,7 +120,10 @@ impl ParkingLot {
                 reply,
             };
             self.say(claims.park, Word::Resumed(answers, Some(Box::new(seat))));
-            let say = self.keepers().get(&claims.park).cloned();
+            let say = self
+                .keepers()
+                .get(&claims.park)
+                .map(|post| post.say.clone());
             (outcome, Waiting { say })
         };
         let outcome = outcome.await;

@@ -1,0 +1,172 @@
+//! Where parked calls are, and how their keepers are reached.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytestring::ByteString;
+use mcpact::server::backend::{Mark, Sealer, Visitor};
+use mcpact_bridge::input::{ParkId, ParkLimits, Parks, Round, input_required};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::ErrorCode;
+use tokio::sync::{Notify, mpsc};
+
+use super::keeper::{LAST_WORDS, Word};
+use crate::bridge::Clock;
+use crate::bridge::crossing::wire_error;
+
+/// How often expired parks are looked for.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// All parked calls, and who keeps them.
+#[derive(Debug)]
+pub(in crate::bridge) struct ParkingLot {
+    parks: Mutex<Parks>,
+    keepers: Mutex<HashMap<ParkId, Post>>,
+    /// Told whenever a keeper has ended.
+    released: Notify,
+    pub(super) clock: Clock,
+    /// Seals what clients carry until they come back.
+    pub(super) sealer: Sealer,
+}
+
+/// Where the keeper of a call is.
+#[derive(Debug)]
+pub(super) struct Post {
+    pub(super) say: mpsc::UnboundedSender<Word>,
+    /// The connection with which the call ends; none where its client may come back by another.
+    pub(super) connection: Option<Mark>,
+}
+
+impl ParkingLot {
+    pub(in crate::bridge) fn new(limits: ParkLimits, clock: Clock, sealer: Sealer) -> Self {
+        Self {
+            parks: Mutex::new(Parks::new(limits)),
+            keepers: Mutex::default(),
+            released: Notify::new(),
+            clock,
+            sealer,
+        }
+    }
+
+    pub(super) fn parks(&self) -> MutexGuard<'_, Parks> {
+        self.parks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<ParkId, Post>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many calls wait.
+    pub(in crate::bridge) fn parked(&self) -> usize {
+        self.parks().len()
+    }
+
+    /// The result that asks the client.
+    pub(super) fn asked(&self, round: &Round) -> Result<ByteString, WireError> {
+        self.sealed(&round.input_requests, &round.claims.encode())
+    }
+
+    pub(super) fn sealed(
+        &self,
+        input_requests: &str,
+        claims: &[u8],
+    ) -> Result<ByteString, WireError> {
+        let state = self.sealer.seal(claims).ok_or_else(|| {
+            let why = String::from("the operating system gave no random numbers");
+            wire_error(
+                ErrorCode::InternalError.code(),
+                why,
+                None,
+                mcpact_spec::Revision::LATEST,
+            )
+        })?;
+        Ok(input_required(input_requests, &state).into())
+    }
+
+    /// Frees what nobody came back for, as long as the lot exists.
+    pub(in crate::bridge) fn watch(self: &Arc<Self>) {
+        let lot = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(ROUND).await;
+                let Some(lot) = lot.upgrade() else {
+                    return;
+                };
+                let mut parks = lot.parks();
+                for park in parks.expire(lot.clock.now()) {
+                    tracing::info!("a client did not come back with its answers");
+                    lot.say(park.park, Word::Expired(park.answers));
+                }
+            }
+        });
+    }
+
+    /// Gives up what no client can come back to any more, and waits a while for those calls to end.
+    pub(in crate::bridge) async fn abandon(&self) {
+        let abandoned = self.give_up(|_| true);
+        if !abandoned.is_empty() {
+            // Their keepers have no more time than that.
+            let _ = tokio::time::timeout(LAST_WORDS, self.until_released(&abandoned)).await;
+        }
+    }
+
+    /// Gives up what only somebody could come back to who says nothing any more.
+    pub(in crate::bridge) fn dismiss(&self, visitor: &Visitor) {
+        let is_theirs = |post: &Post| post.connection.as_ref() == Some(&visitor.mark);
+        let theirs: Vec<ParkId> = {
+            let keepers = self.keepers();
+            let theirs = keepers.iter().filter(|(_, post)| is_theirs(post));
+            theirs.map(|(park, _)| *park).collect()
+        };
+        self.give_up(|park| theirs.contains(&park));
+    }
+
+    fn give_up(&self, is_meant: impl Fn(ParkId) -> bool) -> Vec<ParkId> {
+        let mut parks = self.parks();
+        let given_up = parks.abandon(is_meant, self.clock.now());
+        let count = given_up.len();
+        if count > 0 {
+            tracing::info!(
+                count,
+                "questions are given up that nobody can answer any more"
+            );
+        }
+        let told = given_up.into_iter().map(|park| {
+            self.say(park.park, Word::Expired(park.answers));
+            park.park
+        });
+        told.collect()
+    }
+
+    async fn until_released(&self, parks: &[ParkId]) {
+        loop {
+            let mut released = pin!(self.released.notified());
+            released.as_mut().enable();
+            let are_kept = {
+                let keepers = self.keepers();
+                parks.iter().any(|park| keepers.contains_key(park))
+            };
+            if !are_kept {
+                return;
+            }
+            released.await;
+        }
+    }
+
+    /// The keeper of a call has ended.
+    pub(super) fn release(&self, park: ParkId) {
+        self.keepers().remove(&park);
+        self.released.notify_waiters();
+    }
+
+    /// Tells a keeper what was decided, while the parks are locked: so it knows of everybody who waits
+    /// before it decides itself.
+    pub(super) fn say(&self, park: ParkId, word: Word) {
+        if let Some(keeper) = self.keepers().get(&park) {
+            // A keeper that has ended has nothing left to do.
+            let _ = keeper.say.send(word);
+        }
+    }
+}
