@@ -164,7 +164,8 @@ impl Crossing {
             () = seen => false,
         };
         if was_unseen {
-            self.caller.check_kept_on(&self.lane)?;
+            let method = self.waiter.job.method;
+            self.caller.check_kept_on(&self.lane, method)?;
             self.in_use = None;
             let before = self.upstream();
             self.board().await?;

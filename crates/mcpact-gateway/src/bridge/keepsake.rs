@@ -80,7 +80,14 @@ impl Caller {
     }
 
     /// The same for a request that was on its way when its connection turned out to be over.
-    pub(super) fn check_kept_on(&self, lane: &Lane) -> Result<(), WireError> {
+    pub(super) fn check_kept_on(
+        &self,
+        lane: &Lane,
+        method: Option<Method>,
+    ) -> Result<(), WireError> {
+        if !matters(method) {
+            return Ok(());
+        }
         match self.port().bereaved(lane) {
             Some(why) => Err(self.state_lost(why)),
             None => Ok(()),

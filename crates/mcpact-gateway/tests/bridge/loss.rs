@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use mcpact_gateway::catalog::{RunSettings, Strategy};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, StartCause, Target};
 use mcpact_transport::http::server::Answer;
 use mcpact_transport::link::Link;
@@ -47,6 +48,41 @@ async fn a_forgotten_session_is_opened_again() {
         let second = client.ask_modern(2, "tools/call", call).await;
         assert_eq!(said(&second), "s2");
         no_such_session_twice(&server);
+    }
+}
+
+/// G12: what a server kept for a client is gone with its session: a list is no call that rests on it, and comes; the next
+/// call tells it, once.
+#[tokio::test]
+async fn a_list_does_not_use_up_what_is_to_be_told() {
+    for is_modern in [true, false] {
+        let (server, target) = Forgetful::default().listen().await;
+        let settings = BridgeSettings {
+            run: RunSettings {
+                strategy: Strategy::Stateful,
+                ..RunSettings::default()
+            },
+            ..BridgeSettings::default()
+        };
+        let mut client = Raw::before(&Bridge::new(target, settings).unwrap());
+        if !is_modern {
+            client.shake("2025-06-18", json!({})).await;
+        }
+        let mut ask = async |id, method, params| match is_modern {
+            true => client.ask_modern(id, method, params).await,
+            false => client.ask(id, method, params).await,
+        };
+        let call = json!({"name": "echo", "arguments": {}});
+        let first = ask(1, "tools/call", call.clone()).await;
+        assert_eq!(said(&first), "s1");
+        server.forget();
+        let listed = ask(2, "tools/list", json!({})).await;
+        assert!(listed["result"]["tools"].is_array(), "{listed}");
+        let told = ask(3, "tools/call", call.clone()).await;
+        let reason = &told["error"]["data"]["reason"];
+        assert_eq!(reason, "upstream_state_lost", "{told}");
+        let afresh = ask(4, "tools/call", call).await;
+        assert_eq!(said(&afresh), "s2");
     }
 }
 
