@@ -17,6 +17,7 @@ mod latecomer;
 mod levels;
 mod listens;
 mod listing;
+mod open_questions;
 mod own;
 mod paging;
 mod parking;
@@ -67,6 +68,7 @@ pub(crate) use self::guests::parted;
 pub(crate) use self::latecomer::{Kept, again};
 pub(crate) use self::listens::farewell;
 pub(crate) use self::listing::{Listing, Readers, Unlisted};
+use self::open_questions::OpenQuestions;
 pub(crate) use self::own::OwnInstance;
 use self::parking::ParkingLot;
 use self::pool::Pool;
@@ -199,6 +201,8 @@ pub struct Bridge {
     modern: RwLock<Option<Arc<Pool>>>,
     guests: Mutex<Guests>,
     lot: Arc<ParkingLot>,
+    /// What a modern server has asked.
+    questions: Arc<OpenQuestions>,
     hosting: Arc<Hosting>,
     clock: Clock,
     /// Which tools of the server are served.
@@ -299,6 +303,7 @@ impl Bridge {
             modern: RwLock::default(),
             guests: Mutex::default(),
             lot,
+            questions: Arc::new(OpenQuestions::new(settings.parks)),
             hosting,
             is_public: AtomicBool::new(settings.public_results),
             settings,

@@ -328,7 +328,7 @@ impl Open {
 impl Crossing {
     /// The connection with which everything ends that its client is asked, if there is one: nobody else can answer, or
     /// the server's instance ends with it.
-    fn connection(&self) -> Option<Mark> {
+    pub(super) fn connection(&self) -> Option<Mark> {
         let Visitor { principal, mark } = self.waiter.ear.visitor();
         let has_own = || self.caller.pool().is_some_and(|pool| !pool.is_shared());
         let ends_with_it =
@@ -357,7 +357,7 @@ pub(super) async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {
 }
 
 /// What a state is good for: this caller and this call.
-fn binding(crossing: &Crossing) -> Binding {
+pub(super) fn binding(crossing: &Crossing) -> Binding {
     let job = &crossing.waiter.job;
     let params = Object::parse(&job.params).unwrap_or_default();
     let stable = params

@@ -325,15 +325,20 @@ impl Bridge {
             Some(params) => self.introduced(&crossing, params.into())?,
             None => self.introduced(&crossing, crossing.params()?)?,
         };
+        let _awake = self.comes_back_for(&crossing);
         for _ in 0..=self.settings.rounds.rounds {
             let mut call = crossing.send(&params).await?;
             let reply = crossing.reply(&mut call).await?;
             match self.settled(&crossing, &params, &reply) {
                 Settled::Pass => {
-                    let finished = crossing.finished(&reply);
-                    return finished.map(|raw| crossing.keeping_tasks(raw));
+                    let finished = crossing.finished(&reply)?;
+                    self.note_question(&crossing, &finished);
+                    return Ok(crossing.keeping_tasks(finished));
                 }
-                Settled::Ask(raw) | Settled::Answer(raw) => return Ok(raw.into()),
+                Settled::Ask(raw) | Settled::Answer(raw) => {
+                    self.note_question(&crossing, &raw);
+                    return Ok(raw.into());
+                }
                 Settled::Fail(error) => return Err(error),
                 Settled::Again(next) => params = next.into(),
             }

@@ -408,8 +408,9 @@ impl Bridge {
         drop(gone);
     }
 
-    /// Gives up the calls that wait for answers of a client that gives none any more.
+    /// Gives up what waits for answers of a client that gives none any more.
     pub(crate) fn dismiss(&self, visitor: &Visitor) {
+        self.questions.dismiss(visitor);
         for lot in self.lots() {
             lot.dismiss(visitor);
         }

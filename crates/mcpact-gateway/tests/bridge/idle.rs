@@ -130,6 +130,54 @@ async fn a_client_that_left_without_a_word_is_forgotten() {
     }
 }
 
+/// Time enough for a connection to go idle that nobody uses.
+async fn long_enough() {
+    let (target, mut said) = watched(Revision::V2026_07_28);
+    let mut settings = BridgeSettings::default();
+    (settings.run.idle, settings.run.session) = (SHORT * 3, SHORT * 3);
+    let mut client = Raw::before(&bridge(target, settings));
+    client.ask_modern(1, "tools/list", json!({})).await;
+    assert_eq!(said.recv().await, Some("started"));
+    assert_eq!(said.recv().await, Some("ended"));
+}
+
+/// G10: a modern program that has asked something is not idle until it has its answer, of which its process alone may know
+/// what it is for; one that gets none is waited with for as long as a call that is parked.
+#[tokio::test]
+async fn a_program_that_has_asked_stays_awake() {
+    let able = json!({"elicitation": {"form": {}}});
+    for is_answered in [true, false] {
+        let (target, mut said) = watched(Revision::V2026_07_28);
+        let mut settings = BridgeSettings::default();
+        (settings.run.idle, settings.run.session) = (SHORT, SHORT);
+        if !is_answered {
+            settings.parks.ttl = SHORT;
+        }
+        let mut client = Raw::before(&bridge(target, settings));
+        let tool = "test_input_required_result_elicitation";
+        let mut call = client.modern(json!({"name": tool, "arguments": {}}), &able);
+        let asked = client.ask(1, "tools/call", call.clone()).await["result"].take();
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        assert_eq!(said.recv().await, Some("started"));
+        if is_answered {
+            long_enough().await;
+            assert!(said.try_recv().is_err(), "it waits for the answer");
+            let questions = asked["inputRequests"].as_object().unwrap();
+            let answer = json!({"action": "accept", "content": {"name": "Ann"}});
+            for question in questions.keys() {
+                call["inputResponses"][question] = answer.clone();
+            }
+            if let Some(state) = asked.get("requestState") {
+                call["requestState"] = state.clone();
+            }
+            let done = client.ask(2, "tools/call", call).await;
+            let text = &done["result"]["content"][0]["text"];
+            assert_eq!(text, "Hello, Ann!", "{done}");
+        }
+        assert_eq!(said.recv().await, Some("ended"));
+    }
+}
+
 /// Lets everybody through the same door.
 #[derive(Debug)]
 struct Desk {

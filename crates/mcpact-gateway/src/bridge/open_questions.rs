@@ -1,0 +1,121 @@
+//! What modern programs have asked, and nobody has answered yet.
+//!
+//! A modern server that asks ends its call. Only its process may know what the answer is for, so that it is kept awake
+//! until the client comes back, for as long as a call of a legacy server would wait.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpact::server::backend::{Mark, Visitor};
+use mcpact_bridge::input::{Binding, ParkLimits};
+use mcpact_spec::Method;
+use mcpact_wire::raw::Object;
+use tokio::time::Instant;
+
+use super::Bridge;
+use super::crossing::Crossing;
+use super::lane::Hold;
+use super::parking::binding;
+
+/// How a result says that something is asked.
+const ASKS: &str = "input_required";
+
+/// The open questions of one server, the oldest first.
+#[derive(Debug)]
+pub(super) struct OpenQuestions {
+    open: Mutex<VecDeque<OpenQuestion>>,
+    limits: ParkLimits,
+}
+
+/// A call that ended with a question.
+#[derive(Debug)]
+pub(super) struct OpenQuestion {
+    call: Binding,
+    /// The connection with which it ends; none where its client may come back by another.
+    connection: Option<Mark>,
+    until: Instant,
+    _awake: Hold,
+}
+
+impl OpenQuestions {
+    pub(super) fn new(limits: ParkLimits) -> Self {
+        Self {
+            open: Mutex::default(),
+            limits,
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, VecDeque<OpenQuestion>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(self: &Arc<Self>, crossing: &Crossing) {
+        let question = OpenQuestion {
+            call: binding(crossing),
+            connection: crossing.connection(),
+            until: Instant::now() + self.limits.ttl,
+            _awake: crossing.lane.hold(),
+        };
+        let mut open = self.open();
+        // Whoever asks more than may wait is kept awake by the later ones.
+        while open.len() >= self.limits.total {
+            open.pop_front();
+        }
+        open.push_back(question);
+        drop(open);
+        let (questions, ttl) = (Arc::downgrade(self), self.limits.ttl);
+        tokio::spawn(async move {
+            tokio::time::sleep(ttl).await;
+            if let Some(questions) = questions.upgrade() {
+                let now = Instant::now();
+                questions.open().retain(|question| question.until > now);
+            }
+        });
+    }
+
+    /// The client comes back for this call.
+    fn take(&self, call: &Binding) -> Option<OpenQuestion> {
+        let mut open = self.open();
+        let at = open.iter().position(|question| question.call == *call)?;
+        open.remove(at)
+    }
+
+    /// Forgets what only somebody could come back for who says nothing any more.
+    pub(super) fn dismiss(&self, visitor: &Visitor) {
+        let mark = Some(&visitor.mark);
+        self.open()
+            .retain(|question| question.connection.as_ref() != mark);
+    }
+}
+
+impl Bridge {
+    /// What the client comes back for with its request, if it does; its server stays awake for as long as this is held.
+    pub(super) fn comes_back_for(&self, crossing: &Crossing) -> Option<OpenQuestion> {
+        let raw = &crossing.waiter.job.params;
+        if raw.is_plain_call() || !self.may_be_asked_by(crossing) {
+            return None;
+        }
+        let params = Object::parse(raw).unwrap_or_default();
+        let is_back = ["requestState", "inputResponses"].map(|key| params.get(key).is_some());
+        is_back
+            .contains(&true)
+            .then(|| self.questions.take(&binding(crossing)))?
+    }
+
+    /// Keeps the server awake that asks something in this result.
+    pub(super) fn note_question(&self, crossing: &Crossing, result: &str) {
+        if !self.may_be_asked_by(crossing) || !result.contains(ASKS) {
+            return;
+        }
+        let result = Object::parse(result).unwrap_or_default();
+        if result.get_str("resultType").as_deref() == Some(ASKS) {
+            self.questions.add(crossing);
+        }
+    }
+
+    /// Whether the server is a program that may ask during such a call. Others are awake without us.
+    fn may_be_asked_by(&self, crossing: &Crossing) -> bool {
+        let method = crossing.waiter.job.method;
+        !self.is_remote() && method.is_some_and(Method::may_ask_for_input)
+    }
+}
