@@ -47,7 +47,7 @@ use std::time::Duration;
 use mcpact::client::Verdicts;
 use mcpact::server::backend::{Ending, HttpFront, Sealer, serve_link};
 use mcpact::server::{SealKeys, Settings};
-use mcpact_bridge::input::{ParkLimits, RoundLimits, StandIn};
+use mcpact_bridge::input::{Backoff, ParkLimits, RoundLimits, StandIn};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::server::ServerTerms;
@@ -423,6 +423,15 @@ impl Bridge {
     /// How many instances must always be ready.
     pub(crate) fn least(&self) -> usize {
         least(&self.shared.run())
+    }
+
+    /// The pauses between tries of what did not succeed.
+    pub(crate) fn pauses(&self) -> Backoff {
+        let run = self.shared.run();
+        Backoff {
+            first: run.restarts.backoff,
+            longest: run.restarts.backoff_max,
+        }
     }
 
     /// How many calls of modern clients wait for their input.

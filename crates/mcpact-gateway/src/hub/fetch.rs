@@ -10,11 +10,12 @@ use tokio::time::Instant;
 use super::errand::Errand;
 use super::guest::Guest;
 use super::member::Member;
-use super::slot::{Basis, Look, News};
+use super::slot::{Basis, ListSlot, Look, News};
 use super::whose::Whose;
 use super::{Hub, Roster};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Listing, Readers, Unlisted};
+use crate::figures::Outcome;
 
 /// How a server is reached for its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,12 +209,20 @@ impl Hub {
         let basis = errand.basis();
         let is_first = !slot.is_of(basis.wakes);
         let fetched = self.fetch_list(&errand, way).await;
+        let mut is_full = false;
         let listing = match fetched {
             Ok(listing) => listing,
             // It may have fallen asleep meanwhile.
             Err(Unlisted::Lost(error)) if way == Way::Awake => {
                 let error = member.bridge.covered(error.message);
                 tracing::debug!(server = %member.name, error, "a list could not be looked at again");
+                None
+            }
+            // It works for others, and is not missing.
+            Err(Unlisted::Lost(error)) if has_no_room(&error) && member.known().is_some() => {
+                is_full = true;
+                slot.miss();
+                errand.do_without(&error);
                 None
             }
             Err(Unlisted::Lost(error)) => {
@@ -239,6 +248,10 @@ impl Hub {
         self.hand_on(&errand, slot.end(listing, basis));
         if is_first && errand.whose == Whose::Own {
             self.doubt_common(&errand);
+        }
+        // Who has an instance finds room in it.
+        if is_full && errand.whose != Whose::Own {
+            self.try_soon(&errand);
         }
     }
 
@@ -346,17 +359,38 @@ impl Hub {
     /// Tries again to get the lists that somebody had to do without.
     pub(super) fn try_again(self: &Arc<Self>, member: &Arc<Member>) {
         for (kind, slot) in member.slots() {
-            let Some(guest) = slot.patron().filter(|_| slot.is_missed()) else {
-                continue;
-            };
-            if slot.begin() {
-                let errand = Errand {
-                    slot,
-                    ..Errand::of_many(member, &guest, kind)
-                };
-                tokio::spawn(Arc::clone(self).fetch(errand, Way::Starting));
-            }
+            self.fetch_missed(member, kind, slot);
         }
+    }
+
+    fn fetch_missed(self: &Arc<Self>, member: &Arc<Member>, kind: ListKind, slot: Arc<ListSlot>) {
+        let Some(guest) = slot.patron().filter(|_| slot.is_missed()) else {
+            return;
+        };
+        if slot.begin() {
+            let errand = Errand {
+                slot,
+                ..Errand::of_many(member, &guest, kind)
+            };
+            tokio::spawn(Arc::clone(self).fetch(errand, Way::Starting));
+        }
+    }
+
+    /// Tries again to get a list for which the server had no room, in a while.
+    fn try_soon(self: &Arc<Self>, errand: &Errand) {
+        let Errand {
+            member, slot, kind, ..
+        } = errand;
+        let (pause, kind) = (member.bridge.pauses().pause(slot.found_no_room()), *kind);
+        let (hub, member) = (Arc::downgrade(self), Arc::downgrade(member));
+        let slot = Arc::downgrade(slot);
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            let still = (hub.upgrade(), member.upgrade(), slot.upgrade());
+            if let (Some(hub), Some(member), Some(slot)) = still {
+                hub.fetch_missed(&member, kind, slot);
+            }
+        });
     }
 
     /// Servers that do not tell of changes are asked now and then, for those who are told.
@@ -419,6 +453,11 @@ impl Errand {
             }
         }
     }
+}
+
+/// Whether a server is there, and has no room for a request.
+fn has_no_room(error: &WireError) -> bool {
+    Outcome::of(&Err(error.clone())) == Outcome::Busy
 }
 
 const fn needed(kind: ListKind) -> Capability {

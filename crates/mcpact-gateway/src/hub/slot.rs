@@ -59,6 +59,8 @@ struct Held {
     is_missed: bool,
     /// How often in a row it did not come, and until when it is not asked for again.
     rest: Option<(u32, Instant)>,
+    /// How often in a row the server had no room for whoever fetched it.
+    crowded_out: u32,
     /// Who asked last.
     patron: Weak<Guest>,
 }
@@ -205,6 +207,14 @@ impl ListSlot {
         ));
     }
 
+    /// The server had no room for whoever fetched it; how often it had none before, in a row.
+    pub(super) fn found_no_room(&self) -> u32 {
+        let mut held = self.held();
+        let before = held.crowded_out;
+        held.crowded_out = before.saturating_add(1);
+        before
+    }
+
     /// Whether it is ours to fetch.
     pub(super) fn begin(&self) -> bool {
         let mut held = self.held();
@@ -237,6 +247,7 @@ impl Held {
 
     fn take(&mut self, listing: Arc<Listing>, basis: Basis) -> News {
         self.rest = None;
+        self.crowded_out = 0;
         let was_missed = std::mem::take(&mut self.is_missed);
         let before = self.basis.replace(basis);
         if self.listing.as_ref().is_some_and(|l| l.is_same(&listing)) {

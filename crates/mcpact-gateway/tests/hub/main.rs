@@ -8,6 +8,7 @@ mod away;
 mod calls;
 mod eras;
 mod flawed;
+mod full;
 mod house;
 mod late;
 mod lists;
