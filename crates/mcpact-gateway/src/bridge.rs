@@ -3,6 +3,7 @@
 mod acquaintance;
 mod along;
 mod askable;
+mod asked;
 mod audience;
 mod caller;
 mod claim;
@@ -34,6 +35,7 @@ mod subscribing;
 mod succession;
 mod tasks;
 mod tool_filter;
+mod unanswered;
 mod watch;
 mod welcome;
 mod wishes;

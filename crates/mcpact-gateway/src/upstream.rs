@@ -3,6 +3,7 @@
 //! [`Upstream`] is one connection or session with an agreement. A [`Call`] is one request on it; what
 //! belongs to the request arrives there, and dropping the call cancels the request.
 
+mod ask;
 mod exit;
 mod headers;
 mod http;
@@ -22,8 +23,9 @@ use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;
 
+pub(crate) use self::ask::Ask;
 pub(crate) use self::headers::HeaderBook;
-pub(crate) use self::mail::{Ask, Doubt, Event, Loss, Note, Reply, Stray, related_task};
+pub(crate) use self::mail::{Doubt, Event, Loss, Note, Reply, Stray, related_task};
 pub(crate) use self::negotiate::{Met, Wish, connect};
 
 use self::http::{HttpCall, HttpWire};
@@ -146,19 +148,7 @@ impl Upstream {
 
     /// Tells the server something.
     pub(crate) async fn notify(&self, method: Method, params: Option<&str>) {
-        self.post(codec::call(None, method.as_str(), params)).await;
-    }
-
-    /// Answers a question of the server with a raw result or error.
-    pub(crate) async fn answer(&self, id: &Id, outcome: Result<&str, &str>) {
-        let text = match outcome {
-            Ok(result) => codec::result(id.as_ref(), result),
-            Err(error) => codec::error(Some(id.as_ref()), error),
-        };
-        self.post(text).await;
-    }
-
-    async fn post(&self, text: String) {
+        let text = codec::call(None, method.as_str(), params);
         match &self.wire {
             Wire::Lines(wire) => wire.send(text).await,
             Wire::Http(wire) => Box::pin(wire.post(text)).await,

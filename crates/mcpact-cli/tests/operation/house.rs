@@ -158,7 +158,12 @@ impl House {
 
     pub(crate) fn bridge_on_pipes(&self) -> Child {
         self.gated();
-        let mut command = self.command(&["-v", "bridge", "--", "./gated"]);
+        self.bridge_to("./gated")
+    }
+
+    /// A bridge to this program, on its own pipes.
+    pub(crate) fn bridge_to(&self, program: &str) -> Child {
+        let mut command = self.command(&["-v", "bridge", "--", program]);
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         pipes.stderr(Stdio::piped()).spawn().unwrap()
     }
@@ -336,6 +341,12 @@ fn head(path: &str, session: Option<&str>) -> String {
         "POST {path} HTTP/1.1\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\n{session}"
     )
+}
+
+/// Ends a session.
+pub(crate) fn delete(origin: &str, path: &str, session: &str) -> Reply {
+    let head = head(path, Some(session));
+    exchange(origin, &head.replacen("POST", "DELETE", 1), "")
 }
 
 /// Asks for a stream of events, which ends when the gateway ends it.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 mod agreed;
+mod asked;
 mod bundle;
 mod circle;
 mod drain;

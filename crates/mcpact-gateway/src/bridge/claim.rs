@@ -163,6 +163,14 @@ impl Lane {
     }
 }
 
+impl Lane {
+    /// Whether what a client is still asked when its call is over may be its own matter: the session is that client's then.
+    pub(super) fn becomes_of(&self, ear: &Ear) -> bool {
+        let is_shared = sharing(self.strategy) == Sharing::Kind;
+        !is_shared || self.claim.take(&ear.who())
+    }
+}
+
 /// What a client told the server during its call, which nobody must meet there after it.
 #[derive(Debug)]
 pub(super) struct Secret {
@@ -179,13 +187,12 @@ impl Drop for Secret {
 impl Crossing {
     /// Whether a modern client would answer this to a server that keeps it for another client; then it is refused. What
     /// is kept for this one is spent with its call: it is not known again, but comes back during it.
-    pub(super) async fn tells_another(&mut self, ask: &Ask, method: Method) -> bool {
+    pub(super) fn tells_another(&mut self, ask: &Ask, method: Method) -> bool {
         let lane = &self.lane;
         if !is_kept(sharing(lane.strategy), lane.occasion(ask), method) {
             return false;
         }
         if lane.claim.holder().is_some() {
-            lane.refuse_during(ask, None).await;
             return true;
         }
         let (lane, who) = (Arc::clone(lane), self.waiter.ear.who());

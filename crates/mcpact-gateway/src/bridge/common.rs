@@ -6,13 +6,6 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use mcpact_bridge::input::Orphan;
-use mcpact_engine::capability::CapabilitySet;
-use mcpact_spec::Side;
-
-use super::lane::Lane;
-use crate::upstream::Ask;
-
 /// The lists of one connection that many are shown.
 #[derive(Debug, Default)]
 pub(super) struct CommonLists {
@@ -87,14 +80,6 @@ impl Drop for CommonList<'_> {
         if self.passage == Passage::Boarded {
             self.lists.boarded.fetch_sub(1, Ordering::AcqRel);
         }
-    }
-}
-
-impl Lane {
-    /// A question for something that many are shown: whoever stands in answers, whatever clients declare.
-    pub(super) async fn answer_for_nobody(&self, ask: &Ask) {
-        let nothing = CapabilitySet::empty(Side::Client).declared();
-        self.answer_unless(ask, Orphan::NoCall, nothing).await;
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use mcpact::server::backend::{Heard, Outbox, Session, Visitor};
+use mcpact::server::backend::{Heard, OpenQuestion, Outbox, Session, Visitor};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
@@ -134,12 +134,25 @@ impl Ear {
     }
 
     pub(crate) async fn ask(&self, method: Method, params: &str, patience: Patience) -> Heard {
+        match self.put(method, params, patience).await {
+            Ok(question) => question.answer().await,
+            Err(heard) => heard,
+        }
+    }
+
+    /// Puts a question to it, which is on its way from here on; how it ended, if it cannot be asked.
+    pub(crate) async fn put(
+        &self,
+        method: Method,
+        params: &str,
+        patience: Patience,
+    ) -> Result<OpenQuestion, Heard> {
         let seen = match &self.view {
             Some(view) => view.question(method, params),
             None => params.into(),
         };
         self.session
-            .ask(method, &seen, patience, &self.outbox)
+            .put(method, &seen, patience, &self.outbox)
             .await
     }
 }

@@ -1,38 +1,32 @@
 //! One connection to the server, and whoever is behind it.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use futures_util::FutureExt;
-use futures_util::future::{self, Abortable, BoxFuture};
-use mcpact::server::backend::Heard;
-use mcpact_bridge::input::{Completions, Orphan, Outcome, StandIn};
+use futures_util::future::BoxFuture;
+use mcpact_bridge::input::{Completions, StandIn};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
-use mcpact_engine::pact::Pact;
-use mcpact_spec::{Era, ErrorCode, Feature, Method, Revision, Side};
+use mcpact_spec::{Era, Feature, Method, Revision, Side};
 use mcpact_wire::codec::modern::Stamp;
-use mcpact_wire::id::Id;
-use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::askable::Askable;
+use super::asked::BeingAsked;
 use super::audience::Audience;
-use super::claim::{Claim, Occasion};
-use super::common::{CommonLists, Meant};
-use super::ear::Ear;
+use super::claim::Claim;
+use super::common::CommonLists;
 use super::keepsake::Keepsake;
 use super::levels::Levels;
 use super::port::{Port, Shared};
-use super::questions::{self, PATIENCE};
 use super::tasks::{Kept, Mapping, ToolTasks};
 use crate::catalog::Strategy;
 use crate::pins::Pins;
 use crate::supervisor::{Connection, Question, Running, Sharing, sharing};
 use crate::upstream::{
-    Ask, Call, Doubt, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream,
+    Call, Doubt, Event, HeaderBook, Loss, Met, Note, Ordered, Reply, Stray, Upstream,
 };
 
 /// How many visited URLs are remembered.
@@ -56,11 +50,11 @@ pub(super) struct Lane {
     /// Whose it is, where it is shared and has become one's.
     pub(super) claim: Claim,
     /// What those who use it declare.
-    declared: CapabilityBits,
-    stand_in: StandIn,
+    pub(super) declared: CapabilityBits,
+    pub(super) stand_in: StandIn,
     tool_tasks: Arc<ToolTasks>,
     pins: Arc<Pins>,
-    mapping: Weak<Mapping>,
+    pub(super) mapping: Weak<Mapping>,
     /// Tasks that run here for clients of the server's own revision.
     pub(super) kept: Kept,
     /// Calls of modern clients.
@@ -70,26 +64,14 @@ pub(super) struct Lane {
     pub(super) strategy: Strategy,
     /// How many streams of changes and followed tasks of a modern server there are.
     holders: AtomicUsize,
-    /// What a legacy client is being asked, by the server's ids.
-    asking: Mutex<HashMap<Id, future::AbortHandle>>,
+    /// What a legacy client is being asked.
+    pub(super) being_asked: BeingAsked,
     /// What its client may have in it.
     pub(super) keepsake: Keepsake,
     /// Whoever listens for changed lists.
     pub(super) watching: OnceLock<AbortHandle>,
     /// The lists that it is asked for on behalf of many.
     pub(super) common: CommonLists,
-}
-
-/// A question that can be taken back.
-struct Listed<'a> {
-    lane: &'a Lane,
-    id: &'a Id,
-}
-
-impl Drop for Listed<'_> {
-    fn drop(&mut self) {
-        self.lane.asking().remove(self.id);
-    }
 }
 
 impl Drop for Lane {
@@ -204,7 +186,7 @@ impl Lane {
             askable: Askable::default(),
             completions: Mutex::new(Completions::new(COMPLETIONS)),
             strays: Mutex::new(Some(met.strays)),
-            asking: Mutex::default(),
+            being_asked: BeingAsked::default(),
             keepsake: Keepsake::default(),
             watching: OnceLock::new(),
             common: CommonLists::default(),
@@ -277,57 +259,14 @@ impl Lane {
                 })) => return Ok(Reply::Error(raw)),
                 Event::Lost(loss) => return Err(loss),
                 Event::Note(_) => {}
-                Event::Ask(ask) => self.refuse_during(&ask, Some(method)).await,
+                Event::Ask(ask) => self.refuse_during(ask, Some(method)).await,
             }
         }
-    }
-
-    /// Nobody knows what is asked here.
-    pub(super) async fn refuse(&self, ask: &Ask) {
-        let answer = error::encode(ErrorCode::MethodNotFound.code(), "Method not found", None);
-        self.upstream.answer(&ask.id, Err(&answer)).await;
-    }
-
-    /// A question during a call that cannot carry one.
-    pub(super) async fn refuse_during(&self, ask: &Ask, method: Option<Method>) {
-        let orphan = method.map_or(Orphan::NoCall, Orphan::CannotAsk);
-        self.answer_orphan(ask, orphan).await;
-    }
-
-    /// A question that can be put to nobody.
-    async fn answer_orphan(&self, ask: &Ask, orphan: Orphan) {
-        self.answer_unless(ask, orphan, self.declared).await;
-    }
-
-    /// Whoever stands in answers, unless those can be asked who are meant.
-    pub(super) async fn answer_unless(&self, ask: &Ask, orphan: Orphan, declared: CapabilityBits) {
-        let stand_in = |method| self.stand_in.answer_unless(declared, method);
-        let refused = || Outcome::Error(orphan.answer(self.revision()).encode());
-        let outcome = ask.method.and_then(stand_in).unwrap_or_else(refused);
-        self.answer(&ask.id, &outcome).await;
     }
 
     /// What can be asked on nobody's behalf.
     pub(super) fn answered_here(&self) -> CapabilitySet {
         CapabilitySet::declaring(Side::Client, self.stand_in.capabilities().iter())
-    }
-
-    pub(super) async fn answer(&self, id: &Id, outcome: &Outcome) {
-        match outcome {
-            Outcome::Result(raw) => self.upstream.answer(id, Ok(raw)).await,
-            Outcome::Error(raw) => self.upstream.answer(id, Err(raw)).await,
-        }
-    }
-
-    /// Answers a question in the place of a client that cannot be asked it; whether that was to be done.
-    pub(super) async fn stands_in(&self, client: &Pact, ask: &Ask, method: Method) -> bool {
-        let params = &ask.params;
-        let outcome = self.stand_in.answer_for(client, method, params);
-        if let Some(outcome) = &outcome {
-            tracing::debug!(%method, "answered in the place of a client that cannot be asked");
-            self.answer(&ask.id, outcome).await;
-        }
-        outcome.is_some()
     }
 
     /// Hears what belongs to no call, as long as there is somebody to tell; `port` is told when the
@@ -397,7 +336,7 @@ impl Lane {
         if note.method == Method::ElicitationComplete {
             self.complete(note);
         }
-        self.withdraw(note);
+        self.being_asked.withdraw(note);
         // These name questions and calls by ids that mean something else to the client, or nothing.
         let is_between_us = matches!(note.method, Method::Cancelled | Method::Progress);
         let is_shared = sharing(self.strategy) != Sharing::Nobody;
@@ -414,90 +353,5 @@ impl Lane {
         for ask in self.audience.confirmed() {
             self.asked(ask);
         }
-    }
-
-    /// A question that names no call goes to the task that it is for, or to the client whose session this
-    /// is, if it is one's, or else to the one call that can have caused it. Servers ask for roots as soon
-    /// as they hear that they may, which can be before the client has finished its own handshake.
-    pub(super) fn asked(self: &Arc<Self>, ask: Ask) {
-        let Some(ask) = self.audience.keep(ask) else {
-            return;
-        };
-        let lane = Arc::clone(self);
-        tokio::spawn(async move {
-            if let Some(mapping) = lane.mapping.upgrade()
-                && let Some(task) = mapping.task_of(&lane, &ask)
-            {
-                return mapping.asked(&lane, &task, ask).await;
-            }
-            if sharing(lane.strategy) != Sharing::Nobody
-                && let Some((ear, ask)) = lane.asked_for_task(&ask)
-                && let Some(method) = ask.method
-            {
-                return lane.put_to(&ear, &ask, method, Occasion::Call).await;
-            }
-            // No client's answer becomes part of what others are shown.
-            if lane.common.meant(|| lane.running.calls()) == Meant::ForLists {
-                return lane.answer_for_nobody(&ask).await;
-            }
-            match (lane.confidant(), ask.method) {
-                (Some(ear), Some(method)) => {
-                    lane.put_to(&ear, &ask, method, Occasion::Outside).await;
-                }
-                _ => {
-                    if let Some(ask) = lane.askable.put(ask) {
-                        lane.answer_orphan(&ask, Orphan::NoCall).await;
-                    }
-                }
-            }
-        });
-    }
-
-    fn asking(&self) -> MutexGuard<'_, HashMap<Id, future::AbortHandle>> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a question back, if the server says so.
-    pub(super) fn withdraw(&self, note: &Note) {
-        let question = note.withdrawn_question();
-        if let Some(asking) = question.and_then(|id| self.asking().remove(&id)) {
-            asking.abort();
-        }
-    }
-
-    /// Puts a question of a legacy server to a legacy client, and the answer back, unless the server
-    /// takes it back.
-    pub(super) async fn put_to(&self, ear: &Ear, ask: &Ask, method: Method, occasion: Occasion) {
-        let (abort, registration) = future::AbortHandle::new_pair();
-        self.asking().insert(ask.id.clone(), abort);
-        let _listed = Listed {
-            lane: self,
-            id: &ask.id,
-        };
-        let asking = Abortable::new(self.put(ear, ask, method, occasion), registration);
-        // Who takes a question back wants no answer.
-        let _ = asking.await;
-    }
-
-    async fn put(&self, ear: &Ear, ask: &Ask, method: Method, occasion: Occasion) {
-        if let Some(client) = ear.pact()
-            && self.stands_in(&client, ask, method).await
-        {
-            return;
-        }
-        if !self.may_hear(ear, occasion, method) {
-            return self.answer_orphan(ask, Orphan::NoCall).await;
-        }
-        let answer = match questions::lowered(method, &ask.params, ear.revision()) {
-            Ok(params) => match ear.ask(method, &params, PATIENCE).await {
-                Heard::Result(raw) => questions::answer(method, &raw, self.revision()),
-                Heard::Error(raw) => Err(raw),
-                Heard::Lost(why) => Err(error::encode(-32603, why, None)),
-                Heard::Refused(why) => Err(error::encode(-32601, &why, None)),
-            },
-            Err(refusal) => Err(refusal),
-        };
-        let answer = answer.as_deref().map_err(String::as_str);
-        self.upstream.answer(&ask.id, answer).await;
     }
 }

@@ -121,7 +121,7 @@ impl Lane {
                 }
                 Event::Note(_) => {}
                 Event::Ask(ask) if errand.readers == Readers::One => self.asked(ask),
-                Event::Ask(ask) => self.answer_for_nobody(&ask).await,
+                Event::Ask(ask) => self.answer_for_nobody(ask).await,
             }
         }
     }

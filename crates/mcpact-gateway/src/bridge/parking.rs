@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Visitor};
 use mcpact_bridge::input::{
-    Binding, ParkId, Parked, Round, ServerAnswer, ServerQuestion, UrlRequired, raise_question,
+    Binding, Outcome, ParkId, Parked, Round, ServerQuestion, UrlRequired, raise_question,
     refine_error, url_required,
 };
 use mcpact_bridge::lifecycle::canonical;
@@ -30,8 +30,8 @@ use self::keeper::{Keeper, Seat};
 pub(super) use self::lot::ParkingLot;
 use super::Bridge;
 use super::crossing::Crossing;
-use super::lane::Lane;
 use super::tasks::{Begun, Started};
+use super::unanswered::Unanswered;
 use crate::upstream::{Ask, Call, Event, Note, Reply};
 
 /// How long questions that come together are gathered.
@@ -45,6 +45,8 @@ pub(super) struct Open {
     asked: mpsc::Receiver<Ask>,
     /// What the client would have had to declare.
     pub(super) missing: Vec<Capability>,
+    /// What the server has asked; behind the call, which is taken back first.
+    pub(super) unanswered: Unanswered,
     /// Questions that came together, and until when more are waited for.
     gathered: Vec<ServerQuestion>,
     until: Option<Instant>,
@@ -113,6 +115,7 @@ impl Bridge {
             call,
             asked,
             missing: Vec::new(),
+            unanswered: Unanswered::default(),
             gathered: Vec::new(),
             until: None,
             is_parked: false,
@@ -130,15 +133,14 @@ impl Bridge {
                 Some(Said::Asked(questions)) => questions,
             };
             let id = new_id();
-            let lane = Arc::clone(&open.crossing.lane);
-            let (revision, now) = (lane.revision(), self.clock.now());
+            let (revision, now) = (open.crossing.upstream(), self.clock.now());
             let binding = binding(&open.crossing);
             let parked = {
                 let mut parks = self.lot.parks();
                 parks.limit_calls(self.shared.run().call_timeout);
                 parks.park(id, binding, revision, questions, now)
             };
-            if let Some(round) = self.begun(&lane, parked).await {
+            if let Some(round) = self.begun(&mut open, parked).await {
                 let asked = self.lot.asked(&round)?;
                 open.is_parked = true;
                 Keeper::start(self, id, open);
@@ -148,13 +150,13 @@ impl Bridge {
     }
 
     /// The round that begins; where there is no room, the server is answered at once.
-    async fn begun(&self, lane: &Lane, parked: Parked) -> Option<Round> {
+    async fn begun(&self, open: &mut Open, parked: Parked) -> Option<Round> {
         match parked {
             Parked::Asked(round) => Some(round),
             Parked::Held => None,
             Parked::Full(answers) => {
                 tracing::warn!("too many calls wait for input; the server gets no answers");
-                answer_all(lane, answers).await;
+                open.unanswered.due(answers).tell().await;
                 None
             }
         }
@@ -203,7 +205,7 @@ impl Bridge {
                 Event::Ask(ask) => {
                     crossing
                         .lane
-                        .refuse_during(&ask, crossing.waiter.job.method)
+                        .refuse_during(ask, crossing.waiter.job.method)
                         .await
                 }
             }
@@ -275,6 +277,7 @@ impl Open {
         }
         if let Some(withdrawn) = note.withdrawn_question() {
             self.gathered.retain(|question| question.id != withdrawn);
+            self.unanswered.withdrawn(&withdrawn);
         }
         if self.is_parked {
             for seat in seats {
@@ -293,32 +296,35 @@ impl Open {
         let lane = &self.crossing.lane;
         let method = match ask.method {
             Some(Method::Ping) => {
-                lane.upstream.answer(&ask.id, Ok("{}")).await;
+                ask.answer(&Outcome::Result("{}".into())).await;
                 return None;
             }
             Some(method) => method,
             None => {
-                lane.refuse(&ask).await;
+                lane.refuse(ask).await;
                 return None;
             }
         };
         let pact = &self.crossing.waiter.job.pact;
-        if lane.stands_in(pact, &ask, method).await {
-            return None;
-        }
+        let ask = lane.stands_in(pact, ask, method).await?;
         match raise_question(method, Some(&ask.params), lane.revision(), pact) {
-            Ok(_) if self.crossing.tells_another(&ask, method).await => None,
-            Ok(request) => Some(ServerQuestion {
-                id: ask.id,
-                method,
-                request,
-            }),
+            Ok(_) if self.crossing.tells_another(&ask, method) => {
+                self.crossing.lane.refuse_during(ask, None).await;
+                None
+            }
+            Ok(request) => {
+                let id = ask.id.clone();
+                self.unanswered.keep(ask);
+                Some(ServerQuestion {
+                    id,
+                    method,
+                    request,
+                })
+            }
             Err(unasked) => {
                 self.missing.extend(unasked.missing);
-                let upstream = &self.crossing.lane.upstream;
-                upstream
-                    .answer(&ask.id, Err(&unasked.answer.encode()))
-                    .await;
+                let answer = Outcome::Error(unasked.answer.encode());
+                ask.answer(&answer).await;
                 None
             }
         }
@@ -348,12 +354,6 @@ pub(super) async fn take_turn(crossing: &mut Crossing) -> Result<(), WireError> 
         crossing.turn = Some(turn.map_err(|error| error.on_wire())?);
     }
     Ok(())
-}
-
-pub(super) async fn answer_all(lane: &Lane, answers: Vec<ServerAnswer>) {
-    for ServerAnswer { id, outcome } in answers {
-        lane.answer(&id, &outcome).await;
-    }
 }
 
 /// What a state is good for: this caller and this call.

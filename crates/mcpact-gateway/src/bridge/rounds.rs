@@ -6,7 +6,7 @@ use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Heard;
-use mcpact_bridge::input::{self, Question, Rounds, Turn};
+use mcpact_bridge::input::{self, Outcome, Question, Rounds, Turn};
 use mcpact_bridge::tasks::{Status, Way, related, wants_tasks};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
@@ -14,6 +14,7 @@ use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::Bridge;
+use super::asked::AskedDuring;
 use super::crossing::{Crossing, Told};
 use super::parking::take_turn;
 use super::port::Boarded;
@@ -220,6 +221,8 @@ impl Bridge {
         if let Some(turn) = &mut crossing.turn {
             turn.begin();
         }
+        // Before the call: who takes it back says so before it refuses what was asked for it.
+        let mut asked = AskedDuring::default();
         let (mut call, mut started) = match self.way(&crossing).await {
             Way::Waited => match Box::pin(crossing.begin(&params)).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
@@ -228,18 +231,19 @@ impl Bridge {
             Way::Plain | Way::Task => (crossing.send(&params).await?, None),
         };
         let lane = Arc::clone(&crossing.lane);
-        let mut asked = FuturesUnordered::new();
         loop {
             let event = tokio::select! {
+                biased;
+                // What was asked goes out before the answer.
+                Some(()) = asked.answered() => continue,
                 event = call.next() => event,
-                Some(()) = asked.next() => continue,
             };
             if let (Event::Done(_) | Event::Lost(_), Some(turn)) = (&event, &mut crossing.turn) {
                 turn.end();
             }
             match event {
                 Event::Note(note) => {
-                    lane.withdraw(&note);
+                    lane.being_asked.withdraw(&note);
                     crossing.waiter.tell(&note, &mut crossing.progress).await;
                 }
                 Event::Done(reply) => {
@@ -247,20 +251,15 @@ impl Bridge {
                     if let Some(started) = &mut started {
                         started.over();
                     }
+                    asked.outlive_call(&lane, &ear).await;
                     let finished = crossing.finished(&reply);
                     return finished.map(|raw| crossing.keeping_tasks(raw));
                 }
                 Event::Lost(loss) => return Err(crossing.lost(&loss)),
                 Event::Ask(ask) => match ask.method {
-                    Some(Method::Ping) => lane.upstream.answer(&ask.id, Ok("{}")).await,
-                    Some(method) => {
-                        let (lane, ear) = (&lane, &ear);
-                        let occasion = lane.occasion(&ask);
-                        asked.push(async move {
-                            lane.put_to(ear, &ask, method, occasion).await;
-                        });
-                    }
-                    None => lane.refuse(&ask).await,
+                    Some(Method::Ping) => ask.answer(&Outcome::Result("{}".into())).await,
+                    Some(method) => asked.put(&lane, &ear, ask, method),
+                    None => lane.refuse(ask).await,
                 },
             }
         }

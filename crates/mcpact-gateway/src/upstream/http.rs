@@ -1,7 +1,9 @@
 //! A server that is reached by HTTP: every call is a POST of its own, made by whoever calls.
 
+mod listening;
 mod reading;
 mod refusal;
+mod way_back;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,13 +22,16 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use self::listening::{Ear, listen};
 use self::reading::{PAUSE, Reading, Resume, TooLong};
 use self::refusal::{disagrees, forgot_session, may_disagree};
+pub(super) use self::way_back::WayBack;
+use self::way_back::post;
+use super::ask::Ask;
 use super::mail::{Doubt, Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::circle::LOOP;
 use crate::error::{Trouble, chain};
-use crate::figures::ServerFigures;
 use crate::supervisor::{Life, Miss, Witness};
 
 const SESSION: &str = "mcp-session-id";
@@ -141,11 +146,7 @@ impl HttpWire {
 
     /// Posts what has no answer.
     pub(super) async fn post(&self, text: String) {
-        match self.http.post(&self.facts, Bytes::from(text)).await {
-            Ok(answer) if answer.status < 300 => {}
-            Ok(answer) => tracing::warn!(status = answer.status, "a message was not accepted"),
-            Err(error) => tracing::warn!(%error, "a message could not be posted"),
-        }
+        post(&self.http, &self.facts, text).await;
     }
 
     /// Ends it, whoever uses it.
@@ -350,8 +351,20 @@ impl HttpCall {
                 None
             }
             Sorted::Note(note) => Some(Event::Note(note)),
-            Sorted::Ask(ask) => Some(Event::Ask(ask)),
+            Sorted::Ask(ask) => Some(Event::Ask(self.owed(ask))),
         }
+    }
+
+    /// A question of a legacy server is answered in its session; a modern one asks nothing.
+    fn owed(&self, ask: Ask) -> Ask {
+        if self.era == Era::Modern {
+            return ask;
+        }
+        let back = WayBack {
+            http: self.http.clone(),
+            facts: Arc::clone(&self.facts),
+        };
+        back.of(ask)
     }
 
     /// The stream ended before the answer. `2025-11-25 basic/transports#resumability`: what has an
@@ -418,77 +431,3 @@ impl Drop for HttpCall {
 
 /// What became of a stream that ended too early.
 const BROKEN: &str = "the answer ended without a result";
-
-/// Who hears what belongs to no call.
-struct Ear {
-    strays: mpsc::Sender<Stray>,
-    figures: Arc<ServerFigures>,
-}
-
-/// The stream of a session, for what the server says without being asked.
-async fn listen(
-    http: HttpClient,
-    facts: Arc<HeaderMap>,
-    ear: Ear,
-    open: tokio::sync::oneshot::Sender<bool>,
-    is_gone: Arc<AtomicBool>,
-) {
-    let mut open = Some(open);
-    let mut was_there = false;
-    let mut resume = Resume::default();
-    while resume.attempt <= ATTEMPTS {
-        let opened = http.listen(&facts, resume.last_id.as_deref()).await;
-        if let Some(open) = open.take() {
-            // Whoever connects may not wait any more.
-            let is_there =
-                matches!(&opened, Ok(answer) if matches!(answer.body, AnswerBody::Events(_)));
-            let _ = open.send(is_there);
-        }
-        match opened {
-            Ok(Answer {
-                body: AnswerBody::Events(events),
-                ..
-            }) => {
-                was_there = true;
-                let mut reading = Reading { events, resume };
-                while let Some(read) = reading.next().await {
-                    let Ok(bytes) = read else {
-                        ear.figures.dropped("too_long");
-                        continue;
-                    };
-                    let stray = match sort(&bytes) {
-                        Sorted::Note(note) => Stray::Note(note),
-                        Sorted::Ask(ask) => Stray::Ask(ask),
-                        Sorted::Reply(..) => {
-                            ear.figures.dropped("late_answer");
-                            continue;
-                        }
-                        Sorted::Nothing(why) => {
-                            ear.figures.dropped(why);
-                            continue;
-                        }
-                    };
-                    if ear.strays.send(stray).await.is_err() {
-                        return;
-                    }
-                }
-                resume = reading.resume;
-            }
-            // 405 is the polite way to say that there is no such stream.
-            Ok(answer) => {
-                let status = answer.status;
-                let is_another = status == 405 || disagrees(&answer);
-                if was_there && (is_another || forgot_session(&answer)) {
-                    is_gone.store(true, Ordering::Relaxed);
-                }
-                return tracing::debug!(status, "the server has no stream of its own");
-            }
-            Err(error) => tracing::debug!(%error, "the stream could not be opened"),
-        }
-        resume.attempt += 1;
-        tokio::time::sleep(resume.pause()).await;
-    }
-    tracing::warn!("the server's stream could not be kept open");
-    // Whoever listens is better off with a new session than with one that says nothing.
-    is_gone.store(true, Ordering::Relaxed);
-}

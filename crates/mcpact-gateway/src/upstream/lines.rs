@@ -1,6 +1,7 @@
 //! A server on a carrier of lines: one connection, many calls at once.
 
 mod outgoing;
+mod way_back;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::timeout;
 
 use self::outgoing::Outgoing;
-use super::mail::{Ask, Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
+pub(super) use self::way_back::WayBack;
+use super::ask::Ask;
+use super::mail::{Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
 use super::{Ordered, exit};
 use crate::error::LOG;
 use crate::figures::ServerFigures;
@@ -318,7 +321,7 @@ async fn write(mut sink: LineSink, shared: Arc<Shared>) {
 }
 
 /// Reads until the server closes its side.
-async fn read(mut source: LineSource, shared: &Shared, strays: &mpsc::Sender<Stray>) {
+async fn read(mut source: LineSource, shared: &Arc<Shared>, strays: &mpsc::Sender<Stray>) {
     loop {
         while let Some(line) = source.next_line() {
             match line {
@@ -345,7 +348,7 @@ async fn read(mut source: LineSource, shared: &Shared, strays: &mpsc::Sender<Str
     }
 }
 
-fn receive(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
+fn receive(bytes: &Bytes, shared: &Arc<Shared>, strays: &mpsc::Sender<Stray>) {
     // 2025-03-26 servers may answer in batches.
     if bytes.first() == Some(&b'[') {
         for one in elements(std::str::from_utf8(bytes).unwrap_or("[]")).unwrap_or_default() {
@@ -356,7 +359,7 @@ fn receive(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
     deliver(bytes, shared, strays);
 }
 
-fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
+fn deliver(bytes: &Bytes, shared: &Arc<Shared>, strays: &mpsc::Sender<Stray>) {
     let stray = match sort(bytes) {
         Sorted::Reply(id, reply) => {
             let number = id.and_then(|id| id.raw().parse::<i64>().ok());
@@ -378,10 +381,13 @@ fn deliver(bytes: &Bytes, shared: &Shared, strays: &mpsc::Sender<Stray>) {
             // A legacy peer is answered whatever else is going on.
             return shared.push(codec::result(ask.id.as_ref(), "{}"));
         }
-        Sorted::Ask(ask) => match owner_of_ask(&ask, shared) {
-            Some(mail) => return shared.hand(&mail, Event::Ask(ask)),
-            None => Stray::Ask(ask),
-        },
+        Sorted::Ask(ask) => {
+            let ask = WayBack::of(shared, ask);
+            match owner_of_ask(&ask, shared) {
+                Some(mail) => return shared.hand(&mail, Event::Ask(ask)),
+                None => Stray::Ask(ask),
+            }
+        }
         Sorted::Nothing(why) => {
             shared.figures.dropped(why);
             return spoil(bytes, shared);

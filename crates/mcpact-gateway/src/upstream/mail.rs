@@ -14,6 +14,7 @@ use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
+use super::ask::Ask;
 use super::part;
 use crate::error::Trouble;
 
@@ -46,15 +47,6 @@ impl Note {
         let params = Object::parse(&self.params).ok()?;
         IdRef::from_token(params.get("requestId")?).map(IdRef::to_id)
     }
-}
-
-/// A request of the server.
-#[derive(Clone, Debug)]
-pub(crate) struct Ask {
-    pub(crate) id: Id,
-    /// None for a method that no revision knows.
-    pub(crate) method: Option<Method>,
-    pub(crate) params: ByteString,
 }
 
 /// An answer.
@@ -129,11 +121,11 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
                 None => Sorted::Nothing("unknown_method"),
             }
         }
-        Ok(Envelope::Request(request)) => Sorted::Ask(Ask {
-            id: request.id.to_id(),
-            method: Method::parse(&request.method),
-            params: part(bytes, request.params.raw),
-        }),
+        Ok(Envelope::Request(request)) => Sorted::Ask(Ask::new(
+            request.id.to_id(),
+            Method::parse(&request.method),
+            part(bytes, request.params.raw),
+        )),
         Ok(Envelope::Response(response)) => {
             let reply = match response.outcome {
                 Outcome::Result(body) => Reply::Result(part(bytes, Some(body.raw))),

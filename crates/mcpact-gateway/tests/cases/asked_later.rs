@@ -151,7 +151,12 @@ async fn an_outcome_waits_for_its_client() {
             -32602,
             "told once"
         );
-        assert!(stage.heard().is_empty(), "the server heard nothing of it");
+        let heard = stage.heard();
+        let [refused] = &heard[..] else {
+            panic!("the server heard something of it: {heard:?}");
+        };
+        assert_eq!(refused.message["id"], "q1");
+        assert!(refused.message["error"].is_object(), "{refused:?}");
     }
 }
 

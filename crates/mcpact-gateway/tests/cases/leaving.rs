@@ -127,6 +127,10 @@ async fn a_modern_client_is_asked_by_a_result_only() {
             let mut asked = asked.values().map(|asked| asked["method"].as_str());
             assert_eq!(asked.next(), Some(Some(method)), "{server} {only}");
             said.text("done");
+            // Nobody can answer it any more.
+            let refused = heard(&mut stage).await.message;
+            assert_eq!(refused["id"], "q", "{server} {refused}");
+            assert!(refused["error"].is_object(), "{server} {refused}");
         }
     }
 }

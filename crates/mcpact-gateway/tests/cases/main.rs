@@ -8,6 +8,7 @@
 
 mod answered_here;
 mod asked_later;
+mod asked_past;
 mod asked_within;
 mod changes;
 mod claimed;

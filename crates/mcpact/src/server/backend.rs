@@ -32,7 +32,7 @@ pub use super::job::{Job, Reach};
 pub use super::outbox::{Gone, Outbox};
 pub use super::raw_params::RawParams;
 pub use super::seal::Sealer;
-pub use super::session::{Heard, Session};
+pub use super::session::{Heard, OpenQuestion, Session};
 pub use super::visitor::{Mark, Visitor};
 
 /// Whatever serves the requests that a front has admitted.

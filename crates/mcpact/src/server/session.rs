@@ -63,15 +63,26 @@ pub enum Heard {
     Refused(String),
 }
 
-/// A question that the client has not answered.
-struct OpenQuestion<'a> {
-    session: &'a Session,
+/// A question that the client has not answered. Whoever drops it withdraws it.
+#[derive(Debug)]
+pub struct OpenQuestion {
+    session: Arc<Session>,
     number: i64,
-    outbox: &'a Outbox,
+    outbox: Outbox,
+    answer: oneshot::Receiver<Heard>,
     is_open: bool,
 }
 
-impl Drop for OpenQuestion<'_> {
+impl OpenQuestion {
+    /// Waits for the answer.
+    pub async fn answer(mut self) -> Heard {
+        let heard = (&mut self.answer).await;
+        self.is_open = false;
+        heard.unwrap_or(Heard::Lost("the client went away"))
+    }
+}
+
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         if !self.is_open {
             return;
@@ -240,28 +251,42 @@ impl Session {
 
     /// Asks the client something. Whoever stops waiting withdraws the question.
     pub async fn ask(
-        &self,
+        self: &Arc<Self>,
         method: Method,
         params: &str,
         patience: Patience,
         outbox: &Outbox,
     ) -> Heard {
-        let (number, text, answer) = match self.question(method, params, patience) {
-            Ok(question) => question,
-            Err(why) => return Heard::Refused(why),
-        };
-        let mut question = OpenQuestion {
-            session: self,
+        match self.put(method, params, patience, outbox).await {
+            Ok(question) => question.answer().await,
+            Err(heard) => heard,
+        }
+    }
+
+    /// Puts a question to the client, which is on its way from here on.
+    ///
+    /// # Errors
+    /// How it ended, if the client cannot be asked.
+    pub async fn put(
+        self: &Arc<Self>,
+        method: Method,
+        params: &str,
+        patience: Patience,
+        outbox: &Outbox,
+    ) -> Result<OpenQuestion, Heard> {
+        let asked = self.question(method, params, patience);
+        let (number, text, answer) = asked.map_err(Heard::Refused)?;
+        let question = OpenQuestion {
+            session: Arc::clone(self),
             number,
-            outbox,
+            outbox: outbox.clone(),
+            answer,
             is_open: true,
         };
-        if outbox.send(text).await.is_err() {
-            return Heard::Lost("the client went away");
+        match outbox.send(text).await {
+            Ok(()) => Ok(question),
+            Err(_) => Err(Heard::Lost("the client went away")),
         }
-        let heard = answer.await;
-        question.is_open = false;
-        heard.unwrap_or(Heard::Lost("the client went away"))
     }
 
     /// The message that asks, its number, and the place where the answer will arrive.

@@ -12,7 +12,7 @@ use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
 
 use super::lot::Post;
-use super::{Open, Said, answer_all, binding};
+use super::{Open, Said, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Waiter, wire_error};
 use crate::upstream::{Event, Note, Reply};
@@ -121,7 +121,7 @@ impl Keeper {
                 if let Some(seat) = seat {
                     self.seat(*seat).await;
                 }
-                answer_all(&self.open.crossing.lane, answers).await;
+                self.open.unanswered.due(answers).tell().await;
                 true
             }
             Word::Left => {
@@ -130,7 +130,7 @@ impl Keeper {
                 !is_last
             }
             Word::Expired(answers) => {
-                answer_all(&self.open.crossing.lane, answers).await;
+                self.open.unanswered.due(answers).tell().await;
                 // Dropping the call afterwards cancels it, if it has not ended.
                 let _ = tokio::time::timeout(LAST_WORDS, self.end()).await;
                 false
@@ -156,7 +156,7 @@ impl Keeper {
 
     /// The server asks again.
     async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
-        let lane = Arc::clone(&self.open.crossing.lane);
+        let revision = self.open.crossing.upstream();
         let binding = binding(&self.open.crossing);
         let parked = loop {
             {
@@ -164,14 +164,14 @@ impl Keeper {
                 // Words are said under the same lock: whoever has resumed has a seat.
                 if self.words.is_empty() {
                     let now = self.bridge.clock.now();
-                    break parks.park(self.id, binding, lane.revision(), questions, now);
+                    break parks.park(self.id, binding, revision, questions, now);
                 }
             }
             if !self.catch_up().await {
                 return false;
             }
         };
-        if let Some(round) = self.bridge.begun(&lane, parked).await {
+        if let Some(round) = self.bridge.begun(&mut self.open, parked).await {
             let asked = self.bridge.lot.asked(&round);
             self.deliver(&asked);
         }

@@ -131,17 +131,13 @@ impl Lane {
     }
 
     /// Whom a question for a task is for, and the question as that client knows it.
-    pub(in crate::bridge) fn asked_for_task(&self, ask: &Ask) -> Option<(Ear, Ask)> {
+    pub(in crate::bridge) fn asked_for_task(&self, ask: &Ask) -> Option<(Ear, ByteString)> {
         let params = &ask.params;
         let owner = self.kept.ear(&related_task(params)?)?;
         let shown = self
             .named_tasks(owner.owner())
             .params(ask.method?, params)?;
-        let ask = Ask {
-            params: shown.into(),
-            ..ask.clone()
-        };
-        Some((owner, ask))
+        Some((owner, shown.into()))
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 use super::{LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, outcome, unknown};
 use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::lane::Lane;
-use crate::bridge::parking::answer_all;
+use crate::bridge::unanswered::Unanswered;
 use crate::bridge::{Bridge, Clock};
 use crate::upstream::{Ask, Event, Note, Reply, related_task};
 
@@ -39,17 +39,19 @@ pub(in crate::bridge) struct Mapping {
 }
 
 /// A task that may still change.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Open {
     lane: Arc<Lane>,
     /// What its client can be asked.
     pact: Arc<Pact>,
     upstream: Box<str>,
     result: Option<Fetching>,
+    /// What the server has asked for it.
+    unanswered: Unanswered,
 }
 
 /// A request for the result at the server.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Fetching {
     /// Closed when it has ended.
     ended: watch::Receiver<()>,
@@ -140,7 +142,8 @@ impl Mapping {
             return Some(fetching.ended.clone());
         }
         let (end, ended) = watch::channel(());
-        let fetched = fetch(Arc::downgrade(self), open.clone(), Box::from(task));
+        let (lane, upstream) = (Arc::clone(&open.lane), open.upstream.clone());
+        let fetched = fetch(Arc::downgrade(self), lane, upstream, Box::from(task));
         let job = tokio::spawn(async move {
             fetched.await;
             drop(end);
@@ -198,22 +201,37 @@ impl Mapping {
     pub(in crate::bridge) async fn asked(&self, lane: &Lane, task: &str, ask: Ask) {
         let pact = self.open().get(task).map(|open| Arc::clone(&open.pact));
         let (Some(pact), Some(method)) = (pact, ask.method) else {
-            return lane.refuse(&ask).await;
+            return lane.refuse(ask).await;
         };
-        if lane.stands_in(&pact, &ask, method).await {
+        let Some(ask) = lane.stands_in(&pact, ask, method).await else {
             return;
-        }
+        };
         let raised = raise_question(method, Some(&ask.params), lane.revision(), &pact);
         let refused = match raised {
-            Ok(question) => {
-                let asked = self.mapped().asked(task, ask.id.clone(), method, question);
-                asked.err()
-            }
-            Err(unasked) => Some(unasked.answer),
+            Ok(question) => self.keep(task, ask, method, question),
+            Err(unasked) => Some((ask, unasked.answer)),
         };
-        if let Some(refused) = refused {
-            lane.upstream.answer(&ask.id, Err(&refused.encode())).await;
+        if let Some((ask, answer)) = refused {
+            ask.answer(&Outcome::Error(answer.encode())).await;
         }
+    }
+
+    /// Keeps a question for the client of a task; gives it back with the reason if it is refused. A task that
+    /// is over meanwhile asks nothing any more.
+    fn keep(
+        &self,
+        task: &str,
+        ask: Ask,
+        method: Method,
+        question: String,
+    ) -> Option<(Ask, WireError)> {
+        // Until it is kept, nobody finds it.
+        let mut mapped = self.mapped();
+        if let Err(refused) = mapped.asked(task, ask.id.clone(), method, question) {
+            return Some((ask, refused));
+        }
+        self.open().get_mut(task)?.unanswered.keep(ask);
+        None
     }
 
     /// The server takes a question back, if it is one of a task.
@@ -222,17 +240,17 @@ impl Mapping {
             return;
         };
         let mut mapped = self.mapped();
-        for (task, open) in self.open().iter() {
+        for (task, open) in self.open().iter_mut() {
             if open.lane.session == lane.session {
                 mapped.withdrawn(task, question.as_ref());
+                open.unanswered.withdrawn(&question);
             }
         }
     }
 }
 
 /// Asks for the result of a task, hears what it asks meanwhile, and tells how it ended.
-async fn fetch(mapping: Weak<Mapping>, open: Open, task: Box<str>) {
-    let Open { lane, upstream, .. } = open;
+async fn fetch(mapping: Weak<Mapping>, lane: Arc<Lane>, upstream: Box<str>, task: Box<str>) {
     let mut call = lane.result_of(&upstream).await;
     let ended = loop {
         let event = call.next().await;
@@ -286,6 +304,7 @@ impl Bridge {
             pact: Arc::clone(&crossing.waiter.job.pact),
             upstream: Box::from(upstream.as_ref()),
             result: None,
+            unanswered: Unanswered::default(),
         };
         // The session is known before anybody can ask for it.
         mapping.open().insert(task.as_str().into(), open);
@@ -318,12 +337,12 @@ impl Bridge {
                 let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
                 let responses = params.get_present("inputResponses");
                 let answers = mapping.mapped().update(&task, owner, responses)?;
-                let lane = mapping
+                let due = mapping
                     .open()
-                    .get(&*task)
-                    .map(|open| Arc::clone(&open.lane));
-                if let Some(lane) = lane {
-                    answer_all(&lane, answers).await;
+                    .get_mut(&*task)
+                    .map(|open| open.unanswered.due(answers));
+                if let Some(due) = due {
+                    due.tell().await;
                 }
                 ACKNOWLEDGED.to_owned().into()
             }

@@ -71,7 +71,7 @@ impl Crossing {
                 Event::Done(reply) => return Ok(reply),
                 Event::Lost(loss) => return Err(self.lost(&loss)),
                 // There is no task yet that it could be for.
-                Event::Ask(ask) => self.lane.refuse_during(&ask, None).await,
+                Event::Ask(ask) => self.lane.refuse_during(ask, None).await,
             }
         }
     }

@@ -1,0 +1,49 @@
+//! Questions of a legacy server that modern clients find in a result, and answer later.
+
+use mcpact_bridge::input::{Outcome, ServerAnswer};
+use mcpact_wire::id::Id;
+
+use crate::upstream::Ask;
+
+/// What is not answered yet. Dropped with the call or the task that it belongs to, it is refused.
+#[derive(Debug, Default)]
+pub(super) struct Unanswered(Vec<Ask>);
+
+/// Answers, and what they are for.
+#[must_use]
+pub(super) struct Due(Vec<(Ask, Outcome)>);
+
+impl Unanswered {
+    pub(super) fn keep(&mut self, ask: Ask) {
+        self.0.push(ask);
+    }
+
+    fn take(&mut self, id: &Id) -> Option<Ask> {
+        let at = self.0.iter().position(|ask| ask.id == *id)?;
+        Some(self.0.remove(at))
+    }
+
+    /// The server takes a question back.
+    pub(super) fn withdrawn(&mut self, id: &Id) {
+        if let Some(ask) = self.take(id) {
+            ask.taken_back();
+        }
+    }
+
+    /// These are answered from here on; what is asked no more needs no answer.
+    pub(super) fn due(&mut self, answers: Vec<ServerAnswer>) -> Due {
+        let due = answers.into_iter();
+        Due(due
+            .filter_map(|ServerAnswer { id, outcome }| Some((self.take(&id)?, outcome)))
+            .collect())
+    }
+}
+
+impl Due {
+    /// Tells the server.
+    pub(super) async fn tell(self) {
+        for (ask, outcome) in self.0 {
+            ask.answer(&outcome).await;
+        }
+    }
+}
