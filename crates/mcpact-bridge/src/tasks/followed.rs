@@ -1,7 +1,7 @@
 //! A modern server's task that is followed here, for a client that waits for its call.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::time::Duration;
 
@@ -19,6 +19,10 @@ const POLL: Duration = Duration::from_secs(1);
 /// The longest pause that is made because a server says so.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// In how many looks in a row a question stands that was answered before it counts as asked again: what a
+/// server tells may be a moment old.
+const LOOKS: u32 = 3;
+
 /// A task that a call has become.
 ///
 /// ```text
@@ -29,8 +33,9 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug)]
 pub struct Followed {
     id: Box<str>,
-    /// Every key that was asked: it means one question for as long as the task lives.
-    asked: BTreeSet<Box<str>>,
+    /// Every key that was asked, and in how many looks it has stood since: it means one question for as long as
+    /// the task lives, which stands until the server has an answer that it takes.
+    asked: BTreeMap<Box<str>, u32>,
     most: usize,
     interval: Duration,
 }
@@ -42,6 +47,8 @@ pub enum Step {
     Poll(Duration),
     /// The server asks, in the words of a result that asks: answer with `tasks/update`, and go on.
     Ask(String),
+    /// The same, and some of it was answered before: the server did not take the answer.
+    AskAgain(String),
     /// The task is over, with this in the words of its server.
     End(Outcome),
 }
@@ -53,7 +60,7 @@ impl Followed {
         let seed = Object::parse(result).ok()?;
         let mut task = Self {
             id: Box::from(seed.get_str("taskId")?.as_ref()),
-            asked: BTreeSet::new(),
+            asked: BTreeMap::new(),
             most,
             interval: POLL,
         };
@@ -86,7 +93,10 @@ impl Followed {
         self.follow(&seen);
         let status = seen.get_str("status").and_then(|word| Status::parse(&word));
         match status {
-            Some(Status::Working) => Step::Poll(self.interval),
+            Some(Status::Working) => {
+                self.gone(&Object::default());
+                Step::Poll(self.interval)
+            }
             Some(Status::InputRequired) => self.ask(seen.get("inputRequests").unwrap_or("{}")),
             Some(Status::Completed) => match seen.get("result") {
                 Some(result) => Step::End(Outcome::Result(String::from(result))),
@@ -101,25 +111,51 @@ impl Followed {
         }
     }
 
+    /// What does not stand there any more was taken, and is new if it comes back.
+    fn gone(&mut self, standing: &Object<'_>) {
+        for (key, looks) in &mut self.asked {
+            if standing.get(key).is_none() {
+                *looks = LOOKS;
+            }
+        }
+    }
+
     fn ask(&mut self, requests: &str) -> Step {
         let requests = Object::parse(requests).unwrap_or_default();
-        let mut new = ObjectWriter::new();
-        let before = self.asked.len();
+        self.gone(&requests);
+        let mut due = ObjectWriter::new();
+        let (mut is_new, mut is_again) = (false, false);
         for (key, raw) in requests.iter() {
-            if self.asked.insert(Box::from(key)) {
-                new = new.raw(key, raw);
+            match self.asked.get_mut(key) {
+                Some(looks) if *looks + 1 < LOOKS => {
+                    *looks += 1;
+                    continue;
+                }
+                Some(looks) => {
+                    *looks = 0;
+                    is_again = true;
+                }
+                None => {
+                    self.asked.insert(Box::from(key), 0);
+                    is_new = true;
+                }
             }
+            due = due.raw(key, raw);
         }
         if self.asked.len() > self.most {
             return failed("the task asks too many questions");
         }
-        if self.asked.len() == before {
+        if !is_new && !is_again {
             return Step::Poll(self.interval);
         }
         let round = ObjectWriter::new()
             .text("resultType", Status::InputRequired.as_str())
-            .raw("inputRequests", &new.finish());
-        Step::Ask(round.finish())
+            .raw("inputRequests", &due.finish())
+            .finish();
+        match is_again {
+            true => Step::AskAgain(round),
+            false => Step::Ask(round),
+        }
     }
 }
 
@@ -159,6 +195,26 @@ mod tests {
                 "the same question",
                 r#"{"status":"input_required","inputRequests":{"b":{"method":"roots/list"}}}"#,
                 Step::Poll(LONGEST),
+            ),
+            (
+                "which may be a moment old",
+                r#"{"status":"input_required","inputRequests":{"b":{"method":"roots/list"}}}"#,
+                Step::Poll(LONGEST),
+            ),
+            (
+                "and stands again",
+                r#"{"status":"input_required","inputRequests":{"b":{"method":"roots/list"}}}"#,
+                Step::AskAgain(String::from(ask)),
+            ),
+            (
+                "an answer that is taken",
+                r#"{"status":"working"}"#,
+                Step::Poll(LONGEST),
+            ),
+            (
+                "a question that comes back",
+                r#"{"status":"input_required","inputRequests":{"b":{"method":"roots/list"}}}"#,
+                Step::AskAgain(String::from(ask)),
             ),
             (
                 "the end",

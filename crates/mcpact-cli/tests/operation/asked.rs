@@ -223,3 +223,30 @@ fn a_late_answer_counts_on_pipes() {
         });
     }
 }
+
+/// G8: what a modern server's task asks again, because it did not take the answer, is put to the client again, as
+/// often as without a task; then the call fails with the reason.
+#[test]
+fn a_task_that_does_not_take_an_answer_asks_again() {
+    let wrong = json!({"action": "accept", "content": {"other": "x"}});
+    let right = json!({"action": "accept", "content": {"confirm": true}});
+    let house = House::new("[servers.demo]\nbuiltin = \"everything\"\n");
+    let mut client = Piped::new(house.serve_on_pipes());
+    let opened = client.ask(&able());
+    assert!(opened["result"].is_object(), "{opened}");
+    client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let keeps_asking = "Too many input rounds: the server keeps asking";
+    for (wrongs, asked, told) in [(2, 3, "Deleted"), (11, 10, keeps_asking)] {
+        client.say(&call("demo__confirm_delete"));
+        for round in 0.. {
+            let heard = client.hear();
+            if heard.get("method").is_none() {
+                assert!(heard.to_string().contains(told), "{heard}");
+                assert_eq!(round, asked);
+                break;
+            }
+            let answer = if round < wrongs { &wrong } else { &right };
+            client.say(&json!({"jsonrpc": "2.0", "id": heard["id"], "result": answer}));
+        }
+    }
+}

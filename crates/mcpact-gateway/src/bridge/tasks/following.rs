@@ -34,12 +34,19 @@ impl Bridge {
         let _awake = crossing.lane.hold();
         let params = of_task(task.id());
         let mut pause = task.pause();
+        let mut rounds = self.rounds_of_task(&crossing);
         loop {
             let detailed = self.look(&crossing, task.id(), pause).await?;
-            match task.seen(&detailed) {
+            let step = task.seen(&detailed);
+            if let Step::Ask(_) = step {
+                // What is asked again is limited as in a call without a task.
+                rounds = self.rounds_of_task(&crossing);
+            }
+            match step {
                 Step::Poll(after) => pause = after,
-                Step::Ask(round) => {
-                    if let Some(raw) = self.answer_task(&crossing, &params, &round).await? {
+                Step::Ask(round) | Step::AskAgain(round) => {
+                    let answered = self.answer_task(&crossing, &params, &round, &mut rounds);
+                    if let Some(raw) = answered.await? {
                         return Ok(raw.into());
                     }
                     pause = task.pause();
@@ -83,6 +90,17 @@ impl Bridge {
         }
     }
 
+    fn rounds_of_task(&self, crossing: &Crossing) -> Rounds {
+        let rounds = Rounds::new(
+            Method::ToolsCall,
+            crossing.waiter.job.pact.clone(),
+            crossing.upstream(),
+            self.settings.rounds,
+            self.clock.now(),
+        );
+        rounds.represented_by(&self.settings.stand_in)
+    }
+
     /// Puts what the task asks to the client, and the answers to the task. If the call ends here for
     /// want of an answer, its result.
     async fn answer_task(
@@ -90,23 +108,13 @@ impl Bridge {
         crossing: &Crossing,
         params: &str,
         round: &str,
+        rounds: &mut Rounds,
     ) -> Result<Option<String>, WireError> {
-        let now = self.clock.now();
-        let mut rounds = Rounds::new(
-            Method::ToolsCall,
-            crossing.waiter.job.pact.clone(),
-            crossing.upstream(),
-            self.settings.rounds,
-            now,
-        )
-        .represented_by(&self.settings.stand_in);
-        let mut turn = rounds.upstream(round, now, &mut mint);
+        let mut turn = rounds.upstream(round, self.clock.now(), &mut mint);
         loop {
             match turn {
                 Turn::Ask(questions) => {
-                    turn = self
-                        .ask(crossing, Asking::Here, questions, &mut rounds)
-                        .await;
+                    turn = self.ask(crossing, Asking::Here, questions, rounds).await;
                 }
                 Turn::Again => {
                     let answers = rounds.next_params(params);
