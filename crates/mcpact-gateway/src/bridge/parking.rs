@@ -3,6 +3,7 @@
 //! The server's call stays open in a task of its own, its keeper, while the client holds a sealed state
 //! and thinks. Whatever the client comes back with is judged by [`Parks`]; the keeper does the waiting.
 
+mod binding;
 mod keeper;
 mod lot;
 mod resume;
@@ -13,19 +14,18 @@ use std::time::Duration;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Visitor};
 use mcpact_bridge::input::{
-    Binding, Outcome, ParkId, Parked, Round, ServerQuestion, UrlRequired, raise_question,
-    refine_error, url_required,
+    Outcome, ParkId, Parked, Round, ServerQuestion, UrlRequired, raise_question, refine_error,
+    url_required,
 };
-use mcpact_bridge::lifecycle::canonical;
 use mcpact_bridge::tasks::Way;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::{Object, ObjectWriter};
-use sha2::{Digest, Sha256};
+use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+pub(super) use self::binding::binding;
 use self::keeper::{Keeper, Seat};
 pub(super) use self::lot::ParkingLot;
 use super::Bridge;
@@ -354,22 +354,6 @@ pub(super) async fn take_turn(crossing: &mut Crossing) -> Result<(), WireError> 
         crossing.turn = Some(turn.map_err(|error| error.on_wire())?);
     }
     Ok(())
-}
-
-/// What a state is good for: this caller and this call.
-pub(super) fn binding(crossing: &Crossing) -> Binding {
-    let job = &crossing.waiter.job;
-    let params = Object::parse(&job.params).unwrap_or_default();
-    let stable = params
-        .iter()
-        .filter(|(key, _)| !matches!(*key, "inputResponses" | "requestState" | "_meta"))
-        .fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw))
-        .finish();
-    Binding {
-        principal: Sha256::digest(crossing.waiter.ear.owner()).into(),
-        method: job.method.unwrap_or(Method::ToolsCall),
-        params: Sha256::digest(canonical(&stable)).into(),
-    }
 }
 
 fn new_id() -> ParkId {

@@ -191,3 +191,51 @@ async fn who_shares_an_instance_loses_nothing_with_it() {
     kill(&gateway, &first).await;
     assert_ne!(who(&connected, "m__who").await.unwrap(), first);
 }
+
+/// G12: a state is good for whoever sends the key that it was given out under, and for nobody else: neither for another
+/// key nor for none. Whoever it belongs to can still use it after that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_state_belongs_to_its_key() {
+    for strategy in ["stateful", "stateless"] {
+        let text = format!(
+            "[servers.m]\nbuiltin = \"everything\"\nera = \"2025-11-25\"\nstrategy = \"{strategy}\"\n"
+        );
+        let (_gateway, origin) = gateway(&text).await;
+        let name = "test_input_required_result_elicitation";
+        let call = async |key: Option<&str>, more: &serde_json::Value| {
+            let mut params = json!({"name": name, "arguments": {}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}});
+            for (member, value) in more.as_object().unwrap() {
+                params[member] = value.clone();
+            }
+            let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+            let key = key.map(|key| format!("Mcpact-Key: {key}\r\n"));
+            let headers = format!(
+                "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: {name}\r\n{}",
+                key.unwrap_or_default()
+            );
+            post(&origin, "/servers/m/mcp", &headers, &body.to_string()).await
+        };
+        let asked = call(Some("ann"), &json!({})).await;
+        let message = asked.lines().find_map(|line| {
+            let line = line.strip_prefix("data: ").unwrap_or(line);
+            serde_json::from_str::<serde_json::Value>(line)
+                .ok()
+                .filter(|one| one.is_object())
+        });
+        let result = message.unwrap_or_else(|| panic!("{asked}"))["result"].clone();
+        let requests = result["inputRequests"].as_object().unwrap();
+        let (question, _) = requests.iter().next().unwrap();
+        let answer = json!({"action": "accept", "content": {"name": "Ann"}});
+        let more =
+            json!({"requestState": result["requestState"], "inputResponses": {question: answer}});
+        for key in [Some("bob"), None] {
+            let refused = call(key, &more).await;
+            assert!(refused.contains("-32602"), "{strategy} {key:?}: {refused}");
+        }
+        let done = call(Some("ann"), &more).await;
+        assert!(done.contains("Hello, Ann!"), "{strategy}: {done}");
+    }
+}

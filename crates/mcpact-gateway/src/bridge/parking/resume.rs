@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact_bridge::input::{Claims, Presented, Resume, Ticket, present};
+use mcpact_bridge::input::{Binding, Claims, Presented, Resume, Ticket, present};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::keeper::{Keeper, Seat, Word, told};
-use super::{Binding, ParkingLot, binding};
+use super::{ParkingLot, binding};
 use crate::bridge::Bridge;
 use crate::bridge::crossing::{Crossing, wire_error};
 
