@@ -127,7 +127,6 @@ impl Bridge {
         &self,
         opening: &Kept,
         principal: &str,
-        cause: StartCause,
     ) -> Result<Arc<Caller>, WireError> {
         let declared = declared(opening);
         let raw = declared.raw().to_owned();
@@ -135,7 +134,7 @@ impl Bridge {
             let wish = self.wish(declared, self.own_info());
             Pool::of_nobody(Arc::clone(&self.shared), wish)
         });
-        let reached = self.reach(kind.pool.first(), Some(&kind.pool), cause);
+        let reached = self.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
         let reached = reached.await.map_err(|error| error.on_wire())?;
         let Reached { port, pool, .. } = reached;
         Ok(Arc::new(Caller::passing(port, pool)))

@@ -120,14 +120,6 @@ impl Bridge {
 
     /// Reaches the server for nobody in particular, so that something is known about it.
     pub(crate) async fn meet(&self) -> Result<(), WireError> {
-        let cause = StartCause::Introduction;
-        if self.sharing() == Sharing::Nobody {
-            let opening = Kept::Request {
-                capabilities: Box::from("{}"),
-                info: None,
-            };
-            return self.nobody(&opening, "", cause).await.map(|_| ());
-        }
         let params = Params {
             raw: Some("{}"),
             meta: Meta {
@@ -137,7 +129,7 @@ impl Bridge {
             ..Params::default()
         };
         let visitor = Visitor::default();
-        let met = self.welcome_modern(&params, &visitor, cause);
+        let met = self.welcome_modern(&params, &visitor, StartCause::Introduction);
         met.await.map(|_| ()).map_err(|error| error.on_wire())
     }
 

@@ -19,10 +19,8 @@ use super::member::Member;
 use super::own::Own;
 use super::view::PartView;
 use super::watched::Watched;
-use super::whose::{Acquainted, Whose};
 use super::{Hub, lock};
 use crate::bridge::{Caller, FarEar, Kept, OwnInstance, Readers, again, parted};
-use crate::supervisor::StartCause;
 
 /// How many kinds of modern clients are known at a time; the oldest make room.
 const KINDS: usize = 64;
@@ -163,15 +161,10 @@ impl Guest {
         hub: &Arc<Hub>,
         member: &Arc<Member>,
     ) -> Result<Arc<Caller>, WireError> {
-        let received = self.stand_in(member).await;
+        let (opening, principal) = (&self.opening, self.principal());
+        let received = member.bridge.nobody(opening, principal).await;
         self.received(hub, member, &received);
         received
-    }
-
-    async fn stand_in(&self, member: &Member) -> Result<Arc<Caller>, WireError> {
-        let (opening, principal) = (&self.opening, self.principal());
-        let cause = StartCause::Request;
-        member.bridge.nobody(opening, principal, cause).await
     }
 
     fn received(
@@ -236,10 +229,7 @@ impl Guest {
 
     /// Reaches a server of which nothing is known, as whoever comes will need it.
     pub(super) async fn meet(&self, member: &Member) {
-        let met = match member.whose(Acquainted::No) {
-            Whose::Nobody => self.stand_in(member).await,
-            Whose::Kind | Whose::Own => self.receive(member).await,
-        };
+        let met = self.receive(member).await;
         member.judge(met.as_ref().err().map(|error| error.message.as_str()));
     }
 

@@ -110,9 +110,10 @@ pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize, now: 
     if running.count() < most(settings) {
         return Room::Start;
     }
-    let going = seats.iter().any(|seat| {
+    let is_going = |seat: &&&Seat| {
         !seat.instance.is_over() && !seat.instance.is_open() && !seat.instance.is_starting()
-    });
+    };
+    let going = seats.iter().filter(is_going).count();
     // What a client has in an instance of its own is not taken away for another client.
     let idle = seats
         .iter()
@@ -120,8 +121,9 @@ pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize, now: 
     // Whoever has waited for a start is served by it: calls that end each other's instances would all wait for ever.
     let (kept, free): (Vec<&&Seat>, Vec<_>) = idle.partition(|seat| seat.kept_until(now).is_some());
     match free.into_iter().min_by_key(|seat| seat.used) {
-        Some(idle) if !going => Room::StopFirst(idle.instance.id),
-        Some(_) | None if queued < settings.queue => {
+        Some(idle) if going == 0 => Room::StopFirst(idle.instance.id),
+        // For whom room is being made, that one waits for it even where nobody else may wait.
+        Some(_) | None if queued < settings.queue.max(going) => {
             Room::Wait(kept.iter().filter_map(|seat| seat.kept_until(now)).min())
         }
         Some(_) | None => Room::Refuse,

@@ -122,6 +122,11 @@ fn room_for_another() {
         (vec![own(ready(1)), own(ready(2))], 0, Room::Wait(None)),
         (vec![held(ready(1)), held(ready(2))], 0, Room::Wait(None)),
         (vec![seat(1, draining()), ready(2)], 0, Room::Wait(None)),
+        (
+            vec![seat(1, draining()), seat(2, draining())],
+            1,
+            Room::Wait(None),
+        ),
         (vec![seat(1, busy(1)), seat(2, busy(1))], 1, Room::Refuse),
     ];
     for (seats, queued, expected) in sheet {
