@@ -43,7 +43,7 @@ mod wishes;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcpact::client::Verdicts;
@@ -63,7 +63,7 @@ use tokio::time::Instant;
 use self::acquaintance::Acquaintance;
 pub(crate) use self::acquaintance::{Herald, Met};
 pub(crate) use self::caller::Caller;
-pub(crate) use self::crossing::wire_error;
+pub(crate) use self::crossing::{Waiter, wire_error};
 pub(crate) use self::ear::{Ear, FarEar, View};
 use self::guests::Guests;
 pub(crate) use self::guests::parted;
@@ -205,7 +205,8 @@ pub struct Bridge {
     lot: Arc<ParkingLot>,
     /// What a modern server has asked.
     questions: Arc<OpenQuestions>,
-    hosting: Arc<Hosting>,
+    /// Made when it is first needed, unless it comes from the server before this one.
+    hosting: OnceLock<Arc<Hosting>>,
     clock: Clock,
     /// Which tools of the server are served.
     tools: Mutex<Arc<ToolFilter>>,
@@ -295,8 +296,7 @@ impl Bridge {
             Some(keys) => keys.clone(),
             None => SealKeys::random()?,
         };
-        let hosting = Arc::new(Hosting::new(clock));
-        tasks::watch(&hosting, &shared.mapping);
+        tasks::watch(&shared.mapping);
         let lot = Arc::new(ParkingLot::new(settings.parks, clock, Sealer::new(&keys)));
         lot.watch();
         let bridge = Arc::new(Self {
@@ -306,7 +306,7 @@ impl Bridge {
             guests: Mutex::default(),
             lot,
             questions: Arc::new(OpenQuestions::new(settings.parks)),
-            hosting,
+            hosting: OnceLock::new(),
             is_public: AtomicBool::new(settings.public_results),
             settings,
             clock,
@@ -387,13 +387,16 @@ impl Bridge {
     /// Ends the connections to the server, and waits a while for the programs behind them to go. Calls that
     /// run are given their time, unless they had it when requests were [drained](Self::drain).
     pub async fn close(self: Arc<Self>) {
-        self.hosting.stop();
         // Whoever waits for something has come in by the turnstile.
         let farewell = match self.settings.turnstile.is_closed() {
             true => Farewell::Short,
             false => Farewell::Long,
         };
+        if farewell == Farewell::Long {
+            self.outlast_hosted();
+        }
         self.shared.supervisor.close(farewell).await;
+        self.lose_hosted();
     }
 
     /// How the server and its instances are.

@@ -5,6 +5,7 @@
 //! sees of all of them together. Read `hub/pump.rs` first: the order in which things happen.
 
 mod changes;
+mod departed;
 mod errand;
 mod fetch;
 mod guest;
@@ -38,6 +39,7 @@ use mcpact_spec::Side;
 use mcpact_wire::model::implementation::Implementation;
 
 use self::changes::Changes;
+use self::departed::Departed;
 use self::guest::Visitors;
 use self::lists::Boards;
 pub use self::member::Member;
@@ -115,6 +117,8 @@ pub struct Hub {
     seen: Mutex<Seen>,
     changes: Changes,
     sealer: Sealer,
+    /// Those whose tasks may still be asked after.
+    departed: Departed,
 }
 
 /// What clients are told of a server that is left out.
@@ -151,6 +155,7 @@ impl Hub {
             seen: Mutex::default(),
             changes: Changes::default(),
             sealer: Sealer::new(&keys),
+            departed: Departed::default(),
             settings,
         });
         // Whoever has no servers yet is about to be told which; that is no change.
@@ -183,6 +188,7 @@ impl Hub {
         });
         let before = std::mem::replace(&mut *lock(&self.roster), Arc::clone(&roster));
         self.forget(&before, &roster);
+        self.departed.note(&before, &roster);
         self.follow();
         if version > 1 {
             self.announce_all();

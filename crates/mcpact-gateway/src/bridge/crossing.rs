@@ -33,9 +33,9 @@ use crate::upstream::{Call, Doubt, Event, Loss, Note, Ordered, Reply};
 
 /// Whoever waits for an answer, and how it is told what.
 #[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) job: Job,
-    pub(super) ear: Ear,
+pub(crate) struct Waiter {
+    pub(crate) job: Job,
+    pub(crate) ear: Ear,
 }
 
 /// What a modern server is told about a legacy client.

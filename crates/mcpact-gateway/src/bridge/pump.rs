@@ -248,6 +248,10 @@ impl Bridge {
             caller.wants_logs(level, &ear, &job);
             return Ok(ByteString::from_static("{}"));
         }
+        // A task that is hosted here needs no server to be asked after.
+        if self.hosts(&job, &ear) {
+            return Box::pin(self.about_hosted(&Waiter { job, ear })).await;
+        }
         // Whoever has lost something is told before anything is done.
         caller.check_kept(job.method)?;
         // Which connection: one that lives, or a new one.
@@ -394,7 +398,7 @@ impl Bridge {
                 }
             }
             // A request for the result waits for as long as the task is kept.
-            Machine::TasksCore => self.about_hosted(crossing).await,
+            Machine::TasksCore => self.about_hosted(&crossing.waiter).await,
             _ => Err(refused(&crossing)),
         }
     }

@@ -131,11 +131,11 @@ impl Bridge {
         rounds: &mut Rounds,
     ) -> Turn {
         if let Asking::InTask(task, _) = asking {
-            self.hosting.waits(task, Status::InputRequired);
+            self.hosting().waits(task, Status::InputRequired);
         }
         let turn = self.hear_all(crossing, asking, questions, rounds).await;
         if let Asking::InTask(task, _) = asking {
-            self.hosting.waits(task, Status::Working);
+            self.hosting().waits(task, Status::Working);
         }
         turn
     }

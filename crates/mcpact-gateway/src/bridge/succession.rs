@@ -105,6 +105,7 @@ impl Bridge {
         let _ = self.succession.next.set(Arc::downgrade(next));
         let lots = self.lots().take(FORMER).cloned().collect();
         let _ = next.succession.before.set(lots);
+        let _ = next.hosting.set(Arc::clone(self.hosting()));
     }
 
     /// Where calls wait for input: here, and where they were made before.

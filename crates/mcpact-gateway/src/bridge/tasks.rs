@@ -30,7 +30,7 @@ pub(super) use self::runner::Runner;
 pub(super) use self::tool_tasks::ToolTasks;
 pub(super) use self::waited::{Begun, Started};
 
-use super::crossing::{Crossing, wire_error};
+use super::crossing::{Waiter, wire_error};
 use crate::upstream::Reply;
 
 /// How many tasks are known at a time, in each direction, and how many of them one principal has.
@@ -46,18 +46,21 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// How often expired tasks are looked for.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// Forgets the tasks whose time is up, as long as there is anybody who has some.
-pub(super) fn watch(hosting: &Arc<Hosting>, mapping: &Arc<Mapping>) {
-    let (hosting, mapping) = (Arc::downgrade(hosting), Arc::downgrade(mapping));
+/// Those who have tasks, and forget them when their time is up.
+pub(super) trait Forgetful: Send + Sync + 'static {
+    fn expire(self: &Arc<Self>);
+}
+
+/// Lets tasks be forgotten whose time is up, as long as there is anybody who has some.
+pub(super) fn watch<T: Forgetful>(tasks: &Arc<T>) {
+    let tasks = Arc::downgrade(tasks);
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(ROUND).await;
-            let both = (Weak::upgrade(&hosting), Weak::upgrade(&mapping));
-            let (Some(hosting), Some(mapping)) = both else {
-                return;
-            };
-            hosting.expire();
-            mapping.expire();
+            match Weak::upgrade(&tasks) {
+                Some(tasks) => tasks.expire(),
+                None => return,
+            }
         }
     });
 }
@@ -79,8 +82,8 @@ fn of_task(id: &str) -> String {
 }
 
 /// The task that a client means.
-fn meant(crossing: &Crossing) -> Result<String, WireError> {
-    let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
+fn meant(waiter: &Waiter) -> Result<String, WireError> {
+    let params = Object::parse(&waiter.job.params).unwrap_or_default();
     let id = params.get_str("taskId").map(std::borrow::Cow::into_owned);
     id.ok_or_else(|| {
         let why = String::from("Invalid params: `taskId` must be a string");
@@ -88,7 +91,7 @@ fn meant(crossing: &Crossing) -> Result<String, WireError> {
             ErrorCode::InvalidParams.code(),
             why,
             None,
-            crossing.downstream(),
+            waiter.revision(),
         )
     })
 }
@@ -102,13 +105,13 @@ fn outcome(reply: &Reply) -> Outcome {
 }
 
 /// The client asks something that its revision has no word for.
-fn unknown(crossing: &Crossing) -> WireError {
-    let name = crossing.waiter.job.method.map_or("", Method::as_str);
+fn unknown(waiter: &Waiter) -> WireError {
+    let name = waiter.job.method.map_or("", Method::as_str);
     let why = format!("Method not found: `{name}`");
     wire_error(
         ErrorCode::MethodNotFound.code(),
         why,
         None,
-        crossing.downstream(),
+        waiter.revision(),
     )
 }

@@ -184,11 +184,17 @@ impl Hub {
         loop {
             // Which server, and what it calls the thing.
             let routed = self.route(guest, method, &job.params, client).await;
-            let routed = routed.map_err(|error| {
-                self.settings.figures.unrouted(method);
-                let orphaned = self.orphaned(guest.principal(), &job.params, client);
-                orphaned.unwrap_or(error)
-            })?;
+            let routed = match routed {
+                Ok(routed) => routed,
+                Err(error) => {
+                    self.settings.figures.unrouted(method);
+                    if let Some(told) = self.ask_departed(&job, method, guest, &ear).await {
+                        return told;
+                    }
+                    let orphaned = self.orphaned(guest.principal(), &job.params, client);
+                    return Err(orphaned.unwrap_or(error));
+                }
+            };
             let member = Arc::clone(&routed.member);
             let again = (job.clone(), ear.clone());
             let goes_on = || left > 0 && self.is_succeeded(&member);

@@ -12,4 +12,5 @@ mod paths;
 mod place;
 mod recovery;
 mod reload;
+mod tasks;
 mod unseen;

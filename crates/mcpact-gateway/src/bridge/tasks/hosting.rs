@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact::server::backend::{Heard, Reach, date};
+use mcpact::server::backend::{Heard, Job, Reach, date};
 use mcpact_bridge::input::{Outcome, Question};
 use mcpact_bridge::shape::lower_answer;
 use mcpact_bridge::tasks::Status;
@@ -18,10 +18,14 @@ use mcpact_wire::raw::Object;
 use tokio::sync::oneshot;
 
 use super::runner::{Place, Runner};
-use super::{LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, unknown};
-use crate::bridge::crossing::{Crossing, Told, stamped, wire_error};
+use super::{
+    Forgetful, LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, unknown, watch,
+};
+use crate::bridge::crossing::{Crossing, Told, Waiter, stamped, wire_error};
+use crate::bridge::ear::Ear;
 use crate::bridge::rounds::{Asking, CallEnd, mint};
 use crate::bridge::{Bridge, Clock};
+use crate::error::Trouble;
 
 const LIMITS: HostLimits = HostLimits {
     tasks: TASKS,
@@ -69,6 +73,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Forgetful for Hosting {
+    fn expire(self: &Arc<Self>) {
+        let acts = self.hosted().expire(self.clock.now());
+        self.perform(acts, None);
+    }
+}
+
 impl Hosting {
     pub(in crate::bridge) fn new(clock: Clock) -> Self {
         Self {
@@ -94,15 +105,29 @@ impl Hosting {
         step(&mut self.hosted(), now)
     }
 
-    pub(super) fn expire(self: &Arc<Self>) {
-        let acts = self.hosted().expire(self.clock.now());
-        self.perform(acts, None);
+    /// Whether this owner has this task.
+    fn has(&self, task: &str, owner: &str) -> bool {
+        self.hosted().get(task, owner).is_ok()
     }
 
-    /// Nobody works for any task any more.
-    pub(in crate::bridge) fn stop(&self) {
-        for (_, runner) in lock(&self.runners).drain() {
+    /// The tasks of a server that have not ended, and who works for them.
+    fn running(&self, server: u64) -> Vec<(Box<str>, Arc<Runner>)> {
+        lock(&self.runners)
+            .iter()
+            .filter(|(_, runner)| runner.server == server)
+            .map(|(task, runner)| (task.clone(), Arc::clone(runner)))
+            .collect()
+    }
+
+    /// A server is gone, and the calls behind the tasks that have not ended: whoever waits for them is told so.
+    fn lost(self: &Arc<Self>, server: u64, error: &WireError) {
+        for (task, runner) in self.running(server) {
             runner.stop();
+            let outcome = Outcome::Error(error.encode());
+            let acts = self.at(|hosted, now| hosted.finished(&task, outcome, now));
+            self.perform(acts, Some(&runner));
+            self.tell(&task);
+            lock(&self.runners).remove(&task);
         }
     }
 
@@ -202,6 +227,46 @@ impl Bridge {
         params.get_present("task").map(str::to_owned)
     }
 
+    /// The tasks that are hosted here; they are the client's, and stay when another server takes the place of this one.
+    pub(in crate::bridge) fn hosting(&self) -> &Arc<Hosting> {
+        self.hosting.get_or_init(|| {
+            let hosting = Arc::new(Hosting::new(self.clock));
+            watch(&hosting);
+            hosting
+        })
+    }
+
+    /// The server is about to be ended: what is hosted for it has as much time as its calls.
+    pub(in crate::bridge) fn outlast_hosted(&self) {
+        let hosting = self.hosting.get();
+        for (_, runner) in hosting.map_or_else(Vec::new, |hosting| hosting.running(self.number)) {
+            runner.outlast();
+        }
+    }
+
+    /// The server is gone: what is still hosted for it is lost.
+    pub(in crate::bridge) fn lose_hosted(&self) {
+        if let Some(hosting) = self.hosting.get() {
+            let ended = self.shared.error(Trouble::Ended).on_wire();
+            hosting.lost(self.number, &ended);
+        }
+    }
+
+    /// Whether a request is about a task that is hosted here: it can be answered without the server.
+    pub(crate) fn hosts(&self, job: &Job, ear: &Ear) -> bool {
+        let is_about_one = matches!(
+            job.method,
+            Some(Method::TasksGet | Method::TasksResult | Method::TasksCancel)
+        );
+        let params = || Object::parse(&job.params).unwrap_or_default();
+        let has = |hosting: &Arc<Hosting>| {
+            let params = params();
+            let task = params.get_str("taskId");
+            task.is_some_and(|task| hosting.has(&task, ear.owner()))
+        };
+        is_about_one && job.pact.era() == Era::Legacy && self.hosting.get().is_some_and(has)
+    }
+
     /// Makes a task of a call, and answers before the server is even asked.
     pub(in crate::bridge) fn host(
         self: &Arc<Self>,
@@ -214,17 +279,17 @@ impl Bridge {
             return Err(wire_error(code, why, None, crossing.downstream()));
         }
         let task = new_name(crossing.downstream())?;
-        let runner = Arc::new(Runner::new(&crossing));
+        let runner = Arc::new(Runner::new(&crossing, self.number));
         let created = self
-            .hosting
+            .hosting()
             .at(|hosted, now| hosted.create(&task, &runner.owner, Some(wish), now))?;
         crossing.told = Told::WithTasks;
-        lock(&self.hosting.runners).insert(task.as_str().into(), Arc::clone(&runner));
+        lock(&self.hosting().runners).insert(task.as_str().into(), Arc::clone(&runner));
         let (bridge, worker) = (Arc::clone(self), Arc::clone(&runner));
         let job = tokio::spawn(async move {
             bridge.work(&task, crossing, &worker).await;
-            bridge.hosting.tell(&task);
-            lock(&bridge.hosting.runners).remove(task.as_str());
+            bridge.hosting().tell(&task);
+            lock(&bridge.hosting().runners).remove(task.as_str());
         });
         runner.employ(job.abort_handle());
         Ok(created.into())
@@ -234,7 +299,7 @@ impl Bridge {
     async fn work(&self, task: &str, mut crossing: Crossing, runner: &Arc<Runner>) {
         let asking = Asking::InTask(task, runner);
         let met = self.through_rounds(&mut crossing, asking).await;
-        let hosting = &self.hosting;
+        let hosting = self.hosting();
         let mut acts = match met {
             Ok(CallEnd::Task(raw)) => {
                 // A call becomes a task once.
@@ -261,44 +326,37 @@ impl Bridge {
     }
 
     /// What a client of 2025-11-25 asks about its tasks.
-    pub(in crate::bridge) async fn about_hosted(
-        &self,
-        crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
-        let hosting = &self.hosting;
-        let owner = crossing.waiter.ear.owner();
-        match crossing.waiter.job.method {
+    pub(crate) async fn about_hosted(&self, waiter: &Waiter) -> Result<ByteString, WireError> {
+        let hosting = self.hosting();
+        let owner = waiter.ear.owner();
+        match waiter.job.method {
             Some(Method::TasksList) => {
-                let params = Object::parse(&crossing.waiter.job.params).unwrap_or_default();
+                let params = Object::parse(&waiter.job.params).unwrap_or_default();
                 let listed = hosting
                     .hosted()
                     .list(owner, params.get_str("cursor").as_deref());
                 listed.map(Into::into)
             }
             Some(Method::TasksGet) => {
-                let told = hosting.hosted().get(&meant(&crossing)?, owner);
+                let told = hosting.hosted().get(&meant(waiter)?, owner);
                 told.map(Into::into)
             }
             Some(Method::TasksCancel) => {
-                let task = meant(&crossing)?;
+                let task = meant(waiter)?;
                 let (answer, acts) = hosting.at(|hosted, now| hosted.cancel(&task, owner, now))?;
                 hosting.tell(&task);
                 hosting.perform(acts, None);
                 Ok(answer.into())
             }
-            Some(Method::TasksResult) => self.hosted_result(&crossing, &meant(&crossing)?).await,
-            Some(_) | None => Err(unknown(&crossing)),
+            Some(Method::TasksResult) => self.hosted_result(waiter, &meant(waiter)?).await,
+            Some(_) | None => Err(unknown(waiter)),
         }
     }
 
     /// Waits for the end of a task; meanwhile its client can be asked.
-    async fn hosted_result(
-        &self,
-        crossing: &Crossing,
-        task: &str,
-    ) -> Result<ByteString, WireError> {
-        let hosting = &self.hosting;
-        let ear = &crossing.waiter.ear;
+    async fn hosted_result(&self, asked: &Waiter, task: &str) -> Result<ByteString, WireError> {
+        let hosting = self.hosting();
+        let ear = &asked.ear;
         let waiter = hosting.last.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         lock(&hosting.waiting).insert(waiter, answer);
@@ -313,7 +371,7 @@ impl Bridge {
             Retrieved::Now(outcome) => outcome,
             Retrieved::Later(acts) => {
                 // Who takes no stream cannot be asked there.
-                let reach = crossing.waiter.job.reach;
+                let reach = asked.job.reach;
                 let runner = waiting.runner.as_ref();
                 if let Some(runner) = runner.filter(|_| reach == Reach::Stream) {
                     runner.arrived(Place {
@@ -324,7 +382,7 @@ impl Bridge {
                 hosting.perform(acts, None);
                 match answered.await {
                     Ok(outcome) => outcome,
-                    Err(_) => return Err(ended(crossing, "the bridge is closing")),
+                    Err(_) => return Err(ended(asked, "the bridge is closing")),
                 }
             }
         };
@@ -335,20 +393,20 @@ impl Bridge {
                     body.code,
                     body.message.into_owned(),
                     body.data.map(str::to_owned),
-                    crossing.downstream(),
+                    asked.revision(),
                 ),
-                None => ended(crossing, &raw),
+                None => ended(asked, &raw),
             }),
         }
     }
 }
 
-fn ended(crossing: &Crossing, why: &str) -> WireError {
+fn ended(waiter: &Waiter, why: &str) -> WireError {
     wire_error(
         ErrorCode::InternalError.code(),
         why.to_owned(),
         None,
-        crossing.downstream(),
+        waiter.revision(),
     )
 }
 

@@ -173,12 +173,12 @@ impl Crossing {
         };
         let owner = self.waiter.ear.owner();
         if !self.names_tasks() {
-            return match meant(self) {
+            return match meant(&self.waiter) {
                 Ok(task) if self.is_of_another(&task, owner) => Err(self.unknown_task(&task)),
                 Ok(_) | Err(_) => Ok(None),
             };
         }
-        let task = meant(self)?;
+        let task = meant(&self.waiter)?;
         let Some(named) = Named::parse(&task, owner) else {
             return Err(self.unknown_task(&task));
         };

@@ -15,7 +15,9 @@ use mcpact_wire::raw::Object;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, outcome, unknown};
+use super::{
+    Forgetful, LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, outcome, unknown,
+};
 use crate::bridge::crossing::{Crossing, wire_error};
 use crate::bridge::lane::Lane;
 use crate::bridge::unanswered::Unanswered;
@@ -74,6 +76,15 @@ impl Open {
     }
 }
 
+impl Forgetful for Mapping {
+    fn expire(self: &Arc<Self>) {
+        let expired = self.mapped().expire(self.clock.now());
+        for task in expired {
+            self.close(&task);
+        }
+    }
+}
+
 impl Mapping {
     pub(in crate::bridge) fn new(clock: Clock) -> Self {
         Self {
@@ -89,13 +100,6 @@ impl Mapping {
 
     fn open(&self) -> MutexGuard<'_, HashMap<Box<str>, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn expire(&self) {
-        let expired = self.mapped().expire(self.clock.now());
-        for task in expired {
-            self.close(&task);
-        }
     }
 
     /// Nothing will change any more: its session is not needed for it.
@@ -329,7 +333,7 @@ impl Bridge {
         crossing: Crossing,
     ) -> Result<ByteString, WireError> {
         let mapping = &self.shared.mapping;
-        let task = meant(&crossing)?;
+        let task = meant(&crossing.waiter)?;
         let owner = crossing.waiter.ear.owner();
         let answer = match crossing.waiter.job.method {
             Some(Method::TasksGet) => self.mapped_task(&crossing, &task).await?,
@@ -353,7 +357,7 @@ impl Bridge {
                 }
                 ACKNOWLEDGED.to_owned().into()
             }
-            Some(_) | None => return Err(unknown(&crossing)),
+            Some(_) | None => return Err(unknown(&crossing.waiter)),
         };
         crossing.result(&answer)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use futures_util::FutureExt;
 use mcpact::server::backend::Heard;
 use mcpact_engine::pact::Pact;
 use mcpact_spec::Method;
@@ -13,10 +14,13 @@ use crate::bridge::crossing::Crossing;
 use crate::bridge::ear::Ear;
 use crate::bridge::lane::Lane;
 use crate::bridge::questions::PATIENCE;
+use crate::supervisor::InUse;
 
 /// What works for one hosted task, and where its client can be asked.
 #[derive(Debug)]
 pub(in crate::bridge) struct Runner {
+    /// The number of the bridge to the server.
+    pub(super) server: u64,
     pub(super) caller: Arc<Caller>,
     pub(super) pact: Arc<Pact>,
     pub(super) owner: Box<str>,
@@ -24,6 +28,8 @@ pub(in crate::bridge) struct Runner {
     pub(super) lane: OnceLock<Arc<Lane>>,
     places: watch::Sender<Vec<Place>>,
     jobs: Mutex<Vec<AbortHandle>>,
+    /// What keeps the server's task from being ended before its time.
+    stay: Mutex<Option<InUse>>,
 }
 
 /// A request for the result: a client that waits there expects to be asked.
@@ -34,14 +40,16 @@ pub(super) struct Place {
 }
 
 impl Runner {
-    pub(super) fn new(crossing: &Crossing) -> Self {
+    pub(super) fn new(crossing: &Crossing, server: u64) -> Self {
         Self {
+            server,
             caller: Arc::clone(&crossing.caller),
             pact: Arc::clone(&crossing.waiter.job.pact),
             owner: crossing.waiter.ear.owner().into(),
             lane: OnceLock::new(),
             places: watch::Sender::new(Vec::new()),
             jobs: Mutex::default(),
+            stay: Mutex::default(),
         }
     }
 
@@ -54,6 +62,16 @@ impl Runner {
         let mut jobs = self.jobs();
         jobs.retain(|job| !job.is_finished());
         jobs.push(job);
+    }
+
+    /// The server is about to be ended: a task of its own has as much time as a call, which runs as one as long as there
+    /// is no such task.
+    pub(super) fn outlast(&self) {
+        let entered = self.lane.get().map(|lane| lane.running.enter());
+        // One that is full has calls to wait for anyway.
+        if let Some(Ok(Some(in_use))) = entered.and_then(FutureExt::now_or_never) {
+            *self.stay.lock().unwrap_or_else(PoisonError::into_inner) = Some(in_use);
+        }
     }
 
     /// Nobody works for it any more.
