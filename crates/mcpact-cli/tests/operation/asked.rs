@@ -87,7 +87,8 @@ fn heard(gateway: &Running, session: &str) -> String {
     let reply = gateway.post("/mcp", Some(session), &call("asking__heard"));
     let answer: Value = serde_json::from_str(&reply.body).unwrap();
     let text = answer["result"]["content"][0]["text"].as_str();
-    text.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    assert!(text.is_some(), "{answer}");
+    text.unwrap().to_owned()
 }
 
 /// How the call of a client ends.

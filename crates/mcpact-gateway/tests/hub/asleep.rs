@@ -328,7 +328,12 @@ async fn a_remote_server_is_asked_again() {
             let first = tokio::spawn(listening.run(async move { drop(stopped.await) }));
             let member = || {
                 let target = Target::url(url.clone());
-                let bridge = Bridge::new(target, BridgeSettings::default()).unwrap();
+                // What an instance of one client lists would not be kept.
+                let settings = BridgeSettings {
+                    run: RunSettings::default(),
+                    ..BridgeSettings::default()
+                };
+                let bridge = Bridge::new(target, settings).unwrap();
                 Member::with("r", "r", Vec::new(), ToolFilter::default(), bridge, &cache)
             };
             let before = hub(vec![member()]);
