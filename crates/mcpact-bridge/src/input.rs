@@ -27,7 +27,7 @@ pub use answer::{Outcome, ServerAnswer, unanswered};
 pub use attribution::{Arrival, Attribution, Orphan, attribute};
 pub use backoff::Backoff;
 pub use claims::{Binding, Claims, ParkId};
-pub use ending::refine_error;
+pub use ending::{invalid_state, refine_error};
 pub use park::input_required;
 pub use park::{Ended, Expired, ParkLimits, Parked, Parks, Resume, Round, ServerQuestion};
 pub use question::{Unasked, raise_question};

@@ -20,9 +20,20 @@ pub(super) enum Ending {
     Fail(WireError),
 }
 
-/// A modern client brought a state that is worth nothing. It learns nothing about why; the log does.
-pub(super) fn invalid_state() -> WireError {
-    invalid_answers("Invalid or expired requestState")
+/// A modern client brought a state that is worth nothing. It learns what may be the cause and what helps; which one it is
+/// the log learns.
+#[must_use]
+pub fn invalid_state() -> WireError {
+    const CAUSE: &str =
+        "Invalid or expired requestState: the call has ended or waited too long, or was another's";
+    const ADVICE: &str = "it may have had its effect; see whether it had, and call again without `requestState` if not";
+    let data = ObjectWriter::new()
+        .text("reason", "request_state")
+        .text("advice", ADVICE);
+    WireError {
+        data: Some(data.finish()),
+        ..invalid_answers(format!("{CAUSE}; hint: {ADVICE}"))
+    }
 }
 
 /// A modern client brought answers that fit no question.

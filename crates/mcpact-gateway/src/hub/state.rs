@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use bytestring::ByteString;
+use mcpact_bridge::input::invalid_state;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
@@ -49,10 +50,7 @@ impl Hub {
             return Ok(Cow::Borrowed(params));
         };
         let state = self.opened(member, principal, &carried);
-        let state = state.ok_or_else(|| {
-            let why = String::from("Invalid or expired requestState");
-            wire_error(ErrorCode::InvalidParams.code(), why, None, Revision::LATEST)
-        })?;
+        let state = state.ok_or_else(invalid_state)?;
         let edited = edit(params, STATE, |_| Some(quoted(&state)));
         Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
     }

@@ -8,7 +8,9 @@ use mcpact_spec::{Method, Revision};
 use serde_json::json as value;
 
 use super::{at, binding, json, pact};
-use crate::input::{Claims, Completions, Presented, Ticket, UrlRequired, present, url_required};
+use crate::input::{
+    Claims, Completions, Presented, Ticket, UrlRequired, invalid_state, present, url_required,
+};
 
 const URLS: &str = r#"{"elicitation":{"url":{}}}"#;
 const TTL: Duration = Duration::from_secs(300);
@@ -149,7 +151,7 @@ fn a_ticket_is_good_only_for_its_caller_and_call_and_time() {
         else {
             panic!("taken at {now}");
         };
-        assert_eq!(error.message, "Invalid or expired requestState");
+        assert_eq!(error, invalid_state());
     }
 }
 

@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact_bridge::input::{Binding, Claims, Presented, Resume, Ticket, present};
+use mcpact_bridge::input::{Binding, Claims, Presented, Resume, Ticket, invalid_state, present};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Revision};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::keeper::{Keeper, Seat, Word, told};
 use super::{ParkingLot, binding};
 use crate::bridge::Bridge;
-use crate::bridge::crossing::{Crossing, wire_error};
+use crate::bridge::crossing::Crossing;
 
 /// How long a server is given to call a URL visited before it is asked again.
 const VISIT: Duration = Duration::from_secs(25);
@@ -55,7 +54,7 @@ impl Bridge {
             }
         }
         tracing::warn!("a client came with a state that is not ours");
-        Err(invalid())
+        Err(invalid_state())
     }
 
     /// The user agreed to visit a URL: the call is made again when the server says that this is done.
@@ -128,15 +127,6 @@ impl ParkingLot {
         };
         let outcome = outcome.await;
         waiting.say = None;
-        outcome.unwrap_or_else(|_| Err(invalid()))
+        outcome.unwrap_or_else(|_| Err(invalid_state()))
     }
-}
-
-fn invalid() -> WireError {
-    wire_error(
-        ErrorCode::InvalidParams.code(),
-        String::from("Invalid or expired requestState"),
-        None,
-        Revision::LATEST,
-    )
 }
