@@ -181,7 +181,8 @@ impl Mapped {
     /// A session is over, and its tasks with it: our names for those that had not ended.
     #[must_use]
     pub fn session_lost(&mut self, session: u64) -> Vec<Box<str>> {
-        let message = "the session of the server that ran the task is lost";
+        let message = "the session of the server that ran the task is lost, and the task with it; it may have had its \
+                       effect: see whether it had, and call it again if not";
         let error = fault(ErrorCode::InternalError, message, MODERN).encode();
         let mut lost = Vec::new();
         for (id, task) in &mut self.tasks {
