@@ -14,6 +14,7 @@ use mcpact_spec::{Kind, Method, Side};
 use super::crossing::Crossing;
 use super::ear::Ear;
 use super::lane::Lane;
+use super::port::Port;
 use crate::supervisor::{Sharing, sharing};
 use crate::upstream::{Ask, related_task};
 
@@ -161,13 +162,34 @@ impl Lane {
             || !is_kept(sharing(self.strategy), occasion, method)
             || self.claim.take(&ear.who())
     }
-}
 
-impl Lane {
     /// Whether what a client is still asked when its call is over may be its own matter: the session is that client's then.
     pub(super) fn becomes_of(&self, ear: &Ear) -> bool {
         let is_shared = sharing(self.strategy) == Sharing::Kind;
         !is_shared || self.claim.take(&ear.who())
+    }
+}
+
+impl Port {
+    /// Its connection, if it is open for this one.
+    pub(super) fn live_for(&self, user: &User) -> Option<Arc<Lane>> {
+        self.live().filter(|lane| lane.claim.admits(user))
+    }
+
+    /// What its connection is to this one, if it is open.
+    pub(super) fn relation(&self, user: &User) -> Option<Relation> {
+        Some(self.live()?.claim.relation(user))
+    }
+
+    /// Lets go of a connection that another client has made its own, unless a task runs there. Whoever has a call there
+    /// keeps it until then.
+    pub(super) fn let_go(&self, user: &User, space: Space) {
+        let is_let_go = |lane: &mut Arc<Lane>| {
+            lane.claim.relation(user).is_let_go(space) && !lane.kept.are_any()
+        };
+        let foreign = self.current().take_if(is_let_go);
+        // Nobody is kept waiting by what ends with it.
+        drop(foreign);
     }
 }
 

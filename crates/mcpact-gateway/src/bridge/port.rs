@@ -16,7 +16,7 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Se
 
 use super::acquaintance::Acquaintance;
 use super::audience::Audience;
-use super::claim::{Relation, Space, User};
+use super::claim::User;
 use super::lane::Lane;
 use super::own::{Hearers, Tidings, said_to};
 use super::tasks::{Mapping, ToolTasks};
@@ -179,34 +179,13 @@ impl Port {
         Self::with(shared, wish, tenant, audience, tidings)
     }
 
-    fn current(&self) -> MutexGuard<'_, Option<Arc<Lane>>> {
+    pub(super) fn current(&self) -> MutexGuard<'_, Option<Arc<Lane>>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn live(&self) -> Option<Arc<Lane>> {
         let lane = self.current().clone();
         lane.filter(|lane| lane.is_open())
-    }
-
-    /// The same, for this one.
-    pub(super) fn live_for(&self, user: &User) -> Option<Arc<Lane>> {
-        self.live().filter(|lane| lane.claim.admits(user))
-    }
-
-    /// What its connection is to this one, if it is open.
-    pub(super) fn relation(&self, user: &User) -> Option<Relation> {
-        Some(self.live()?.claim.relation(user))
-    }
-
-    /// Lets go of a connection that another client has made its own, unless a task runs there. Whoever has a call there
-    /// keeps it until then.
-    pub(super) fn let_go(&self, user: &User, space: Space) {
-        let is_let_go = |lane: &mut Arc<Lane>| {
-            lane.claim.relation(user).is_let_go(space) && !lane.kept.are_any()
-        };
-        let foreign = self.current().take_if(is_let_go);
-        // Nobody is kept waiting by what ends with it.
-        drop(foreign);
     }
 
     /// Whether another connection has taken the place of this one.

@@ -393,17 +393,6 @@ impl Fleet {
         self.is_closed
     }
 
-    /// How long ago an instance was started.
-    pub(crate) fn age(&self, id: InstanceId, now: Moment) -> Option<Duration> {
-        let berth = self.seats.get(&id)?;
-        Some(now.since(berth.seat.instance.started))
-    }
-
-    /// How many failures count at the moment.
-    pub(crate) fn failures(&self) -> usize {
-        self.policy.failures()
-    }
-
     /// A call waits from now on, unless too many do.
     pub(crate) fn queue(&mut self) -> Result<(), Refusal> {
         if self.queued >= self.settings.queue {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact_engine::classify::param_headers::{Annotation, annotations, argument, header_for};
 use mcpact_spec::{Header, Method, Revision};
+use mcpact_wire::envelope::Envelope;
 use mcpact_wire::header_value;
 use mcpact_wire::model::trace::TraceContext;
 use mcpact_wire::raw::{Object, elements, member};
@@ -127,6 +128,26 @@ fn insert(facts: &mut HeaderMap, name: HeaderName, value: &str) {
     match HeaderValue::try_from(value) {
         Ok(value) => drop(facts.insert(name, value)),
         Err(_) => tracing::warn!(%name, "a header cannot be sent"),
+    }
+}
+
+/// The headers of the first message to a server; none before 2026-07-28.
+pub(super) fn of_opening(message: &str) -> HeaderMap {
+    let Ok(Envelope::Request(request)) = Envelope::parse(message.as_bytes()) else {
+        return HeaderMap::new();
+    };
+    let version = request.params.meta.protocol_version.and_then(text);
+    match version.and_then(|version| Revision::parse(&version)) {
+        Some(revision) => {
+            let order = Ordered {
+                method: Method::parse(&request.method),
+                name: &request.method,
+                params: request.params.raw.unwrap_or("{}"),
+                trace: None,
+            };
+            modern(order, revision, &HeaderBook::default())
+        }
+        None => HeaderMap::new(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 use mcpact::log::Diary;
 use mcpact_bridge::lifecycle::{Introduction, without_elicitation};
 use mcpact_engine::capability::CapabilitySet;
@@ -19,20 +19,19 @@ use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::shutdown::Grace;
 use mcpact_engine::time::Moment;
-use mcpact_spec::{Era, Method, Revision};
+use mcpact_spec::Era;
 use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::{Child, ChildCommand, Process};
 use mcpact_wire::envelope::{Envelope, Outcome};
 use mcpact_wire::frame::ndjson::Line;
 use mcpact_wire::model::implementation::Implementation;
-use mcpact_wire::scan::text;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::http::HttpWire;
 use super::lines::LinesWire;
-use super::{HeaderBook, Ordered, Stray, Upstream, Wire, exit, headers, mail, sse_link};
+use super::{Stray, Upstream, Wire, exit, headers, mail, sse_link};
 use crate::circle::LOOP;
 use crate::error::Trouble;
 use crate::figures::ServerFigures;
@@ -177,7 +176,7 @@ async fn by_http(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, 
         let Some(message) = said.writes.pop() else {
             return Err(talk.trouble(String::new()));
         };
-        let facts = opening_facts(&message);
+        let facts = headers::of_opening(&message);
         let posting = http.post(&facts, Bytes::from(message));
         said = match tokio::time::timeout(talk.patience(), posting).await {
             Ok(answer) => talk.heard(answer?, &mut session).await?,
@@ -188,26 +187,6 @@ async fn by_http(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, 
 
 fn is_response(bytes: &[u8]) -> bool {
     matches!(Envelope::parse(bytes), Ok(Envelope::Response(_)))
-}
-
-/// The headers of the first question.
-fn opening_facts(message: &str) -> HeaderMap {
-    let Ok(Envelope::Request(request)) = Envelope::parse(message.as_bytes()) else {
-        return HeaderMap::new();
-    };
-    let version = request.params.meta.protocol_version.and_then(text);
-    match version.and_then(|version| Revision::parse(&version)) {
-        Some(revision) => {
-            let order = Ordered {
-                method: Method::parse(&request.method),
-                name: &request.method,
-                params: request.params.raw.unwrap_or("{}"),
-                trace: None,
-            };
-            headers::modern(order, revision, &HeaderBook::default())
-        }
-        None => HeaderMap::new(),
-    }
 }
 
 async fn by_http_sse(http: &HttpClient, mut talk: Talk, life: &Life) -> Result<Met, Trouble> {

@@ -1,15 +1,28 @@
 //! How everything is.
 
+use std::time::Duration;
+
 use mcpact_engine::time::Moment;
 
 use super::Fleet;
 use super::wanting::Wanting;
-use crate::supervisor::instance::Instance;
+use crate::supervisor::instance::{Instance, InstanceId};
 use crate::supervisor::mishaps::Mishaps;
 use crate::supervisor::restart_policy::{Outcome, State};
 use crate::supervisor::status::{InstanceStatus, ServerState, ServerStatus};
 
 impl Fleet {
+    /// How long ago an instance was started.
+    pub(crate) fn age(&self, id: InstanceId, now: Moment) -> Option<Duration> {
+        let berth = self.seats.get(&id)?;
+        Some(now.since(berth.seat.instance.started))
+    }
+
+    /// How many failures count at the moment.
+    pub(crate) fn failures(&self) -> usize {
+        self.policy.failures()
+    }
+
     /// How everything is.
     pub(crate) fn status(&self, now: Moment) -> ServerStatus {
         let seats = self.seats.values().map(|berth| &berth.seat);
