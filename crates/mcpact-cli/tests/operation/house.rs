@@ -45,6 +45,20 @@ printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"inf
 : > "$here/saved"
 "#;
 
+/// A legacy server that answers everything with the same error, but perhaps `initialize`.
+const REFUSING: &str = r#"#!/bin/sh
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
+    case "$line" in
+        *'"initialize"'*) said='INTRODUCTION' ;;
+        *) said='ERROR' ;;
+    esac
+    case "$line" in
+        *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$said" ;;
+    esac
+done
+"#;
+
 /// The folder of one gateway: its config, its socket, its caches.
 pub(crate) struct House {
     folder: TempDir,
@@ -77,6 +91,19 @@ impl House {
     /// The config of a server that never says a word, whatever it is told.
     pub(crate) fn mute(&self) -> String {
         self.program("mute", "#!/bin/sh\nexec sleep 3600\n")
+    }
+
+    /// The config of a server that answers everything with an error of these words, which a shell reads between single
+    /// quotes; one that calls itself something agrees before.
+    pub(crate) fn refusing(&self, name: &str, words: &str, calls_itself: Option<&str>) -> String {
+        let error = format!(r#""error":{{"code":-32000,"message":"{words}"}}"#);
+        let agreed = calls_itself.map(|itself| {
+            format!(
+                r#""result":{{"protocolVersion":"2025-06-18","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"{itself}","version":"1"}}}}"#
+            )
+        });
+        let text = REFUSING.replace("INTRODUCTION", agreed.as_ref().unwrap_or(&error));
+        self.program(name, &text.replace("ERROR", &error))
     }
 
     /// The config of a server that is this program.

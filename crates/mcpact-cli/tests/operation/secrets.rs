@@ -6,30 +6,16 @@ use serde_json::json;
 
 use crate::house::{House, handshake, request, until};
 
-/// Answers everything with its key, but `initialize` if it is called so.
-const REPEATER: &str = r#"#!/bin/sh
-while read -r line; do
-    id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
-    said=$(printf '"error":{"code":-32000,"message":"wrong key: %s"}' "$KEY")
-    case "$0 $line" in
-        *'listless '*'"initialize"'*) said='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"}}' ;;
-    esac
-    case "$line" in
-        *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$said" ;;
-    esac
-done
-"#;
-
 /// K5, O5: a key that a server repeats when it refuses to agree or to list stands in nothing that is told about the
 /// server: not in instructions, errors, states, logs and readiness. What it answers to a call is passed on as it is.
 #[test]
 fn what_a_server_repeats_is_covered_in_what_is_told_about_it() {
     let house = House::new("");
-    let server = |name: &str| {
-        let program = house.program(name, REPEATER);
+    let server = |name: &str, calls_itself| {
+        let program = house.refusing(name, "wrong key: '\"$KEY\"'", calls_itself);
         format!("{program}env = {{ KEY = \"hunter2-{name}\" }}\n")
     };
-    house.configure(&(server("refusing") + &server("listless")));
+    house.configure(&(server("refusing", None) + &server("listless", Some("a"))));
     let gateway = house.serve();
     let session = gateway.open("/mcp");
     let ask =

@@ -101,27 +101,16 @@ fn what_is_left_out_of_a_list_is_seen() {
     }
 }
 
-/// Says of itself, of its list and of why it does not agree what could drive a terminal.
-const LOUD: &str = r#"#!/bin/sh
-loud='\u001b]0;x\u0007\u001b[31m\u202e\r\nFAKE  ready'
-while read -r line; do
-    id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
-    said='"error":{"code":-32000,"message":"it is '$loud'"}'
-    case "$0 $line" in
-        *'named '*'"initialize"'*) said='"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"it is '$loud'","version":"1"}}' ;;
-    esac
-    case "$line" in
-        *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$said" ;;
-    esac
-done
-"#;
+/// What could drive a terminal, as JSON writes it.
+const LOUD: &str = r"it is \u001b]0;x\u0007\u001b[31m\u202e\r\nFAKE  ready";
 
 /// O5: what a server says cannot drive a terminal or look like a line of ours: not at the start, not in the log and
 /// not in what is shown later.
 #[test]
 fn what_a_server_says_cannot_drive_a_terminal() {
     let house = House::new("");
-    house.configure(&(house.program("named", LOUD) + &house.program("refusing", LOUD)));
+    let named = house.refusing("named", LOUD, Some(LOUD));
+    house.configure(&(named + &house.refusing("refusing", LOUD, None)));
     let gateway = house.serve_to_people();
     let session = gateway.open("/mcp");
     gateway.post("/mcp", Some(&session), &request("tools/list", &json!({})));
