@@ -19,6 +19,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How long to wait before the next look whether they are.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// How many clients come at a time to be weighed.
+const VISITORS: usize = 1000;
+/// How many come before the first look, so that what all of them share is there.
+const BEFORE: usize = 16;
+/// How many times they come.
+const VISITS: usize = 3;
+
 /// What is asked of a gateway.
 #[derive(Clone, Copy, Debug)]
 enum Question {
@@ -100,6 +107,26 @@ pub async fn run(
         }
     }
     Ok((rows, failures))
+}
+
+/// What a session weighs that has called every server of our gateway: of the first clients, and of the last, who come
+/// when all others have left.
+///
+/// # Errors
+/// The gateway failed, or a call.
+pub async fn weigh(programs: &Programs) -> Result<[f64; 2], Trouble> {
+    let recipe = ours(programs);
+    let mut gateway = Gateway::new(programs, &CROWDS[0], &recipe)?;
+    let names = gateway.whole_list().await?.tools().await?;
+    let is_echo = |name: &String| name.ends_with(TOOL);
+    let echoes: Vec<String> = names.into_iter().filter(is_echo).collect();
+    let before = gateway.visit(BEFORE, &echoes).await?;
+    let mut weights = Vec::new();
+    for _ in 0..VISITS {
+        let held = gateway.visit(VISITORS, &echoes).await?;
+        weights.push(held.saturating_sub(before) as f64 / VISITORS as f64);
+    }
+    Ok([weights[0], weights[VISITS - 1]])
 }
 
 const OURS: &str = "ours";
@@ -205,6 +232,25 @@ impl<'a> Gateway<'a> {
         let stretch = repeated(duration, async || caller.echo(&tool).await).await?;
         caller.close().await?;
         Ok(stretch)
+    }
+
+    /// So many clients come, call each of these tools, stay until all have, and leave; the memory that is held for them.
+    async fn visit(&self, count: usize, tools: &[String]) -> Result<u64, Trouble> {
+        let mut callers = Vec::new();
+        for _ in 0..count {
+            let mut caller = self.caller().await?;
+            for tool in tools {
+                caller.echo(tool).await?;
+            }
+            callers.push(caller);
+        }
+        let relay = self.relay.as_ref();
+        let silent = || Trouble::Silent(self.recipe.name.clone());
+        let held = relay.ok_or_else(silent)?.subject.resident()?;
+        for caller in &mut callers {
+            caller.close().await?;
+        }
+        Ok(held)
     }
 
     async fn relay(&mut self) -> Result<&Relay, Trouble> {

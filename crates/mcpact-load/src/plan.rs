@@ -201,6 +201,16 @@ pub struct Weight {
     bytes: f64,
 }
 
+impl Weight {
+    fn of_gateway(stream: &'static str, bytes: f64) -> Self {
+        Self {
+            subject: "our gateway",
+            stream,
+            bytes,
+        }
+    }
+}
+
 /// Everything that was seen.
 #[derive(Debug, Serialize)]
 pub struct Findings {
@@ -234,6 +244,11 @@ pub async fn run(
                 weights.push(weigh(programs, &subject, stream).await?);
             }
         }
+    }
+    if "memory".contains(filter) {
+        let [first, last] = many::weigh(programs).await?;
+        weights.push(Weight::of_gateway("calls to each of 10 servers", first));
+        weights.push(Weight::of_gateway("the same, after 2,000 others", last));
     }
     let (through, mut failures) = between::run(programs, effort, filter, recipes).await?;
     rows.extend(through);

@@ -98,7 +98,8 @@ pub(super) fn ahead(findings: &Findings, contest: &str, open: u32, factor: f64) 
 }
 
 fn memory(findings: &Findings) -> Option<Outcome> {
-    let ours = findings.rows.iter().filter(|row| row.subject == "ours");
+    let is_ours = |row: &&Row| row.subject == "ours" && row.contest.starts_with("bridge");
+    let ours = findings.rows.iter().filter(is_ours);
     let most = ours.filter_map(|row| row.resident).reduce(f64::max)?;
     let megabytes = |bytes: f64| format!("{:.1} MB", bytes / 1e6);
     Some(Outcome {

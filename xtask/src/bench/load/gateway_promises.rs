@@ -2,7 +2,7 @@
 
 use super::Findings;
 use super::bridge_promises::ahead;
-use super::promises::Outcome;
+use super::promises::{Outcome, lighter};
 
 /// A contest, and how many times as fast as the fastest of the others we are.
 const CONTESTS: &[(&str, f64)] = &[
@@ -12,10 +12,16 @@ const CONTESTS: &[(&str, f64)] = &[
     ("gateway, 100 servers with 20 tools each, list", 10.0),
 ];
 
+/// How many bytes a session may weigh that has called ten servers, whoever has come before.
+const SESSION: f64 = 64.0 * 1024.0;
+
 /// Compares the findings with the promises; what was not measured is left out.
 pub(super) fn judge(findings: &Findings) -> Vec<Outcome> {
     let contests = CONTESTS.iter();
-    contests
-        .filter_map(|(contest, factor)| ahead(findings, contest, 1, *factor))
+    let faster = contests.filter_map(|(contest, factor)| ahead(findings, contest, 1, *factor));
+    let weights = findings.weights.iter();
+    let sessions = weights.filter(|weight| weight.subject == "our gateway");
+    faster
+        .chain(sessions.map(|session| lighter(session, SESSION)))
         .collect()
 }

@@ -1,6 +1,6 @@
 //! What the project promises about whole servers and clients.
 
-use super::{Findings, Row};
+use super::{Findings, Row, Weight};
 
 /// Which way a number has to lie.
 enum Promise {
@@ -100,13 +100,22 @@ pub(super) fn speed(
 
 fn weight(findings: &Findings, stream: &str, most: f64) -> Option<Outcome> {
     let mut ours = findings.weights.iter().filter(|w| w.subject == "ours");
-    let bytes = ours.find(|weight| weight.stream == stream)?.bytes;
-    Some(Outcome {
-        what: format!("resident memory of an idle session, {stream}"),
+    let weight = ours.find(|weight| weight.stream == stream)?;
+    Some(lighter(weight, most))
+}
+
+pub(super) fn lighter(weight: &Weight, most: f64) -> Outcome {
+    let Weight {
+        subject,
+        stream,
+        bytes,
+    } = weight;
+    Outcome {
+        what: format!("resident memory of an idle session, {subject}, {stream}"),
         promised: format!("at most {:.1} KiB", most / 1024.0),
         seen: format!("{:.1} KiB", bytes / 1024.0),
-        is_met: bytes <= most,
-    })
+        is_met: *bytes <= most,
+    }
 }
 
 impl Findings {
@@ -120,7 +129,6 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::load::Weight;
 
     fn row(subject: &str, rate: f64) -> Row {
         Row {
