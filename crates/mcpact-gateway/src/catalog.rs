@@ -46,7 +46,7 @@ pub use hosts::{HOST, HostsGiven, is_host, namelessness};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
 pub(crate) use loaders::loads_code;
 pub use machine::Machine;
-pub(crate) use machine::is_writable_by_all;
+pub(crate) use machine::{is_writable_by_all, read_small};
 pub use name::{NameFault, ServerName};
 pub use opening::Opening;
 pub use problem::{Problem, Severity};

@@ -11,6 +11,7 @@ mod itself;
 mod leaving;
 mod metrics;
 mod paths;
+mod print;
 mod readiness;
 mod reception;
 mod reload;
@@ -109,7 +110,7 @@ struct State {
     last_reload: Option<ReloadReport>,
     leaving: Leaving,
     /// What the config said when it was read last; none if it could not be read.
-    print: Option<reload::Print>,
+    print: Option<print::Print>,
 }
 
 /// A client on a carrier of lines, for as long as this is held.

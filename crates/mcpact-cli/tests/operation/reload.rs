@@ -285,6 +285,42 @@ fn every_way_to_change_a_file_is_noticed() {
     );
 }
 
+/// G19, K7: another key in a file that the config names is noticed although the config says the same, also where a volume of a
+/// cluster is replaced as a whole; one that is broken changes nothing until it is mended.
+#[test]
+fn another_key_in_a_file_is_noticed() {
+    let house = House::new(&builtin("one"));
+    let volume = |name: &str, key: &str| {
+        fs::create_dir(house.path(name)).unwrap();
+        fs::write(house.path(name).join("key"), key).unwrap();
+        symlink(name, house.path("..data_tmp")).unwrap();
+        fs::rename(house.path("..data_tmp"), house.path("..data")).unwrap();
+    };
+    volume("first", "old");
+    symlink("..data/key", house.path("key")).unwrap();
+    fs::write(house.path("variables"), "A=1\n").unwrap();
+    let program = house.mute();
+    house.configure(&format!(
+        "{program}env = {{ KEY = \"${{file:key}}\" }}\nenv_file = \"variables\"\n"
+    ));
+    let _gateway = house.serve();
+    let mut following = house.follow();
+    let mut restarted = || {
+        let told = following.next(Some("reload_success"));
+        assert!(told.contains("(file)"), "{told}");
+        assert!(told.contains("1 restarted"), "{told}");
+    };
+    volume("second", "new");
+    restarted();
+    fs::write(house.path("variables"), "A=2\n").unwrap();
+    restarted();
+    fs::write(house.path("variables"), "no variable\n").unwrap();
+    let told = house.follow().next(Some("reload_failure"));
+    assert!(told.contains("is no `NAME=value`"), "{told}");
+    fs::write(house.path("variables"), "A=3\n").unwrap();
+    restarted();
+}
+
 const WATCHED: &str = "test://watched-resource";
 
 /// Until a client is told that the resource may have changed.

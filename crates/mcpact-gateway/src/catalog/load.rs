@@ -77,9 +77,10 @@ fn unreadable(path: &Path, source: io::Error) -> CatalogError {
 /// # Errors
 /// The file cannot be read.
 pub fn inspect(path: &Path) -> Result<(Source, Reading), CatalogError> {
-    let source = read_source(path)?;
+    let mut source = read_source(path)?;
     let machine = Machine::around(path).map_err(|source| unreadable(path, source))?;
     let mut reading = read(&source, &machine);
+    source.files = machine.into_asked();
     if is_writable_by_all(path) {
         // Whoever may write it may run programs as whoever reads it.
         reading.catalog = None;

@@ -1,5 +1,7 @@
 //! The machine that a config is read on: its variables, files and programs.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -30,6 +32,8 @@ const CLIENT_FOLDERS: &[&str] = &[
 #[derive(Clone, Debug)]
 pub struct Machine {
     folder: PathBuf,
+    /// The files that were asked for.
+    asked: RefCell<BTreeSet<PathBuf>>,
 }
 
 impl Machine {
@@ -47,13 +51,21 @@ impl Machine {
         if folder.file_name().is_some_and(is_client) {
             folder.pop();
         }
-        Ok(Self { folder })
+        Ok(Self::at(folder))
     }
 
     /// This machine, seen from a folder.
     #[must_use]
     pub const fn at(folder: PathBuf) -> Self {
-        Self { folder }
+        Self {
+            folder,
+            asked: RefCell::new(BTreeSet::new()),
+        }
+    }
+
+    /// The files whose text was asked for, whether they are there or not.
+    pub(super) fn into_asked(self) -> BTreeSet<PathBuf> {
+        self.asked.into_inner()
     }
 }
 
@@ -67,7 +79,9 @@ impl Surroundings for Machine {
     }
 
     fn file(&self, path: &str) -> Result<String, String> {
-        let text = read_text(&self.path(path), MOST_BYTES);
+        let path = self.path(path);
+        let text = read_small(&path);
+        self.asked.borrow_mut().insert(path);
         text.map_err(|error| error.to_string())
     }
 
@@ -124,6 +138,11 @@ fn interpreter(script: &Path) -> Option<String> {
     let line = start.split(|byte| *byte == b'\n').next()?;
     line.starts_with(b"#!")
         .then(|| String::from_utf8_lossy(line).trim_end().to_owned())
+}
+
+/// The text of a file that a config takes values from.
+pub(crate) fn read_small(path: &Path) -> io::Result<String> {
+    read_text(path, MOST_BYTES)
 }
 
 /// The text of a file that is no longer than it may be.

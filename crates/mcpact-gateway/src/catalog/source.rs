@@ -1,7 +1,9 @@
 //! A text with a name, and places in it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// Where something stands in a text, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +50,8 @@ pub struct Source {
     pub name: String,
     /// The text, without a byte order mark.
     pub text: String,
+    /// The files whose text it takes values from, as far as they are known.
+    pub files: BTreeSet<PathBuf>,
 }
 
 impl fmt::Debug for Source {
@@ -68,6 +72,7 @@ impl Source {
         Self {
             name: name.into(),
             text,
+            files: BTreeSet::new(),
         }
     }
 

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mcpact::server::backend::date;
-use sha2::{Digest as _, Sha256};
 
 use super::Gateway;
+use super::print::Print;
 use crate::catalog::{
     CatalogError, Change, Changes, GatewayConfig, Loaded, Problem, ServerName, Severity, Source,
     load,
@@ -28,16 +28,6 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// The address that was asked for instead of the configured one.
     pub listen: Option<SocketAddr>,
-}
-
-/// Tells the text of a config from another one, without keeping its secrets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Print([u8; 32]);
-
-impl Print {
-    pub(super) fn of(source: &Source) -> Self {
-        Self(Sha256::digest(&source.text).into())
-    }
 }
 
 /// What wants the config to be read anew.

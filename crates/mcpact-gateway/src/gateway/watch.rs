@@ -14,9 +14,8 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
-use super::reload::Print;
+use super::print::Print;
 use super::{Gateway, ReloadCause};
-use crate::catalog::read_source;
 
 /// Changes that come together are one.
 const TOGETHER: Duration = Duration::from_millis(200);
@@ -61,14 +60,16 @@ impl Gateway {
         let Some(file) = self.file.get() else {
             return;
         };
-        let mut watching = Watching::new(file.path.clone());
+        let last = self.read_last();
+        let mut watching = Watching::new(file.path.clone(), last.as_ref());
         let mut missing: Option<Instant> = None;
         loop {
             watching.changed(missing.is_some()).await;
             if !self.state().catalog.gateway.watch {
                 continue;
             }
-            let now = print(&file.path).await;
+            let last = self.read_last();
+            let now = print(&file.path, last.clone()).await;
             match &now {
                 Some(_) => missing = None,
                 None => {
@@ -76,7 +77,6 @@ impl Gateway {
                 }
             }
             let missed = missing.map_or(Duration::ZERO, |since| since.elapsed());
-            let last = self.read_last();
             match look(last.as_ref(), now.as_ref(), missed) {
                 Look::Rest => missing = None,
                 Look::Again => {}
@@ -85,18 +85,18 @@ impl Gateway {
                     missing = None;
                 }
             }
-            watching.renew();
+            watching.renew(self.read_last().as_ref());
         }
     }
 }
 
-async fn print(path: &Path) -> Option<Print> {
+async fn print(path: &Path, last: Option<Print>) -> Option<Print> {
     let path = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || read_source(&path).ok()).await;
-    Some(Print::of(&read.ok()??))
+    let read = tokio::task::spawn_blocking(move || Print::now(&path, last.as_ref()));
+    read.await.ok()?
 }
 
-/// The folders in which something may happen to the file.
+/// The folders in which something may happen to the file, or to one that it takes values from.
 struct Watching {
     path: PathBuf,
     changed: Arc<Notify>,
@@ -106,7 +106,7 @@ struct Watching {
 }
 
 impl Watching {
-    fn new(path: PathBuf) -> Self {
+    fn new(path: PathBuf, read: Option<&Print>) -> Self {
         let changed = Arc::new(Notify::new());
         let places = Arc::<Mutex<BTreeSet<PathBuf>>>::default();
         let (told, watched) = (Arc::clone(&changed), Arc::clone(&places));
@@ -126,18 +126,21 @@ impl Watching {
             places,
             watcher,
         };
-        watching.renew();
+        watching.renew(read);
         watching
     }
 
-    /// Links may lead elsewhere by now.
-    fn renew(&mut self) {
+    /// Links may lead elsewhere by now, and other files may count.
+    fn renew(&mut self, read: Option<&Print>) {
         let Some(watcher) = &mut self.watcher else {
             return;
         };
-        let places = places(&self.path);
-        let folders = folders(&places);
-        let before = std::mem::replace(&mut *lock(&self.places), places);
+        let mut now = places(&self.path);
+        for file in read.into_iter().flat_map(Print::files) {
+            now.append(&mut places(file));
+        }
+        let folders = folders(&now);
+        let before = std::mem::replace(&mut *lock(&self.places), now);
         for gone in self::folders(&before).difference(&folders) {
             // A folder that is gone is not watched any more anyway.
             let _ = watcher.unwatch(gone);
