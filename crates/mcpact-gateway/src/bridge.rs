@@ -22,6 +22,7 @@ mod open_questions;
 mod own;
 mod paging;
 mod parking;
+mod patrons;
 mod pool;
 mod port;
 mod pump;

@@ -102,17 +102,14 @@ impl Audience {
         lock(&self.early).take().unwrap_or_default()
     }
 
-    /// Tells the legacy clients; of resources, only those that asked for them where others may have, and what is
-    /// in the log of a session that one has `claimed`, only that one.
-    pub(super) fn tell(&self, method: Method, params: &str, claimed: Option<&Who>) {
+    /// Tells the legacy clients; of resources, only those that asked for them where others may have.
+    pub(super) fn tell(&self, method: Method, params: &str) {
         let is_of_others =
             method == Method::ResourcesUpdated && self.listens.are_any_for_resources();
         let owners = lock(&self.owners);
         let is_shared = owners.len() > 1 || is_of_others;
-        let holder = claimed.filter(|_| method == Method::LoggingMessage);
         let hears = |owner: &&Owner| {
-            (method != Method::ResourcesUpdated || !is_shared || owner.standing.hears(params))
-                && holder.is_none_or(|holder| owner.ear.who() == *holder)
+            method != Method::ResourcesUpdated || !is_shared || owner.standing.hears(params)
         };
         let ears: Vec<Ear> = owners
             .iter()

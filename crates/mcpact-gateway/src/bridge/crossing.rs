@@ -206,6 +206,9 @@ impl Crossing {
 
     async fn send_once(&mut self, params: &str) -> Result<Call, WireError> {
         let job = &self.waiter.job;
+        if job.method != Some(Method::LoggingSetLevel) {
+            self.lane.patrons.came(&self.caller.user());
+        }
         let upstream = &self.lane.upstream;
         let number = upstream.next_id();
         if let Some(level) = job

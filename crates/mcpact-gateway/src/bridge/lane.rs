@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact_bridge::input::{Completions, StandIn};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
+use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Feature, Method, Revision, Side};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::raw::Object;
@@ -20,9 +21,11 @@ use super::claim::Claim;
 use super::common::CommonLists;
 use super::keepsake::Keepsake;
 use super::levels::Levels;
+use super::patrons::Patrons;
 use super::port::{Port, Shared};
 use super::tasks::{Kept, Mapping, ToolTasks};
 use crate::catalog::Strategy;
+use crate::figures::ServerFigures;
 use crate::pins::Pins;
 use crate::supervisor::{Connection, Question, Running, Sharing, sharing};
 use crate::upstream::{
@@ -49,6 +52,9 @@ pub(super) struct Lane {
     pub(super) levels: Levels,
     /// Whose it is, where it is shared and has become one's.
     pub(super) claim: Claim,
+    /// Who has made calls on it.
+    pub(super) patrons: Patrons,
+    figures: Arc<ServerFigures>,
     /// What those who use it declare.
     pub(super) declared: CapabilityBits,
     pub(super) stand_in: StandIn,
@@ -177,6 +183,8 @@ impl Lane {
             audience,
             levels: Levels::default(),
             claim: Claim::default(),
+            patrons: Patrons::default(),
+            figures: Arc::clone(&shared.figures),
             declared,
             stand_in: shared.stand_in.clone(),
             tool_tasks: Arc::clone(&shared.tool_tasks),
@@ -342,9 +350,18 @@ impl Lane {
         let is_shared = sharing(self.strategy) != Sharing::Nobody;
         if note.method == Method::TasksStatus && is_shared {
             self.tell_task_owner(note);
+        } else if note.method == Method::LoggingMessage {
+            self.tell_log(note);
         } else if !is_between_us {
-            let holder = self.claim.holder();
-            self.audience.tell(note.method, &note.params, holder);
+            self.audience.tell(note.method, &note.params);
+        }
+    }
+
+    /// A message that cannot be known to be about nobody else's call is for nobody.
+    fn tell_log(&self, note: &Note) {
+        match self.hears_log() {
+            Some(ear) => ear.hint(&Scope::Connection, note.method, &note.params),
+            None => self.figures.dropped("log_of_whom"),
         }
     }
 

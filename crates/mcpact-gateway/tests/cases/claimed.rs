@@ -110,6 +110,43 @@ async fn of_several_nobody_is_asked() {
     assert_eq!(sessions(&stage), 1);
 }
 
+/// G12: what a server logs between calls is heard by the only client that has made any there; during and after the calls of
+/// several it may be about each, and is heard by nobody.
+#[tokio::test(start_paused = true)]
+async fn what_may_be_about_anothers_call_is_heard_by_nobody() {
+    let mut stage = Stage::lines(Role::new(Revision::V2025_11_25));
+    let bridge = sharing(&stage);
+    // Whoever can be asked nothing need not wait for a turn.
+    let silent = || Peer::legacy(&bridge, "2025-11-25", json!({}));
+    let [mut ann, mut bob, mut idle] = [silent().await, silent().await, silent().await];
+    let said = call(&mut stage, &mut ann).await;
+    let log = json!({"level": "error", "data": "about ann"});
+    said.note("notifications/message", log.clone());
+    assert_eq!(ann.hear().await["params"], log);
+
+    let mut open = Vec::new();
+    for peer in [&mut ann, &mut bob] {
+        peer.request(2, "tools/call", tool("t")).await;
+        open.push(stage.hear().await);
+    }
+    open[0].note("notifications/message", log.clone());
+    for (said, peer) in open.iter().zip([&mut ann, &mut bob]) {
+        said.text("done");
+        let answer = peer.hear().await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    }
+    open[0].note("notifications/message", log);
+    open[0].ask("p", "ping", json!({}));
+    let pong = stage.hear().await;
+    assert_eq!(pong.message["id"], "p", "what was said before was heard");
+    for _ in 0..2 {
+        for peer in [&mut ann, &mut bob, &mut idle] {
+            let said = call(&mut stage, peer).await;
+            assert_eq!(said.connection, open[0].connection, "they share");
+        }
+    }
+}
+
 /// G12: on lines, a client keeps the connection on which it was asked, also when others come and go.
 #[tokio::test(start_paused = true)]
 async fn a_client_keeps_its_connection() {

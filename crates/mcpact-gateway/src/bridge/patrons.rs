@@ -1,0 +1,80 @@
+//! Whose calls a connection carries. What a server logs names no call, so it is for whoever is the only one.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::claim::{User, Who};
+use super::ear::Ear;
+use super::lane::Lane;
+use crate::supervisor::{Sharing, sharing};
+
+/// Who has made calls on a connection.
+#[derive(Debug, Default)]
+pub(super) struct Patrons(Mutex<Patronage>);
+
+#[derive(Clone, Debug, Default)]
+enum Patronage {
+    #[default]
+    Nobody,
+    One(Who),
+    Several,
+}
+
+impl Patrons {
+    /// Somebody makes a call.
+    pub(super) fn came(&self, user: &User) {
+        let mut patronage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = match (&*patronage, user) {
+            (_, User::Nobody) | (Patronage::Several, _) => return,
+            (Patronage::One(known), User::Client(who)) if known == who => return,
+            (Patronage::Nobody, User::Client(who)) => Patronage::One(who.clone()),
+            (Patronage::Nobody | Patronage::One(_), _) => Patronage::Several,
+        };
+        *patronage = now;
+    }
+
+    fn all(&self) -> Patronage {
+        let patronage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        patronage.clone()
+    }
+}
+
+impl Lane {
+    /// The legacy client that hears what the server logs outside of any call: the one whose session this is, or who
+    /// alone has made calls here. It may be about anybody's call, and is nobody else's.
+    pub(super) fn hears_log(&self) -> Option<Ear> {
+        let holder = self.claim.holder();
+        let is_own = sharing(self.strategy) == Sharing::Nobody;
+        match self.patrons.all() {
+            Patronage::One(only) => self.audience.owner(holder.or(Some(&only))),
+            Patronage::Several if !is_own && holder.is_none() => None,
+            Patronage::Nobody | Patronage::Several => self.audience.owner(holder),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// G12: one client is known as the only one until another comes, also one that is not known again.
+    #[test]
+    fn the_only_one_is_known() {
+        let (ann, bob) = (Arc::new(1), Arc::new(2));
+        let client = |session: &Arc<u8>| User::Client(Who::by(Arc::downgrade(session)));
+        for other in [client(&bob), User::Stranger] {
+            let patrons = Patrons::default();
+            patrons.came(&User::Nobody);
+            assert!(matches!(patrons.all(), Patronage::Nobody));
+            for user in [client(&ann), User::Nobody, client(&ann)] {
+                patrons.came(&user);
+                let who = Who::by(Arc::downgrade(&ann));
+                assert!(matches!(patrons.all(), Patronage::One(only) if only == who));
+            }
+            patrons.came(&other);
+            patrons.came(&client(&ann));
+            assert!(matches!(patrons.all(), Patronage::Several), "{other:?}");
+        }
+    }
+}
