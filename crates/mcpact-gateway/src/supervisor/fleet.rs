@@ -293,8 +293,7 @@ impl Fleet {
     ) -> Option<Instance> {
         let instance = &self.seats.get(&id)?.seat.instance;
         let fell = instance.is_open() || instance.is_starting();
-        self.mark_lasted(now);
-        let _ = self.handle(id, Event::Gone(why.to_owned()), now);
+        self.over_with(id, why, now);
         if fell {
             self.fell(why, random, now);
         }
@@ -302,6 +301,11 @@ impl Fleet {
         self.over.truncate(REMEMBERED - 1);
         self.over.push_front(instance.clone());
         Some(instance)
+    }
+
+    fn over_with(&mut self, id: InstanceId, why: &str, now: Moment) {
+        self.mark_lasted(now);
+        let _ = self.handle(id, Event::Gone(why.to_owned()), now);
     }
 
     /// A call wants to begin.

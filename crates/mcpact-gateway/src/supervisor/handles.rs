@@ -160,6 +160,8 @@ impl Life {
 
     /// The connection has ended for this reason, which nobody wanted.
     pub(crate) fn fell(&self, why: String) {
+        let Stay { supervisor, id, .. } = &*self.0;
+        supervisor.lost(*id, &why);
         // It ends once.
         let _ = self.0.why.set(why);
     }

@@ -243,6 +243,12 @@ impl Supervisor {
         }
     }
 
+    /// The connection has ended, which nobody wanted.
+    pub(super) fn lost(&self, id: InstanceId, why: &str) {
+        self.fleet().lost(id, why, random(), self.now());
+        self.changed();
+    }
+
     /// An instance and everything that belonged to it is gone.
     pub(super) fn gone(&self, id: InstanceId, why: &str) {
         lock(&self.connections).remove(&id);

@@ -280,10 +280,11 @@ async fn keep(
             why = format!("{why}{LOG}{last}");
         }
     }
-    shared.end(&why);
+    // Before others hear of it, who would let go of the connection as if it were not needed.
     if is_wanted {
-        life.fell(why);
+        life.fell(why.clone());
     }
+    shared.end(&why);
     // Whoever hears what belongs to no call learns that nothing more comes.
     drop(strays);
     // The writer closes the pipe behind its last message; a process takes that as the end.

@@ -80,6 +80,15 @@ impl Fleet {
         }
     }
 
+    /// The connection of an instance has ended, which nobody wanted. That counts from now on: its process may take a
+    /// moment longer, in which others could let go of it.
+    pub(crate) fn lost(&mut self, id: InstanceId, why: &str, random: u32, now: Moment) {
+        if self.is_open(id) {
+            self.over_with(id, why, now);
+            self.fell(why, random, now);
+        }
+    }
+
     /// An instance that could be used has failed. The next call may do better, unless the server is left alone
     /// for long, or has done no good: then it cannot be used, which nobody would know otherwise who does
     /// not call it.

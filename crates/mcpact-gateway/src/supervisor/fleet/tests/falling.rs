@@ -99,3 +99,27 @@ fn a_pause_ends_with_one_start() {
     let second = fleet.admit(Tenant::Own, StartCause::Request, Line::Arriving, at(2));
     assert!(matches!(second, Admission::Start(_)), "{second:?}");
 }
+
+/// G11, G13: what ended by itself has failed from then on, whoever lets go of it before its process is gone; it counts
+/// once, and takes its place for so long.
+#[test]
+fn who_lets_go_of_what_fell_does_not_end_it() {
+    let settings = RunSettings {
+        max_instances: 1,
+        ..settings()
+    };
+    let mut fleet = Fleet::new(settings);
+    let id = useful(&mut fleet, at(0));
+    assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Entered);
+    fleet.lost(id, FELL, 0, at(1));
+    assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Retired);
+    assert_eq!(fleet.retire(id, StopCause::Released, at(1)), None);
+    let status = fleet.status(at(1));
+    assert_eq!((status.state.as_str(), status.failures), ("pausing", 1));
+    assert!(!fleet.has_room(at(1)), "its process is there");
+    let over = fleet.gone(id, "the connection ended", 0, at(2)).unwrap();
+    let why = FELL.to_owned();
+    assert_eq!(over.state, InstanceState::Failed { why });
+    assert_eq!(fleet.status(at(2)).failures, 1);
+    assert!(fleet.has_room(at(2)));
+}
