@@ -17,6 +17,18 @@ pub(crate) enum Subject<'a> {
     Nothing,
 }
 
+impl Subject<'_> {
+    /// What it is called.
+    pub(crate) fn into_name(self) -> Option<String> {
+        match self {
+            Self::Tool(name) | Self::Prompt(name) | Self::Uri(name) | Self::Task(name) => {
+                Some(name.into_owned())
+            }
+            Self::Nothing => None,
+        }
+    }
+}
+
 /// Where in a request its subject stands.
 enum Place {
     Name,

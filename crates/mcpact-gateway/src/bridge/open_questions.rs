@@ -51,7 +51,7 @@ impl OpenQuestions {
 
     fn add(self: &Arc<Self>, crossing: &Crossing) {
         let question = OpenQuestion {
-            call: binding(crossing),
+            call: binding(&crossing.waiter),
             connection: crossing.connection(),
             until: Instant::now() + self.limits.ttl,
             _awake: crossing.lane.hold(),
@@ -99,7 +99,7 @@ impl Bridge {
         let is_back = ["requestState", "inputResponses"].map(|key| params.get(key).is_some());
         is_back
             .contains(&true)
-            .then(|| self.questions.take(&binding(crossing)))?
+            .then(|| self.questions.take(&binding(&crossing.waiter)))?
     }
 
     /// Keeps the server awake that asks something in this result.

@@ -134,7 +134,7 @@ impl Bridge {
             };
             let id = new_id();
             let (revision, now) = (open.crossing.upstream(), self.clock.now());
-            let binding = binding(&open.crossing);
+            let binding = binding(&open.crossing.waiter);
             let parked = {
                 let mut parks = self.lot.parks();
                 parks.limit_calls(self.shared.run().call_timeout);
@@ -176,7 +176,7 @@ impl Bridge {
         if code_of(raw) == Some(ErrorCode::UrlElicitationRequired.code()) {
             let pact = &crossing.waiter.job.pact;
             let ttl = self.settings.parks.ttl;
-            return match url_required(raw, binding(crossing), pact, ttl, self.clock.now()) {
+            return match url_required(raw, binding(&crossing.waiter), pact, ttl, self.clock.now()) {
                 UrlRequired::Ask {
                     ticket,
                     input_requests,

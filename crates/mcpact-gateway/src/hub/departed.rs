@@ -1,4 +1,4 @@
-//! Servers that are not in the config any more, and the tasks that their clients ask after.
+//! Servers that are not in the config any more, and clients that come back for what runs there.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -60,8 +60,8 @@ impl Departed {
 }
 
 impl Hub {
-    /// What is told of a task whose server has left: the gateway knows of those that it hosts itself, and every other
-    /// one is lost.
+    /// What is told of something whose server has left, if it is: of tasks, the gateway knows of those that it hosts
+    /// itself; a call that waits for a client's answers gets them while it runs. Everything else is lost.
     pub(super) async fn ask_departed(
         self: &Arc<Self>,
         job: &Job,
@@ -69,22 +69,39 @@ impl Hub {
         guest: &Guest,
         ear: &Ear,
     ) -> Option<Result<ByteString, WireError>> {
-        let Subject::Task(task) = subject(method, &job.params) else {
-            return None;
+        let carried = self.carried_in(guest.principal(), &job.params);
+        let (server, sent) = match (&carried, subject(method, &job.params)) {
+            (Some(carried), _) => {
+                let sent = carried.given_to_server(method, &job.params);
+                (carried.server.clone(), sent)
+            }
+            (None, Subject::Task(task)) => {
+                let (server, inner) = place_of(&task)?;
+                (server.to_owned(), with_subject(method, &job.params, inner))
+            }
+            (None, _) => return None,
         };
-        let (server, inner) = place_of(&task)?;
-        let member = self.departed.find(server)?;
-        if let Some(member) = member {
-            let params = with_subject(method, &job.params, inner)?;
+        let member = self.departed.find(&server)?;
+        if let (Some(member), Some(sent)) = (member, sent) {
             let view = PartView::new(self, &member, &guest.watched);
             let ear = ear.clone().seeing(Arc::new(view.clone()));
             let job = Job {
-                params: params.into(),
+                params: sent.into(),
                 ..job.clone()
             };
-            if member.bridge.hosts(&job, &ear) {
-                let told = member.bridge.about_hosted(&Waiter { job, ear }).await;
-                return Some(told.map(|raw| view.result(method, raw)));
+            let waiter = Waiter { job, ear };
+            let told = match &carried {
+                Some(_) => member.bridge.come_back(waiter).await,
+                None if member.bridge.hosts(&waiter.job, &waiter.ear) => {
+                    Some(member.bridge.about_hosted(&waiter).await)
+                }
+                None => None,
+            };
+            if let Some(told) = told {
+                let called = || carried.map(|carried| carried.called).unwrap_or_default();
+                let sealed = |raw| self.sealed(&member, guest.principal(), called, raw);
+                let shown = told.map(|raw| view.result(method, sealed(raw)));
+                return Some(shown.map_err(|error| view.error(error, None)));
             }
         }
         let lost = UpstreamError {

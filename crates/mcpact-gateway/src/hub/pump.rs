@@ -17,6 +17,7 @@ use mcpact_transport::link::Link;
 
 use super::guest::Guest;
 use super::route::{Names, Routed};
+use super::state::Called;
 use super::view::PartView;
 use super::watched::Watching;
 use super::{Hub, lock};
@@ -188,11 +189,8 @@ impl Hub {
                 Ok(routed) => routed,
                 Err(error) => {
                     self.settings.figures.unrouted(method);
-                    if let Some(told) = self.ask_departed(&job, method, guest, &ear).await {
-                        return told;
-                    }
-                    let orphaned = self.orphaned(guest.principal(), &job.params, client);
-                    return Err(orphaned.unwrap_or(error));
+                    let departed = self.ask_departed(&job, method, guest, &ear).await;
+                    return departed.unwrap_or(Err(error));
                 }
             };
             let member = Arc::clone(&routed.member);
@@ -258,7 +256,11 @@ impl Hub {
             _ => member.bridge.carry_unless(job, caller, ear, goes_on).await,
         };
         match carried {
-            Ok(raw) => Ok(view.result(method, self.sealed(&member, guest.principal(), raw))),
+            Ok(raw) => {
+                let called = || Called::by(method, &given, &sent);
+                let sealed = self.sealed(&member, guest.principal(), called, raw);
+                Ok(view.result(method, sealed))
+            }
             Err(Undone::Unseen) => Err(Undone::Unseen),
             Err(Undone::Told(error)) => {
                 let uri = match subject(method, &given) {

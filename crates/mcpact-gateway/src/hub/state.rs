@@ -8,29 +8,36 @@ use std::borrow::Cow;
 use bytestring::ByteString;
 use mcpact_bridge::input::invalid_state;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Revision};
+use mcpact_spec::Method;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use mcpact_wire::scan::text;
 
 use super::Hub;
 use super::member::Member;
-use crate::aggregate::rewrite::{edit, quoted};
-use crate::bridge::wire_error;
-use crate::error::HINT;
+use crate::aggregate::rewrite::{edit, quoted, subject, with_subject};
 
 const STATE: &str = "requestState";
 
 impl Hub {
-    /// A result whose state, if it has one, names its server.
-    pub(super) fn sealed(&self, member: &Member, principal: &str, raw: ByteString) -> ByteString {
+    /// A result whose state, if it has one, names its server and what was called there.
+    pub(super) fn sealed(
+        &self,
+        member: &Member,
+        principal: &str,
+        called: impl FnOnce() -> Called,
+        raw: ByteString,
+    ) -> ByteString {
         // Most results ask nothing, and are not looked into.
         if !raw.contains("requestState\"") {
             return raw;
         }
         let sealed = edit(&raw, STATE, |state| {
+            let Called { outer, inner } = called();
             let claims = ObjectWriter::new()
                 .text("server", &member.name)
                 .text("principal", principal)
+                .text("outer", &outer)
+                .text("inner", &inner)
                 .text("state", &text(state)?)
                 .finish();
             Some(quoted(&self.sealer.seal(claims.as_bytes())?))
@@ -55,46 +62,67 @@ impl Hub {
         Ok(edited.map_or(Cow::Borrowed(params), Cow::Owned))
     }
 
-    /// What is told to a client that comes back for a call whose server has left the config meanwhile.
-    pub(super) fn orphaned(
-        &self,
-        principal: &str,
-        params: &str,
-        client: Revision,
-    ) -> Option<WireError> {
+    /// The state in these parameters, if it was given to this client.
+    pub(super) fn carried_in(&self, principal: &str, params: &str) -> Option<Carried> {
         let params = Object::parse(params).ok()?;
-        let (server, _) = self.carried(principal, &params.get_str(STATE)?)?;
-        if self.named(&server).is_some() {
-            return None;
-        }
-        let why = format!(
-            "`{server}` is not served any more, and the call that waited for these answers is lost{HINT}it may have \
-             had its effect; see whether it had"
-        );
-        Some(wire_error(
-            ErrorCode::InternalError.code(),
-            why,
-            None,
-            client,
-        ))
+        self.carried(principal, &params.get_str(STATE)?)
     }
 
     fn opened(&self, member: &Member, principal: &str, carried: &str) -> Option<String> {
-        let (server, state) = self.carried(principal, carried)?;
-        (server == *member.name).then_some(state)
+        let carried = self.carried(principal, carried)?;
+        (carried.server == *member.name).then_some(carried.state)
     }
 
-    /// The server that a state is of, and the state as the server gave it, if it was given to this client.
-    fn carried(&self, principal: &str, carried: &str) -> Option<(String, String)> {
+    /// What a state is of, if it was given to this client.
+    fn carried(&self, principal: &str, carried: &str) -> Option<Carried> {
         let plain = self.sealer.open(carried)?;
         let claims = Object::parse(std::str::from_utf8(&plain).ok()?).ok()?;
-        let is_its_own = claims.get_str("principal")? == principal;
-        let of = || {
-            Some((
-                claims.get_str("server")?.into_owned(),
-                claims.get_str("state")?.into_owned(),
-            ))
+        let claim = |name: &str| claims.get_str(name).map(Cow::into_owned);
+        let carried = Carried {
+            server: claim("server")?,
+            called: Called {
+                outer: claim("outer")?,
+                inner: claim("inner")?,
+            },
+            state: claim("state")?,
         };
-        is_its_own.then(of)?
+        (claims.get_str("principal")? == principal).then_some(carried)
+    }
+}
+
+/// The same thing as clients call it, and as its server does.
+#[derive(Debug, Default)]
+pub(super) struct Called {
+    outer: String,
+    inner: String,
+}
+
+impl Called {
+    /// What a request is about, as it came and as it is sent on.
+    pub(super) fn by(method: Method, given: &str, sent: &str) -> Self {
+        let name = |params| subject(method, params).into_name().unwrap_or_default();
+        Self {
+            outer: name(given),
+            inner: name(sent),
+        }
+    }
+}
+
+/// What a client carries for a server.
+#[derive(Debug)]
+pub(super) struct Carried {
+    pub(super) server: String,
+    pub(super) called: Called,
+    /// As the server gave it.
+    state: String,
+}
+
+impl Carried {
+    /// The parameters as the server was given them, if they are about what it was called for.
+    pub(super) fn given_to_server(&self, method: Method, params: &str) -> Option<String> {
+        let Called { outer, inner } = &self.called;
+        let name = subject(method, params).into_name()?;
+        let named = (name == *outer).then(|| with_subject(method, params, inner))??;
+        edit(&named, STATE, |_| Some(quoted(&self.state)))
     }
 }

@@ -67,13 +67,15 @@ async fn who_was_asked_goes_on_with_a_server_that_is_ended() {
     }
 }
 
-/// G19, BB-09: whoever comes back with answers when the server has left the config is told what that means for the call, and not
-/// that there was never such a tool.
+/// G19, BB-09: the same where the server has left the config: its call goes on while it may, and nobody is told that there was
+/// never such a tool.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_was_asked_by_a_server_that_is_gone_is_told_so() {
+async fn who_was_asked_goes_on_with_a_server_that_has_left() {
     let other = "[servers.other]\nbuiltin = \"everything\"\n";
+    let answered = asked("/mcp", "60", other).await;
+    assert_eq!(answered, Ok(String::from("Hello, Ann!")));
     let lost = asked("/mcp", "0", other).await.unwrap_err();
-    for word in ["`s` is not served any more", "may have had its effect"] {
+    for word in ["`s`", "the config was read anew", "may have had its effect"] {
         assert!(lost.contains(word), "{lost}");
     }
 }

@@ -7,12 +7,12 @@ use mcpact_spec::Method;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use sha2::{Digest, Sha256};
 
-use crate::bridge::crossing::Crossing;
+use crate::bridge::crossing::Waiter;
 
 /// What a call is bound to. A key belongs to the call rather than to the principal, who has no more calls for having
 /// many keys.
-pub(in crate::bridge) fn binding(crossing: &Crossing) -> Binding {
-    let (job, ear) = (&crossing.waiter.job, &crossing.waiter.ear);
+pub(in crate::bridge) fn binding(waiter: &Waiter) -> Binding {
+    let Waiter { job, ear } = waiter;
     let params = Object::parse(&job.params).unwrap_or_default();
     let stable = params
         .iter()

@@ -157,7 +157,7 @@ impl Keeper {
     /// The server asks again.
     async fn asked(&mut self, questions: Vec<ServerQuestion>) -> bool {
         let revision = self.open.crossing.upstream();
-        let binding = binding(&self.open.crossing);
+        let binding = binding(&self.open.crossing.waiter);
         let parked = loop {
             {
                 let mut parks = self.bridge.lot.parks();

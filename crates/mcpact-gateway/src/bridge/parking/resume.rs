@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact_bridge::input::{Binding, Claims, Presented, Resume, Ticket, invalid_state, present};
+use mcpact_bridge::input::{Claims, Presented, Resume, Ticket, invalid_state, present};
 use mcpact_bridge::progress::Progress;
 use mcpact_engine::refusal::WireError;
+use mcpact_wire::raw::Object;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::keeper::{Keeper, Seat, Word, told};
 use super::{ParkingLot, binding};
 use crate::bridge::Bridge;
-use crate::bridge::crossing::Crossing;
+use crate::bridge::crossing::{Crossing, Waiter};
 
 /// How long a server is given to call a URL visited before it is asked again.
 const VISIT: Duration = Duration::from_secs(25);
@@ -41,20 +42,34 @@ impl Bridge {
         state: &str,
         responses: Option<&str>,
     ) -> Result<ByteString, WireError> {
-        let mut lots = self.lots();
-        let opened = lots.find_map(|lot| Some((Arc::clone(lot), lot.sealer.open(state)?)));
-        let binding = binding(&crossing);
-        if let Some((lot, plain)) = opened {
+        if let Some((lot, plain)) = self.opened(state) {
             if let Some(claims) = Claims::parse(&plain) {
-                return lot.resume(crossing, &claims, &binding, responses).await;
+                return lot.resume(crossing.waiter, &claims, responses).await;
             }
             if let Some(ticket) = Ticket::parse(&plain) {
+                let binding = binding(&crossing.waiter);
                 let presented = present(ticket, &binding, responses, lot.clock.now());
                 return self.resume_visit(crossing, presented).await;
             }
         }
         tracing::warn!("a client came with a state that is not ours");
         Err(invalid_state())
+    }
+
+    /// Where a state was given, and what it says.
+    fn opened(&self, state: &str) -> Option<(Arc<ParkingLot>, Vec<u8>)> {
+        let mut lots = self.lots();
+        lots.find_map(|lot| Some((Arc::clone(lot), lot.sealer.open(state)?)))
+    }
+
+    /// A client comes back to a call that waits for it, although the server takes no more calls; none if it does not wait.
+    pub(crate) async fn come_back(&self, waiter: Waiter) -> Option<Result<ByteString, WireError>> {
+        let raw = waiter.job.params.clone();
+        let params = Object::parse(&raw).ok()?;
+        let (lot, plain) = self.opened(&params.get_str("requestState")?)?;
+        let claims = Claims::parse(&plain)?;
+        let responses = params.get_present("inputResponses");
+        Some(lot.resume(waiter, &claims, responses).await)
     }
 
     /// The user agreed to visit a URL: the call is made again when the server says that this is done.
@@ -86,14 +101,14 @@ impl ParkingLot {
     /// Goes on with a call that waits here.
     async fn resume(
         &self,
-        crossing: Crossing,
+        waiter: Waiter,
         claims: &Claims,
-        binding: &Binding,
         responses: Option<&str>,
     ) -> Result<ByteString, WireError> {
+        let binding = binding(&waiter);
         let (outcome, mut waiting) = {
             let mut parks = self.parks();
-            let answers = match parks.resume(claims, binding, responses, self.clock.now()) {
+            let answers = match parks.resume(claims, &binding, responses, self.clock.now()) {
                 Resume::Refused { error, cause } => {
                     tracing::warn!(cause, "a client came with a state that is worth nothing");
                     return Err(error);
@@ -114,7 +129,7 @@ impl ParkingLot {
             };
             let (reply, outcome) = oneshot::channel();
             let seat = Seat {
-                waiter: crossing.waiter,
+                waiter,
                 progress: Progress::default(),
                 reply,
             };
