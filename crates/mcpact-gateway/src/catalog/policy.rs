@@ -55,7 +55,12 @@ pub(super) fn judge(
     let value = all[0].value;
     judge.trusted(&all[0], value, facts, findings);
     place(program, facts, findings);
-    if judge.started(&all, facts, findings, 0) == Reached::Shell {
+    let before = findings.count();
+    let reached = judge.started(&all, facts, findings, 0);
+    if reached != Reached::Container && !findings.has_errors_after(before) {
+        judge.runnable(&all[1..], findings);
+    }
+    if reached == Reached::Shell {
         // It reads its arguments in its own way, which was judged already.
         return;
     }
@@ -77,6 +82,8 @@ pub(super) struct Judge<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reached {
     Shell,
+    /// What runs in it is closed off from the machine.
+    Container,
     Program,
 }
 
@@ -334,7 +341,10 @@ impl<'a> Judge<'a> {
                 return Reached::Shell;
             }
             Sort::Wrapper => return self.wrapped(program.value, args, findings, depth),
-            Sort::Container => openings(shown, args, findings),
+            Sort::Container => {
+                openings(shown, args, findings);
+                return Reached::Container;
+            }
             Sort::Runner(pin) => {
                 unpinned(shown, args, pin, findings);
                 return self.fetched(args, findings, depth);

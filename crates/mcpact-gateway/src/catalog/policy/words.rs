@@ -25,7 +25,9 @@ const SORTS: &[(Sort, &[&str])] = &[
     (
         Sort::Raiser,
         &[
-            "sudo", "doas", "su", "pkexec", "runas", "run0", "runuser", "gosu", "su-exec", "sg",
+            "sudo", "sudo-rs", "sudoedit", "doas", "opendoas", "su", "su-rs", "pkexec", "runas",
+            "run0", "runuser", "gosu", "su-exec", "sg", "dzdo", "pfexec", "pbrun", "gksu",
+            "gksudo", "kdesu", "kdesudo", "calife",
         ],
     ),
     (
@@ -35,7 +37,13 @@ const SORTS: &[(Sort, &[&str])] = &[
             "shutdown", "reboot", "halt", "poweroff",
         ],
     ),
-    (Sort::Fetcher, &["curl", "wget", "scp", "ftp"]),
+    (
+        Sort::Fetcher,
+        &[
+            "curl", "wget", "wget2", "wcurl", "scp", "rcp", "ftp", "sftp", "lftp", "tftp", "ncftp",
+            "rsync", "aria2c", "axel",
+        ],
+    ),
     (
         Sort::Pipe,
         &["nc", "ncat", "netcat", "socat", "ssh", "telnet"],
@@ -60,6 +68,13 @@ const SORTS: &[(Sort, &[&str])] = &[
             "elvish",
             "xonsh",
             "fish",
+            "nu",
+            "nushell",
+            "murex",
+            "osh",
+            "ysh",
+            "sash",
+            "capsh",
             "csh",
             "tcsh",
             "cmd",
@@ -186,6 +201,17 @@ const WRAPPERS: &[&str] = &[
     "mcp-proxy",
     "mcpo",
     "mcp-inspector",
+    "screen",
+    "dtach",
+    "abduco",
+    "zellij",
+    "daemonize",
+    "start-stop-daemon",
+    "sshpass",
+    "lxc-usernsexec",
+    "rootlesskit",
+    "s6-setuidgid",
+    "runcon",
 ];
 
 /// The name of a program: the last part of its path, without what only Windows wants to see.
@@ -459,6 +485,18 @@ fn opened_place(value: &str) -> Option<&str> {
 /// Whether an option of this program makes it destroy what it finds.
 pub(super) fn destroys(program: &str, option: &str) -> bool {
     &*name(program) == "find" && option == "-delete"
+}
+
+/// Whether a program ruins what it is given, whatever its other options are.
+pub(super) fn ruins(program: &str, args: &[&str]) -> bool {
+    match &*name(program) {
+        "shred" | "wipefs" | "mke2fs" | "mkfs" => !args.is_empty(),
+        "dd" => args.iter().any(|arg| {
+            let target = arg.strip_prefix("of=/dev/");
+            target.is_some_and(|target| target != "null")
+        }),
+        other => other.starts_with("mkfs.") && !args.is_empty(),
+    }
 }
 
 /// Whether an option makes `rm` take everything without a question.
