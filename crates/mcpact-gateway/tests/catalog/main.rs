@@ -244,3 +244,68 @@ fn the_schema_agrees_with_the_reader() {
         assert_eq!(load(&config(&folder, &text)).is_ok(), expected, "{body}");
     }
 }
+
+/// K1: the schema and the reader agree about what JSON alone can say: nothing, and whole numbers with a point.
+#[test]
+fn the_schema_agrees_with_the_reader_about_json() {
+    let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let folder = folder();
+    let path = folder.path().join("mcpact.json");
+    for (body, expected) in [
+        (r#"{"gateway": {"commands": {"allow": []}}}"#, true),
+        (r#"{"gateway": {"commands": {"allow": null}}}"#, false),
+        (r#"{"gateway": {"commands": null}}"#, false),
+        (r#"{"gateway": {"listen": null}}"#, false),
+        (r#"{"gateway": null}"#, false),
+        (r#"{"servers": null}"#, false),
+        (r#"{"servers": {"a": null}}"#, false),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "args": null}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "args": [null]}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "env": {"A": null}}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "enabled": null}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 5.0}}}"#,
+            true,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 5e0}}}"#,
+            true,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 5.5}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": -5.0}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 1e99}}}"#,
+            false,
+        ),
+        (r#"{"filters": {"a": null}}"#, false),
+        (
+            r#"{"filters": {"a": {"command": "sleep", "order": null}}}"#,
+            false,
+        ),
+    ] {
+        let told: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(schema.is_valid(&told), expected, "{body}");
+        fs::write(&path, body).unwrap();
+        let read = load(&path).map(|_| ()).map_err(|error| error.to_string());
+        assert_eq!(read.is_ok(), expected, "{body}: {read:?}");
+    }
+}
