@@ -333,7 +333,10 @@ impl Expansion<'_> {
             message: format!("`{path}` cannot be read: {why}"),
             remedy: String::from("a small text file is expected, in UTF-8"),
         })?;
-        Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+        // One line end alone: lines that are empty belong to the text.
+        let ends = ["\r\n", "\n"];
+        let cut = ends.iter().find_map(|end| text.strip_suffix(end));
+        Ok(cut.unwrap_or(&text).to_owned())
     }
 }
 

@@ -68,7 +68,11 @@ impl Surroundings for Machine {
 
     fn file(&self, path: &str) -> Result<String, String> {
         let text = read_text(&self.path(path), MOST_BYTES);
-        text.map_err(|error| error.to_string())
+        let text = text.map_err(|error| error.to_string())?;
+        Ok(match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        })
     }
 
     fn has_folder(&self, path: &str) -> bool {

@@ -19,7 +19,7 @@ pub trait Surroundings {
         Path::new(&self.folder()).join(written)
     }
 
-    /// The text of a small file.
+    /// The text of a small file, without a byte order mark.
     ///
     /// # Errors
     /// It cannot be read; the text says why.

@@ -162,6 +162,37 @@ fn secrets_are_read_from_files() {
     );
 }
 
+/// K7: a file is taken without a byte order mark and without its last line end, of which there is one.
+#[test]
+fn files_lose_their_mark_and_one_line_end() {
+    let folder = folder();
+    fs::write(folder.path().join(".env"), "\u{feff}A=1\r\nB=2\n").unwrap();
+    let text =
+        "[servers.a]\ncommand = \"sleep\"\nenv_file = \".env\"\nenv = { K = \"${file:key}\" }\n";
+    let file = config(&folder, text);
+    for (key, expected) in [
+        ("hunter2", "hunter2"),
+        ("hunter2\n", "hunter2"),
+        ("hunter2\r\n", "hunter2"),
+        ("\u{feff}hunter2\n", "hunter2"),
+        ("hunter2\n\n", "hunter2\n"),
+        ("hunter2\r\n\r\n", "hunter2\r\n"),
+        ("hunter2\r", "hunter2\r"),
+        ("\n", ""),
+    ] {
+        fs::write(folder.path().join("key"), key).unwrap();
+        let catalog = loaded(&file).catalog;
+        let Launch::Command(command) = &catalog.servers["a"].launch else {
+            panic!("no command");
+        };
+        let shown = command.env.iter();
+        let shown: Vec<_> = shown
+            .map(|(name, value)| (name.as_str(), value.reveal()))
+            .collect();
+        assert_eq!(shown, [("A", "1"), ("B", "2"), ("K", expected)], "{key:?}");
+    }
+}
+
 /// K4: what a config says reaches the program as arguments, never as a script, and of the variables of the
 /// gateway only those reach it that every child gets.
 #[tokio::test]
