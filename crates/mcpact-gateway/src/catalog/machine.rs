@@ -62,6 +62,10 @@ impl Surroundings for Machine {
         std::env::var(name).ok()
     }
 
+    fn raw_variable(&self, name: &str) -> Option<OsString> {
+        std::env::var_os(name)
+    }
+
     fn folder(&self) -> String {
         self.folder.to_string_lossy().into_owned()
     }
