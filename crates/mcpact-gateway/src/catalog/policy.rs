@@ -6,6 +6,7 @@
 
 mod arguments;
 mod chain;
+mod containers;
 mod interpreters;
 mod launchers;
 mod options;
@@ -385,9 +386,9 @@ fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
 /// Options that let out of a container what it is there to hold.
 fn openings(program: &str, args: &[Word<'_>], findings: &mut Findings) {
     for (at, word) in args.iter().enumerate() {
-        let (option, value) = words::container_option(word.value);
+        let (option, value) = containers::option(word.value);
         let next = args.get(at + 1).map(|word| word.value);
-        if let Some(risk) = words::opening(option, value.or(next)) {
+        if let Some(risk) = containers::opening(option, value.or(next)) {
             let message = format!("`{program} … {option}` {risk}");
             let problem = findings.warning(word.span, message);
             problem.remedy("leave it out unless you trust the image with this machine");
