@@ -564,9 +564,15 @@ mod tests {
         );
         assert!(!import.text.contains("older"), "{}", import.text);
 
+        let dotted = r#"{"mcp.servers": {"c": {"command": "c"}}}"#;
+        assert_eq!(
+            imported(&[(".vscode/settings.json", dotted)]).servers,
+            ["c"]
+        );
         let quiet = [
             r#"{"editor.tabSize": 4, "extensions.autoUpdate": false}"#,
             r#"{"a": 1, "a": 2}"#,
+            r#"{"mcp": {"inputs": []}}"#,
             "",
         ];
         for text in quiet {
