@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mcpact_gateway::catalog::{HOST, is_host};
+use mcpact_gateway::catalog::{host_remedy, is_host, origin_fault};
 
 pub(crate) use self::catalog::{Approve, Check, Import};
 #[cfg(unix)]
@@ -297,18 +297,15 @@ fn address(text: &str) -> Result<SocketAddr, &'static str> {
 fn host(text: &str) -> Result<String, &'static str> {
     match is_host(text) {
         true => Ok(text.to_owned()),
-        false => Err(HOST),
+        false => Err(host_remedy(text)),
     }
 }
 
 /// What a browser sends in `Origin`, and nothing that would never be equal to it.
 fn origin(text: &str) -> Result<String, &'static str> {
-    let host = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    match host {
-        Some(host) if !host.is_empty() && !host.contains(['/', '*', '@']) => Ok(text.to_owned()),
-        Some(_) | None => Err("scheme, host and port are needed, such as https://app.example"),
+    match origin_fault(text) {
+        None => Ok(text.to_owned()),
+        Some(remedy) => Err(remedy),
     }
 }
 

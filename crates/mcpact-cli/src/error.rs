@@ -115,7 +115,7 @@ pub(crate) enum CliError {
         source: std::io::Error,
     },
     /// What is to be imported is no client.
-    #[error("unknown client `{given}`")]
+    #[error("there is no client and no file `{given}`")]
     UnknownClient { given: String },
     /// A client has no config.
     #[error("no config of `{client}` was found")]
@@ -129,6 +129,9 @@ pub(crate) enum CliError {
     /// A file is not replaced.
     #[error("`{}` is there already", .0.display())]
     OutputExists(PathBuf),
+    /// A file would not be read as what is written into it.
+    #[error("`{}` does not end with `.toml`, and TOML is what is written", .0.display())]
+    OutputEnding(PathBuf),
     /// A file cannot be written.
     #[error("cannot write `{}`", .path.display())]
     Write {
@@ -259,6 +262,7 @@ impl CliError {
             | Self::ClientWithoutConfig { .. }
             | Self::NothingToImport
             | Self::OutputExists(_)
+            | Self::OutputEnding(_)
             | Self::Listen { .. } => Exit::Usage,
             #[cfg(unix)]
             Self::WhichGateway { .. } | Self::NoServer { .. } => Exit::Usage,
@@ -354,6 +358,10 @@ impl CliError {
             )],
             Self::OutputExists(_) => vec![String::from(
                 "say `--force` to replace it, or `--output FILE` to write elsewhere",
+            )],
+            Self::OutputEnding(path) => vec![format!(
+                "write to `{}`, or to standard output with `--output -`",
+                path.with_extension("toml").display()
             )],
             Self::Here(_)
             | Self::Approve { .. }

@@ -239,6 +239,85 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
+/// K8: VS Code has servers in its settings, too; those of a file of their own win, and settings without any are none.
+#[test]
+fn servers_in_the_settings_of_vs_code_are_imported() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |path: &str| home.path().join(path);
+    let import = || {
+        let mut command = mcpact(&["import", "vscode", "-o", "-"]);
+        let command = command.env("HOME", home.path());
+        command.current_dir(at("project")).output().unwrap()
+    };
+    write(
+        &at(".config/Code/User/settings.json"),
+        r#"{"mcp": {"servers": {"a": {"command": "user"}, "c": {"command": "user"}}}}"#,
+    );
+    write(
+        &at("project/.vscode/settings.json"),
+        r#"{"mcp": {"servers": {"a": {"command": "older"}, "b": {"command": "b"}}}}"#,
+    );
+    write(
+        &at("project/.vscode/mcp.json"),
+        r#"{"servers": {"a": {"command": "newer"}}}"#,
+    );
+    let output = import();
+    let told = text(&output.stdout);
+    let programs = told.lines().filter(|line| line.starts_with("command"));
+    assert_eq!(
+        programs.collect::<Vec<_>>(),
+        [
+            "command = \"newer\"",
+            "command = \"b\"",
+            "command = \"user\""
+        ],
+        "{told}"
+    );
+    for path in [
+        ".config/Code/User/settings.json",
+        "project/.vscode/settings.json",
+    ] {
+        write(&at(path), r#"{"editor.tabSize": 4}"#);
+    }
+    let output = import();
+    assert_eq!(output.status.code(), Some(0), "{}", seen(&output));
+    assert_eq!(text(&output.stderr), "");
+}
+
+/// K8: what is written is TOML, under a name that says so; what is to be imported is judged first.
+#[test]
+fn an_import_is_written_under_a_name_that_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        &folder.path().join("a.json"),
+        r#"{"mcpServers": {"a": {"command": "sleep"}}}"#,
+    );
+    let import = |args: &[&str]| {
+        let args = [&["import"], args].concat();
+        mcpact(&args).current_dir(folder.path()).output().unwrap()
+    };
+    for name in ["mcpact.json", "mcpact.yaml", "mcpact"] {
+        let output = import(&["a.json", "-o", name]);
+        assert_eq!(output.status.code(), Some(2), "{}", seen(&output));
+        let told = text(&output.stderr);
+        assert!(told.contains("does not end with `.toml`"), "{told}");
+        assert!(told.contains("hint: write to `mcpact.toml`"), "{told}");
+        assert!(!folder.path().join(name).exists());
+    }
+    let output = import(&["a.json"]);
+    assert_eq!(text(&output.stdout), "mcpact.toml: 1 server: a\n");
+    for (given, expected) in [
+        ("cursr", "there is no client and no file `cursr`"),
+        ("nope.json", "nope.json"),
+        ("a.json", "is there already"),
+    ] {
+        let output = import(&[given]);
+        assert_eq!(output.status.code(), Some(2), "{}", seen(&output));
+        let first = text(&output.stderr).lines().next().unwrap();
+        assert!(first.contains(expected), "{given}: {first}");
+    }
+}
+
 /// K8: what several clients have configured becomes one config, which is private and can be checked.
 #[test]
 fn clients_are_imported_from_where_they_keep_their_configs() {

@@ -89,7 +89,7 @@ impl Deed {
             seal.add(name.as_bytes());
             // Other values may be secrets, and change.
             if loads_code(name) {
-                seal.add(value.reveal().as_bytes());
+                seal.add(value.reveal_raw().as_encoded_bytes());
             }
         }
         let args = launch.args.iter();

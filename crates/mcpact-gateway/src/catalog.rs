@@ -42,7 +42,7 @@ pub use config::{
 };
 pub use expand::{OnMissing, fill};
 pub use filter::{FilterConfig, Stage};
-pub use hosts::{HOST, HostsGiven, is_host, namelessness};
+pub use hosts::{HostsGiven, host_remedy, is_host, namelessness, origin_fault};
 pub use load::{CatalogError, Loaded, inspect, load, nearest_config, read_source};
 pub(crate) use loaders::loads_code;
 pub use machine::Machine;

@@ -16,17 +16,20 @@ use crate::report::{self, problems};
 
 pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
     let is_stdout = args.output.as_os_str() == "-";
-    if !is_stdout && !args.force && args.output.exists() {
-        return Err(CliError::OutputExists(args.output.clone()));
-    }
     let folders = folders()?;
+    let mut sources = Vec::new();
+    for path in files(&args.from, &folders)? {
+        sources.push((read_source(&path)?, project(&path, &folders)?));
+    }
+    if !is_stdout {
+        refuse_output(args)?;
+    }
     let mut import = match &args.output {
         _ if is_stdout => Import::default(),
         output => Import::into_folder(Machine::at(folder_of(output)?).folder()),
     };
-    for path in files(&args.from, &folders)? {
-        let project = project(&path, &folders)?;
-        import.add(read_source(&path)?, &Machine::at(project));
+    for (source, project) in sources {
+        import.add(source, &Machine::at(project));
     }
     if !args.from.is_empty() {
         refuse_broken(&import)?;
@@ -45,14 +48,29 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
             source,
         })?;
         let shown = args.output.display();
-        let count = import.servers.len();
+        let count = match import.servers.len() {
+            1 => String::from("1 server"),
+            count => format!("{count} servers"),
+        };
         let names = import.servers.join(", ");
-        report::print(&format!("{shown}: {count} servers: {names}\n"))?;
+        report::print(&format!("{shown}: {count}: {names}\n"))?;
         report::hint(&format!(
             "see what they start, and what is missing: `mcpact check {shown}`"
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// A file under another ending would not be read as what it is, and one that is there is not replaced unasked.
+fn refuse_output(args: &Args) -> Result<(), CliError> {
+    let ending = args.output.extension();
+    if !ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml")) {
+        return Err(CliError::OutputEnding(args.output.clone()));
+    }
+    match !args.force && args.output.exists() {
+        true => Err(CliError::OutputExists(args.output.clone())),
+        false => Ok(()),
+    }
 }
 
 /// Of what was named, nothing may be missing: a file that cannot be used is told instead.
@@ -148,7 +166,7 @@ fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliEr
                 }
                 files.extend(found);
             }
-            None if !given.contains(['.', '/', '\\']) => {
+            None if !given.contains(['.', '/', '\\']) && !Path::new(given).is_file() => {
                 return Err(CliError::UnknownClient {
                     given: given.clone(),
                 });

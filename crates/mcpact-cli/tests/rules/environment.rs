@@ -1,7 +1,9 @@
 //! What programs get to know.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 
 use mcpact_spec::Revision;
 use serde_json::json;
@@ -70,5 +72,39 @@ async fn programs_get_what_the_config_names() {
         assert_eq!(process, running.id().to_string());
         assert_eq!(config.len(), 16);
         assert!(config.chars().all(|letter| letter.is_ascii_hexdigit()));
+    }
+}
+
+/// K7: a variable whose value is no text reaches the program as it is, if the config names it; in a text it is an error.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_that_are_no_text_are_passed_on_as_they_are() {
+    let bytes = OsStr::from_bytes(b"a\xff\xfeb");
+    let place = Place::new();
+    place.configure(
+        "own.toml",
+        "[servers.a]\ncommand = \"SERVER\"\ninherit = [\"RAW\"]\n",
+    );
+    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
+    command.env("RAW", bytes);
+    let running = Running::start(command);
+    let client = running.client(Revision::LATEST).await;
+    let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
+    assert_eq!(echoed.unwrap().all_text(), "x");
+    let written = fs::read(place.path().join("environ")).unwrap();
+    let mut lines = written.split(|byte| *byte == b'\n');
+    assert!(lines.any(|line| line == b"RAW=a\xff\xfeb"));
+
+    for text in ["${RAW}", "${RAW:-default}"] {
+        let config = format!("[servers.a]\ncommand = \"SERVER\"\nargs = [\"{text}\"]\n");
+        place.configure("text.toml", &config);
+        let mut command = place.command(&["check", "text.toml"]);
+        let output = command.env("RAW", bytes).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{told}");
+        assert!(
+            told.contains("`RAW` is set, but is no UTF-8 text"),
+            "{told}"
+        );
     }
 }

@@ -44,6 +44,8 @@ const ROOMS: &[Room] = &[
     room(&["mcp_servers"]),
     room(&["context_servers"]),
     room(&["mcp", "servers"]),
+    // The settings of VS Code take a dot for a table.
+    room(&["mcp.servers"]),
     Room {
         path: &["mcp"],
         spelling: Spelling::Braces,
@@ -101,8 +103,12 @@ fn rooms(table: &Table) -> Vec<(&'static Room, &Node)> {
     let mut found: Vec<(&Room, &Node)> = Vec::new();
     for room in ROOMS {
         let is_weak = matches!(room.path, ["mcp"] | ["extensions"]);
+        // Only VS Code has a list of inputs there, and keeps its servers beside them.
+        let is_other = room.path == ["mcp"]
+            && enter(table, &["mcp", "inputs"])
+                .is_some_and(|inputs| matches!(inputs.value, Value::List(_)));
         if let Some(node) = enter(table, room.path)
-            && (!is_weak || found.is_empty())
+            && (!is_weak || found.is_empty() && !is_other)
         {
             found.push((room, node));
         }

@@ -2,6 +2,7 @@
 //! quote or another argument.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 
 use super::problem::{Findings, Problem};
 use super::secret::Filled;
@@ -312,8 +313,7 @@ impl Expansion<'_> {
                 remedy: String::from(self.spelling.forms()),
             });
         }
-        let value = self.surroundings.variable(name);
-        match (value, default) {
+        match (self.set(name)?, default) {
             (Some(value), None) => Ok(value),
             (Some(value), Some(_)) if !value.is_empty() => Ok(value),
             (_, Some(default)) => Ok(default.to_owned()),
@@ -322,9 +322,21 @@ impl Expansion<'_> {
     }
 
     fn home(&self) -> Result<String, Fault> {
-        let set = |name| self.surroundings.variable(name);
-        let home = set("HOME").or_else(|| set("USERPROFILE"));
+        let home = match self.set("HOME")? {
+            Some(home) => Some(home),
+            None => self.set("USERPROFILE")?,
+        };
         home.ok_or_else(|| Fault::Missing(String::from("HOME")))
+    }
+
+    /// The value of a variable, if it is set.
+    fn set(&self, name: &str) -> Result<Option<String>, Fault> {
+        let raw = self.surroundings.raw_variable(name);
+        let value = raw.map(OsString::into_string).transpose();
+        value.map_err(|_| Fault::Wrong {
+            message: format!("the variable `{name}` is set, but is no UTF-8 text"),
+            remedy: String::from("set it to a text in UTF-8"),
+        })
     }
 
     fn file(&self, path: &str) -> Result<String, Fault> {
@@ -333,7 +345,10 @@ impl Expansion<'_> {
             message: format!("`{path}` cannot be read: {why}"),
             remedy: String::from("a small text file is expected, in UTF-8"),
         })?;
-        Ok(text.trim_end_matches(['\n', '\r']).to_owned())
+        // One line end alone: lines that are empty belong to the text.
+        let ends = ["\r\n", "\n"];
+        let cut = ends.iter().find_map(|end| text.strip_suffix(end));
+        Ok(cut.unwrap_or(&text).to_owned())
     }
 }
 

@@ -39,8 +39,7 @@ impl<'t, 'f> Fields<'t, 'f> {
             if keys::find(keys, &member.key).is_none() {
                 unknown(member, keys, what, findings);
             } else if member.node.value == Value::Null {
-                let subject = format!("`{}`", member.key);
-                nothing(&subject, member.key_span, what, findings);
+                empty(member, what, findings);
             }
         }
         Self {
@@ -255,11 +254,7 @@ impl<'t, 'f> Fields<'t, 'f> {
         let Some(member) = self.member(name) else {
             return default;
         };
-        let given = match member.node.value {
-            Value::Whole(given) => u32::try_from(given).ok(),
-            _ => None,
-        };
-        match given {
+        match whole(&member.node) {
             Some(given) if (least..=most).contains(&given) => given,
             Some(_) | None => {
                 let name = self.written(name);
@@ -351,6 +346,15 @@ impl<'t, 'f> Fields<'t, 'f> {
     }
 }
 
+/// A whole number, however it is written: `5.0` is one to JSON Schema, too.
+fn whole(node: &Node) -> Option<u32> {
+    match node.value {
+        Value::Whole(given) => u32::try_from(given).ok(),
+        Value::Fraction(given) if given.fract() == 0.0 => given.to_string().parse().ok(),
+        _ => None,
+    }
+}
+
 fn seconds(node: &Node) -> Option<f64> {
     match node.value {
         Value::Whole(given) => u32::try_from(given).ok().map(f64::from),
@@ -368,6 +372,18 @@ fn unknown(member: &Member, keys: &'static [Key], what: &str, findings: &mut Fin
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known keys: {}", quoted(&names)),
     });
+}
+
+/// A key without a value: nobody can tell what was meant by it, and `allow = null` must not mean every program. Keys of
+/// other clients count as left out, as they do there.
+fn empty(member: &Member, what: &str, findings: &mut Findings) {
+    if member.theirs.is_some() {
+        let subject = format!("`{}`", member.written());
+        return nothing(&subject, member.key_span, what, findings);
+    }
+    let message = format!("`{}` has no value in {what}", member.key);
+    let problem = findings.error(member.key_span, message);
+    problem.remedy("give it a value, or leave it out");
 }
 
 /// Something without a value: whoever wrote it wanted something.

@@ -3,7 +3,11 @@
 use std::net::{Ipv6Addr, SocketAddr};
 
 /// What a host looks like that somebody can be asked for by, for whoever wrote another one.
-pub const HOST: &str = "a name or an IP address alone is needed, such as `mcp.example`";
+const HOST: &str = "a name or an IP address alone is needed, such as `mcp.example`";
+
+/// What to do about a name that has other letters than those which clients and browsers send.
+const ASCII_HOST: &str =
+    "write the name in its ASCII form, as clients send it, such as `xn--bcher-kva.example`";
 
 /// Where the names are given that are answered to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +42,36 @@ pub fn namelessness(
 /// what clients call the host.
 #[must_use]
 pub fn is_host(text: &str) -> bool {
-    let is_usual = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let is_name = !text.is_empty() && !text.ends_with('.') && text.chars().all(is_usual);
     is_name || text.parse::<Ipv6Addr>().is_ok()
 }
 
+/// What to do about a text that is no host.
+#[must_use]
+pub const fn host_remedy(text: &str) -> &'static str {
+    match text.is_ascii() {
+        true => HOST,
+        false => ASCII_HOST,
+    }
+}
+
+/// What is wrong with an origin: it is one only as browsers send it, or else would never be equal to theirs.
+#[must_use]
+pub fn origin_fault(text: &str) -> Option<&'static str> {
+    let host = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    match host {
+        Some(_) if !text.is_ascii() => Some(ASCII_HOST),
+        Some(host) if !host.is_empty() && !host.contains(['/', '*', '@']) => None,
+        Some(_) | None => Some("scheme, host and port are needed, such as `https://app.example`"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{HostsGiven, is_host, namelessness};
+    use super::{ASCII_HOST, HOST, HostsGiven, host_remedy, is_host, namelessness, origin_fault};
 
     /// K10: whoever listens on one address is called by it, and nobody is turned away.
     #[test]
@@ -79,8 +105,35 @@ mod tests {
             "a b",
             "a.",
             "a/b",
+            "b\u{fc}cher.example",
         ] {
             assert!(!is_host(bad), "{bad}");
         }
+        assert_eq!(host_remedy("a b"), HOST);
+        assert_eq!(host_remedy("b\u{fc}cher.example"), ASCII_HOST);
+    }
+
+    #[test]
+    fn origins_are_what_browsers_send() {
+        for good in [
+            "https://app.example",
+            "http://[::1]:3000",
+            "https://xn--bcher-kva.example",
+        ] {
+            assert_eq!(origin_fault(good), None, "{good}");
+        }
+        for bad in [
+            "app.example",
+            "https://",
+            "https://a/b",
+            "https://*.a",
+            "https://a@b",
+        ] {
+            assert!(origin_fault(bad).unwrap().starts_with("scheme"), "{bad}");
+        }
+        assert_eq!(
+            origin_fault("https://b\u{fc}cher.example"),
+            Some(ASCII_HOST)
+        );
     }
 }

@@ -46,9 +46,13 @@ pub const CLIENTS: &[Client] = &[
         name: "vscode",
         files: &[
             "./.vscode/mcp.json",
+            "./.vscode/settings.json",
             "~/.config/Code/User/mcp.json",
             "~/Library/Application Support/Code/User/mcp.json",
             "~/AppData/Roaming/Code/User/mcp.json",
+            "~/.config/Code/User/settings.json",
+            "~/Library/Application Support/Code/User/settings.json",
+            "~/AppData/Roaming/Code/User/settings.json",
             "~/.copilot/mcp-config.json",
         ],
     },
@@ -165,6 +169,7 @@ impl Import {
         let mut findings = Findings::default();
         let syntax = Syntax::of(&source);
         let problems = match syntax.parse(&source) {
+            Err(_) if speaks_of_no_servers(&source) => Vec::new(),
             Err(problem) => vec![problem],
             Ok(root) => {
                 let folder = surroundings.folder();
@@ -263,6 +268,14 @@ impl Import {
         }
         self.servers.push(name.to_owned());
     }
+}
+
+/// Whether a file is one of VS Code's settings, of which it takes what it can read, without a word about servers: what is
+/// wrong there is nobody's concern here.
+fn speaks_of_no_servers(source: &Source) -> bool {
+    let name = source.name.replace('\\', "/");
+    let ways = [".vscode/settings.json", "Code/User/settings.json"];
+    ways.iter().any(|way| name.ends_with(way)) && !source.text.contains("mcp")
 }
 
 fn one_line(text: &str) -> String {
@@ -528,6 +541,47 @@ mod tests {
             let settled = import.text.contains("cwd = \"/work/shop\"");
             assert_eq!(settled, is_settled, "{words:?}: {}", import.text);
         }
+    }
+
+    /// K8: VS Code's settings have servers under `mcp`, or none, whatever else is in them.
+    #[test]
+    fn settings_of_vs_code_are_read_for_their_servers() {
+        let import = imported(&[
+            (
+                ".vscode/mcp.json",
+                r#"{"servers": {"a": {"command": "newer"}}}"#,
+            ),
+            (
+                ".vscode/settings.json",
+                "{ // mine\n \"editor.tabSize\": 4,\n \"mcp\": {\"inputs\": [], \"servers\": {\"a\": {\"command\": \"older\"}, \"b\": {\"command\": \"b\"}}},\n}",
+            ),
+        ]);
+        assert_eq!(import.servers, ["a", "b"]);
+        assert!(
+            import.text.contains("command = \"newer\""),
+            "{}",
+            import.text
+        );
+        assert!(!import.text.contains("older"), "{}", import.text);
+
+        let dotted = r#"{"mcp.servers": {"c": {"command": "c"}}}"#;
+        assert_eq!(
+            imported(&[(".vscode/settings.json", dotted)]).servers,
+            ["c"]
+        );
+        let quiet = [
+            r#"{"editor.tabSize": 4, "extensions.autoUpdate": false}"#,
+            r#"{"a": 1, "a": 2}"#,
+            r#"{"mcp": {"inputs": []}}"#,
+            "",
+        ];
+        for text in quiet {
+            let import = imported(&[("/home/ada/.config/Code/User/settings.json", text)]);
+            assert!(import.servers.is_empty());
+            assert!(import.reports[0].1.is_empty(), "{:?}", import.reports);
+        }
+        let broken = imported(&[(".vscode/settings.json", r#"{"mcp": {"servers": "#)]);
+        assert!(!broken.reports[0].1.is_empty());
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl CommandLaunch {
         child.secrets = self.filled().collect();
         child.cwd = self.cwd.as_ref().map(|cwd| PathBuf::from(cwd.value()));
         for (name, value) in &self.env {
-            child = child.with_env(name, value.reveal());
+            child = child.with_env(name, value.reveal_raw());
         }
         child
     }

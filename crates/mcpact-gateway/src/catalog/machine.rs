@@ -74,6 +74,10 @@ impl Surroundings for Machine {
         std::env::var(name).ok()
     }
 
+    fn raw_variable(&self, name: &str) -> Option<OsString> {
+        std::env::var_os(name)
+    }
+
     fn folder(&self) -> String {
         self.folder.to_string_lossy().into_owned()
     }
@@ -82,7 +86,11 @@ impl Surroundings for Machine {
         let path = self.path(path);
         let text = read_small(&path);
         self.asked.borrow_mut().insert(path);
-        text.map_err(|error| error.to_string())
+        let text = text.map_err(|error| error.to_string())?;
+        Ok(match text.strip_prefix('\u{feff}') {
+            Some(rest) => rest.to_owned(),
+            None => text,
+        })
     }
 
     fn has_folder(&self, path: &str) -> bool {

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod chain;
+mod containers;
 mod interpreters;
 mod launchers;
 mod options;
@@ -55,7 +56,12 @@ pub(super) fn judge(
     let value = all[0].value;
     judge.trusted(&all[0], value, facts, findings);
     place(program, facts, findings);
-    if judge.started(&all, facts, findings, 0) == Reached::Shell {
+    let before = findings.count();
+    let reached = judge.started(&all, facts, findings, 0);
+    if reached != Reached::Container && !findings.has_errors_after(before) {
+        judge.runnable(&all[1..], findings);
+    }
+    if reached == Reached::Shell {
         // It reads its arguments in its own way, which was judged already.
         return;
     }
@@ -77,6 +83,8 @@ pub(super) struct Judge<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reached {
     Shell,
+    /// What runs in it is closed off from the machine.
+    Container,
     Program,
 }
 
@@ -334,7 +342,10 @@ impl<'a> Judge<'a> {
                 return Reached::Shell;
             }
             Sort::Wrapper => return self.wrapped(program.value, args, findings, depth),
-            Sort::Container => openings(shown, args, findings),
+            Sort::Container => {
+                openings(shown, args, findings);
+                return Reached::Container;
+            }
             Sort::Runner(pin) => {
                 unpinned(shown, args, pin, findings);
                 return self.fetched(args, findings, depth);
@@ -375,9 +386,9 @@ fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
 /// Options that let out of a container what it is there to hold.
 fn openings(program: &str, args: &[Word<'_>], findings: &mut Findings) {
     for (at, word) in args.iter().enumerate() {
-        let (option, value) = words::container_option(word.value);
+        let (option, value) = containers::option(word.value);
         let next = args.get(at + 1).map(|word| word.value);
-        if let Some(risk) = words::opening(option, value.or(next)) {
+        if let Some(risk) = containers::opening(option, value.or(next)) {
             let message = format!("`{program} … {option}` {risk}");
             let problem = findings.warning(word.span, message);
             problem.remedy("leave it out unless you trust the image with this machine");

@@ -1,21 +1,47 @@
 //! Texts that must not be shown, and texts that are shown as they were written.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 /// A text that nobody sees: `Debug` and `Display` are masked.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret {
+    text: String,
+    /// What it really is, if that is no text.
+    raw: Option<OsString>,
+}
 
 impl Secret {
     /// Hides a text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self {
+            text: text.into(),
+            raw: None,
+        }
     }
 
-    /// The text itself, for whoever must send it.
+    /// Hides the value of a variable, which need not be a text.
+    #[must_use]
+    pub fn of_variable(value: OsString) -> Self {
+        match value.into_string() {
+            Ok(text) => Self::new(text),
+            Err(raw) => Self {
+                text: raw.to_string_lossy().into_owned(),
+                raw: Some(raw),
+            },
+        }
+    }
+
+    /// The text itself, for whoever must send it; of what is none, what comes nearest.
     #[must_use]
     pub fn reveal(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// The value of a variable, as it is.
+    #[must_use]
+    pub fn reveal_raw(&self) -> &OsStr {
+        self.raw.as_deref().unwrap_or(OsStr::new(&self.text))
     }
 }
 

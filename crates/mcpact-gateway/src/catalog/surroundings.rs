@@ -1,13 +1,19 @@
 //! What a config may ask of the machine that it is read on.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use mcpact_transport::stdio::child::Obstacle;
 
 /// What a config may ask of the machine that it is read on.
 pub trait Surroundings {
-    /// The value of a variable, if it is set.
+    /// The value of a variable, if it is set to a text.
     fn variable(&self, name: &str) -> Option<String>;
+
+    /// The value of a variable, if it is set, whether it is a text or not.
+    fn raw_variable(&self, name: &str) -> Option<OsString> {
+        self.variable(name).map(OsString::from)
+    }
 
     /// The folder that the config is about: where it lies, or the folder above if it lies in one such as
     /// `.vscode`.
@@ -19,7 +25,7 @@ pub trait Surroundings {
         Path::new(&self.folder()).join(written)
     }
 
-    /// The text of a small file.
+    /// The text of a small file, without a byte order mark.
     ///
     /// # Errors
     /// It cannot be read; the text says why.

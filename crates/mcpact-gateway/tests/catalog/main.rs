@@ -162,6 +162,37 @@ fn secrets_are_read_from_files() {
     );
 }
 
+/// K7: a file is taken without a byte order mark and without its last line end, of which there is one.
+#[test]
+fn files_lose_their_mark_and_one_line_end() {
+    let folder = folder();
+    fs::write(folder.path().join(".env"), "\u{feff}A=1\r\nB=2\n").unwrap();
+    let text =
+        "[servers.a]\ncommand = \"sleep\"\nenv_file = \".env\"\nenv = { K = \"${file:key}\" }\n";
+    let file = config(&folder, text);
+    for (key, expected) in [
+        ("hunter2", "hunter2"),
+        ("hunter2\n", "hunter2"),
+        ("hunter2\r\n", "hunter2"),
+        ("\u{feff}hunter2\n", "hunter2"),
+        ("hunter2\n\n", "hunter2\n"),
+        ("hunter2\r\n\r\n", "hunter2\r\n"),
+        ("hunter2\r", "hunter2\r"),
+        ("\n", ""),
+    ] {
+        fs::write(folder.path().join("key"), key).unwrap();
+        let catalog = loaded(&file).catalog;
+        let Launch::Command(command) = &catalog.servers["a"].launch else {
+            panic!("no command");
+        };
+        let shown = command.env.iter();
+        let shown: Vec<_> = shown
+            .map(|(name, value)| (name.as_str(), value.reveal()))
+            .collect();
+        assert_eq!(shown, [("A", "1"), ("B", "2"), ("K", expected)], "{key:?}");
+    }
+}
+
 /// K4: what a config says reaches the program as arguments, never as a script, and of the variables of the
 /// gateway only those reach it that every child gets.
 #[tokio::test]
@@ -242,5 +273,70 @@ fn the_schema_agrees_with_the_reader() {
         let text = format!("[servers.a]\n{body}\n");
         assert_eq!(takes(&text), expected, "{body}");
         assert_eq!(load(&config(&folder, &text)).is_ok(), expected, "{body}");
+    }
+}
+
+/// K1: the schema and the reader agree about what JSON alone can say: nothing, and whole numbers with a point.
+#[test]
+fn the_schema_agrees_with_the_reader_about_json() {
+    let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let folder = folder();
+    let path = folder.path().join("mcpact.json");
+    for (body, expected) in [
+        (r#"{"gateway": {"commands": {"allow": []}}}"#, true),
+        (r#"{"gateway": {"commands": {"allow": null}}}"#, false),
+        (r#"{"gateway": {"commands": null}}"#, false),
+        (r#"{"gateway": {"listen": null}}"#, false),
+        (r#"{"gateway": null}"#, false),
+        (r#"{"servers": null}"#, false),
+        (r#"{"servers": {"a": null}}"#, false),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "args": null}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "args": [null]}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "env": {"A": null}}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "enabled": null}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 5.0}}}"#,
+            true,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 5e0}}}"#,
+            true,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 5.5}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": -5.0}}}"#,
+            false,
+        ),
+        (
+            r#"{"servers": {"a": {"command": "sleep", "max_instances": 1e99}}}"#,
+            false,
+        ),
+        (r#"{"filters": {"a": null}}"#, false),
+        (
+            r#"{"filters": {"a": {"command": "sleep", "order": null}}}"#,
+            false,
+        ),
+    ] {
+        let told: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(schema.is_valid(&told), expected, "{body}");
+        fs::write(&path, body).unwrap();
+        let read = load(&path).map(|_| ()).map_err(|error| error.to_string());
+        assert_eq!(read.is_ok(), expected, "{body}: {read:?}");
     }
 }

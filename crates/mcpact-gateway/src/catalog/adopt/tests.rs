@@ -227,7 +227,22 @@ fn nothing_is_not_taken_for_something() {
         (
             "mcpact.yaml",
             "servers:\n  a:\n    command: npx\n    args:\n",
-            "4:5: warning: `args` has no value in server `a`",
+            "4:5: error: `args` has no value in server `a`; give it a value, or leave it out",
+        ),
+        (
+            "mcpact.json",
+            r#"{"gateway": {"commands": {"allow": null}}}"#,
+            "1:27: error: `allow` has no value in `[gateway.commands]`",
+        ),
+        (
+            "x.json",
+            r#"{"gateway": null, "servers": {}}"#,
+            "1:2: error: `gateway` has no value in the config",
+        ),
+        (
+            ".mcp.json",
+            r#"{"routeTimeoutSeconds": null, "mcpServers": {"a": {"command": "npx"}}}"#,
+            "1:2: warning: `routeTimeoutSeconds` has no value",
         ),
     ] {
         let found = found_in(name, text);

@@ -17,6 +17,15 @@ impl Surroundings for Desk {
             .map(|(_, value)| (*value).to_owned())
     }
 
+    #[cfg(unix)]
+    fn raw_variable(&self, name: &str) -> Option<OsString> {
+        use std::os::unix::ffi::OsStringExt as _;
+        match name {
+            "BYTES" => Some(OsString::from_vec(vec![b'a', 0xff])),
+            name => self.variable(name).map(OsString::from),
+        }
+    }
+
     fn folder(&self) -> String {
         String::from("/work/shop")
     }
@@ -235,5 +244,20 @@ fn remedies_name_what_the_client_understands() {
         let (_, told, _) = expanded(text, spelling, OnMissing::Refuse);
         assert!(told[0].contains(remedy), "{text}: {told:?}");
         assert!(!told[0].contains(not), "{text}: {told:?}");
+    }
+}
+
+/// K7: a variable that is set but is no text is told as that, and no default takes its place.
+#[cfg(unix)]
+#[test]
+fn what_is_no_text_is_not_taken_for_unset() {
+    for text in ["${BYTES}", "${BYTES:-default}", "${env:BYTES}"] {
+        for missing in [OnMissing::Refuse, OnMissing::Keep] {
+            let (_, told, worst) = expanded(text, Spelling::Dollar, missing);
+            assert_eq!(worst, Some(Severity::Error), "{text}");
+            let expected =
+                "the variable `BYTES` is set, but is no UTF-8 text; set it to a text in UTF-8";
+            assert!(told[0].ends_with(expected), "{text}: {told:?}");
+        }
     }
 }

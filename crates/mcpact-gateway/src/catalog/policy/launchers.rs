@@ -100,7 +100,12 @@ impl<'a> Judge<'a> {
         for text in texts(program, args) {
             for command in split::commands(text.value, depth) {
                 let words = command.iter().map(|value| Word { value, ..text });
-                self.started_behind(&words.collect::<Vec<_>>(), findings, depth);
+                let words = words.collect::<Vec<_>>();
+                let before = findings.count();
+                let reached = self.started_behind(&words, findings, depth);
+                if reached != Reached::Container && !findings.has_errors_after(before) {
+                    self.runnable(&words[1..], findings);
+                }
             }
         }
     }

@@ -295,7 +295,8 @@ pub(super) fn runs_text<'a>(program: &str, own: impl IntoIterator<Item = &'a str
     match &*name(program) {
         "watch" => !own.any(|option| matches!(option, "-x" | "--exec")),
         "sops" => own.any(|verb| matches!(verb, "exec-env" | "exec-file")),
-        "parallel" | "sem" | "hyperfine" | "concurrently" | "cross-env-shell" => true,
+        "parallel" | "sem" | "hyperfine" | "concurrently" | "cross-env-shell" | "tmux"
+        | "byobu" => true,
         _ => false,
     }
 }

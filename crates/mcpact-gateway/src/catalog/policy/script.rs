@@ -39,6 +39,51 @@ impl Judge<'_> {
             ShellRule::Warn => findings.warning(program.span, message).remedy(remedy),
         }
     }
+
+    /// Arguments that would do as a script what no server does: any program may be one that runs its arguments, whether
+    /// its name is known or not.
+    pub(super) fn runnable(self, args: &[Word<'_>], findings: &mut Findings) {
+        for arg in args {
+            let danger = runnable_in(arg.value).find_map(|text| self.danger_in_text(text));
+            if let Some(danger) = danger {
+                let message = format!("run as a script, this argument {danger}");
+                let problem = findings.error(arg.span, message);
+                problem.remedy("leave it out, or start the server itself");
+            }
+        }
+    }
+
+    fn danger_in_text(self, text: &str) -> Option<&'static str> {
+        let mut deeds = Deeds {
+            reading: Reading::Text,
+            ..Deeds::default()
+        };
+        deeds.read(text, 0);
+        let runs_shell = deeds.scripts && self.rules.shells == ShellRule::Refuse;
+        let shell = runs_shell.then_some("starts a shell");
+        deeds.danger().or(shell)
+    }
+}
+
+/// The texts of several words in an argument that a program may run: the whole of it, or what stands behind an option or
+/// a key, as in `--exec=TEXT`, `-cTEXT` and `EXEC:TEXT`. Editors and git want to see `!` before it.
+fn runnable_in(arg: &str) -> impl Iterator<Item = &str> {
+    let behind = |text: &str| {
+        let at = text.find(['=', ':'])? + 1;
+        let is_key = !text[..at].contains(char::is_whitespace);
+        let is_joined = !text[at..].starts_with(char::is_whitespace);
+        (is_key && is_joined).then_some(at)
+    };
+    let parts = std::iter::successors(Some(arg), move |text| Some(&text[behind(text)?..]));
+    let is_letter = |option: &&str| option.chars().nth(1).is_some_and(char::is_alphabetic);
+    let option = Some(arg)
+        .filter(|arg| arg.starts_with('-'))
+        .filter(is_letter);
+    let short = option.and_then(|option| option.get(2..));
+    parts
+        .chain(short)
+        .map(|text| text.trim_start_matches([':', '!']))
+        .filter(|text| text.trim().contains(char::is_whitespace))
 }
 
 /// Shells start one another, and commands stand in one another, so often before it is no longer read.
@@ -65,11 +110,24 @@ fn danger_in(script: &str) -> Option<&'static str> {
 /// What is done in a script.
 #[derive(Default)]
 struct Deeds {
+    reading: Reading,
     raises: bool,
     destroys: bool,
     fetches: bool,
     shells: bool,
+    /// A shell is given a script of its own.
+    scripts: bool,
     hides: bool,
+}
+
+/// How sure it is that a text is a script.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Reading {
+    /// It is one.
+    #[default]
+    Script,
+    /// It may be words for people, in which programs are merely named.
+    Text,
 }
 
 impl Deeds {
@@ -112,17 +170,28 @@ impl Deeds {
             self.hides = true;
             return;
         }
-        let mut pairs = words.windows(2);
+        // What a shell within the text is given is a script.
+        let is_text = self.reading == Reading::Text && depth == 0;
+        let mut pairs = words.windows(2).filter(|_| !is_text);
         self.destroys |= pairs.any(|pair| sort(pair[0]) == Sort::Destroyer && is_force(pair[1]));
-        let start = words.iter().position(|word| !is_before_program(word));
+        // In a list for people `-` stands before each item.
+        let is_before =
+            |word: &&str| is_before_program(word) && !(is_text && word.starts_with('-'));
+        let start = words.iter().position(|word| !is_before(word));
         let Some((program, args)) = start.and_then(|at| words[at..].split_first()) else {
             return;
         };
         match sort(program) {
             Sort::Raiser => self.raises = true,
-            Sort::Destroyer => self.destroys |= args.iter().any(|arg| is_force(arg)),
+            Sort::Destroyer => {
+                self.destroys |=
+                    args.iter().any(|arg| is_force(arg)) || words::ruins(program, args);
+            }
             Sort::Fetcher => self.fetches = true,
-            Sort::Shell => self.shells = true,
+            Sort::Shell => {
+                self.shells = true;
+                self.scripts |= args.iter().any(|arg| words::takes_script(arg));
+            }
             Sort::Wrapper => self.wrapped(args, depth),
             // `"$@"` may be any of the words that follow.
             Sort::Other if program.starts_with('$') => self.wrapped(args, depth),

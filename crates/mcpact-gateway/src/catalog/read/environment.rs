@@ -1,6 +1,9 @@
 //! The variables of a server: from the gateway, from a file, and from the config, which wins.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use mcpact_transport::stdio::child::INHERITED;
 
 use crate::catalog::fields::{Fields, Text};
 use crate::catalog::loaders::loads_code;
@@ -18,8 +21,11 @@ pub(super) fn read(
     let file = fields.text("env_file");
     if let Some(machine) = machine {
         for name in inherited {
-            if let Some(value) = machine.variable(name) {
-                env.insert(name.to_owned(), Secret::new(value));
+            if let Some(value) = machine
+                .raw_variable(name)
+                .filter(|value| is_new(name, value))
+            {
+                env.insert(name.to_owned(), Secret::of_variable(value));
             }
         }
         if let Some(text) = file {
@@ -35,6 +41,12 @@ pub(super) fn read(
         env.insert(name.to_owned(), Secret::new(text.filled.value()));
     }
     env
+}
+
+/// Whether a variable must be passed on. What every program gets and is no text reaches it as it is, and nothing that is
+/// looked up by it is looked up by what merely comes near.
+fn is_new(name: &str, value: &OsStr) -> bool {
+    value.to_str().is_some() || !INHERITED.contains(&name)
 }
 
 /// The names of the variables that come from the gateway.

@@ -10,7 +10,7 @@ use super::answers;
 use crate::catalog::config::{CommandRules, GatewayConfig, NameStyle, ShellRule};
 use crate::catalog::expand::OnMissing;
 use crate::catalog::fields::Fields;
-use crate::catalog::hosts::{HOST, is_host};
+use crate::catalog::hosts::{host_remedy, is_host, origin_fault};
 use crate::catalog::keys;
 use crate::catalog::opening::openings;
 use crate::catalog::problem::Findings;
@@ -181,7 +181,8 @@ fn hosts(fields: &mut Fields<'_, '_>) -> Vec<String> {
     let texts = fields.texts("allow_hosts");
     for text in texts.iter().filter(|text| !is_host(text.filled.value())) {
         let message = format!("`{}` is no host", text.filled);
-        fields.findings.error(text.span, message).remedy(HOST);
+        let problem = fields.findings.error(text.span, message);
+        problem.remedy(host_remedy(text.filled.value()));
     }
     let texts = texts.into_iter();
     texts.map(|text| text.filled.value().to_owned()).collect()
@@ -190,14 +191,10 @@ fn hosts(fields: &mut Fields<'_, '_>) -> Vec<String> {
 fn origins(fields: &mut Fields<'_, '_>) -> Vec<String> {
     let texts = fields.texts("allow_origins");
     for text in &texts {
-        let value = text.filled.value();
-        let host = value
-            .strip_prefix("https://")
-            .or_else(|| value.strip_prefix("http://"));
-        if host.is_none_or(|host| host.is_empty() || host.contains(['/', '*', '@'])) {
+        if let Some(remedy) = origin_fault(text.filled.value()) {
             let message = format!("`{}` is no origin", text.filled);
             let problem = fields.findings.error(text.span, message);
-            problem.remedy("scheme, host and port are needed, such as `https://app.example`");
+            problem.remedy(remedy);
         }
     }
     let texts = texts.into_iter();

@@ -335,6 +335,22 @@ fn addresses_have_possible_ports() {
     );
 }
 
+/// K1, H3: a name that no client can send is refused where it stands, with what to write instead.
+#[test]
+fn names_are_written_as_clients_send_them() {
+    let text = "[gateway]\nallow_hosts = [\"a.example\", \"b\u{fc}cher.example\"]\nallow_origins = [\"https://b\u{fc}cher.example\"]\n";
+    let told = found(text);
+    let errors: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains(": error: "))
+        .collect();
+    assert_eq!(errors.len(), 2, "{told:?}");
+    for (error, at) in errors.iter().zip(["2:29", "3:18"]) {
+        assert!(error.contains(&format!(":{at}: ")), "{error}");
+        assert!(error.contains("such as `xn--bcher-kva.example`"), "{error}");
+    }
+}
+
 /// K10: a gateway that others can reach needs a token or a word that this is meant.
 #[test]
 fn reaching_beyond_loopback_is_said() {

@@ -12,6 +12,8 @@ use crate::catalog::tree::{Member, Node, Table, Value};
 
 /// No config is nested deeper.
 const DEEPEST: usize = 64;
+/// What is told of a merge that would bring nothing.
+const MERGE: &str = "a merge takes a table (`<<: *name`) or a list of tables";
 /// How many values a config may have, so that aliases of aliases cannot fill the memory.
 const MOST_VALUES: usize = 100_000;
 
@@ -133,6 +135,9 @@ impl<'t> Reader<'t> {
             let (event, span) = self.next()?;
             let node = self.node(event, span, depth + 1)?;
             if key == "<<" {
+                if !node.is_mergeable() {
+                    return Err(fail(span, MERGE));
+                }
                 merged.push(node);
             } else if table.member(&key).is_some() {
                 return Err(fail(key_span, &format!("`{key}` is there twice")));
@@ -167,6 +172,19 @@ impl Table {
 }
 
 impl Node {
+    /// Whether a merge key can take its members from it.
+    fn is_mergeable(&self) -> bool {
+        match &self.value {
+            Value::Table(_) => true,
+            Value::List(items) => items.iter().all(|item| item.table().is_some()),
+            Value::Null
+            | Value::Flag(_)
+            | Value::Whole(_)
+            | Value::Fraction(_)
+            | Value::Text(_) => false,
+        }
+    }
+
     /// How many values it has.
     fn size(&self) -> usize {
         1 + match &self.value {
@@ -205,6 +223,7 @@ fn number(text: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::source::Source;
 
     fn told(text: &str) -> String {
         parse(text)
@@ -262,6 +281,28 @@ mod tests {
         assert!(told("a: 1\n---\nb: 2\n").contains("more than one document"));
         assert!(told("[1]: 2\n").contains("a key is a text"));
         assert!(told("a: *b\n").contains("cannot be read"));
+    }
+
+    /// K1: a merge that would bring nothing is an error at its value.
+    #[test]
+    fn merges_take_tables_alone() {
+        for (text, at) in [
+            ("safe: &safe {x: 1}\na:\n  <<: safe\n", "3:7"),
+            ("a:\n  <<: 5\n", "2:7"),
+            ("\"<<\": 3\n", "1:7"),
+            ("b: &b 1\na:\n  <<: *b\n", "3:7"),
+            ("b: &b {x: 1}\na:\n  <<: [*b, c]\n", "3:7"),
+            ("a:\n  <<: ~\n", "2:7"),
+        ] {
+            let problem = parse(text).err().unwrap();
+            assert!(
+                problem.message.contains("takes a table (`<<: *name`)"),
+                "{text}"
+            );
+            let place = Source::new("a.yaml", text).place(problem.span.start);
+            assert_eq!(place.to_string(), at, "{text}");
+        }
+        assert_eq!(told("b: &b {x: 1}\na:\n  <<: [*b, {y: 2}]\n"), "");
     }
 
     /// Neither nesting nor aliases of aliases can exhaust the machine.
