@@ -68,7 +68,7 @@ impl Server {
         let Some(entry) = self.serving.release(id) else {
             return effects.drop(id.raw(), DropCause::UnknownAnswer);
         };
-        if entry.cancelled && entry.listen.is_none() {
+        if entry.cancelled {
             return effects.drop(id.raw(), DropCause::Cancelled);
         }
         if let (Err(_), Some(uri)) = (&outcome, &entry.subscribes) {

@@ -179,6 +179,26 @@ async fn a_listen_stream_hears_of_its_own_resources() {
     assert_eq!(heard[1]["id"], 3);
 }
 
+/// F17: a stream of changes that its client cancels ends without an answer, as every cancelled request does.
+#[tokio::test]
+async fn a_listen_stream_that_is_cancelled_is_not_answered() {
+    let mut peer = Peer::start(&Revision::ALL);
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    peer.tell(&modern(1, "subscriptions/listen", wanted)).await;
+    let granted = peer.hear().await;
+    assert_eq!(
+        granted["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    peer.tell(&cancelled).await;
+    for id in 2..4 {
+        peer.tell(&modern(id, "tools/list", json!({}))).await;
+        assert_eq!(peer.hear().await["id"], id);
+    }
+}
+
 /// F17, F4: a server promises to tell of the resources that it has, those of its templates included, and of
 /// no others.
 #[tokio::test]
