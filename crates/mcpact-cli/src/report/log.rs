@@ -1,14 +1,18 @@
 //! The log on standard error: text for a terminal, JSON for everything else.
 
+use std::fmt::Debug;
 use std::io::IsTerminal;
 
 use clap::ValueEnum as _;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{Targets, filter_fn};
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt};
 
+use super::page::in_one_line;
 use super::style::Colour;
 use crate::args::LogFormat;
 use crate::error::CliError;
@@ -54,7 +58,8 @@ pub(crate) fn begin(
         LogFormat::Text => {
             let colour = Colour::for_stream(&std::io::stderr());
             let text = fmt::layer().with_writer(std::io::stderr);
-            only(text.with_ansi(colour == Colour::On), targets)
+            let text = text.with_ansi(colour == Colour::On);
+            only(text.fmt_fields(debug_fn(field).delimited(" ")), targets)
         }
         LogFormat::Json => {
             let json = fmt::layer().json().flatten_event(true);
@@ -69,6 +74,20 @@ pub(crate) fn begin(
     // Somebody who logs already goes on doing so.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
     Ok(())
+}
+
+/// A part of an entry, in one line and without anything that could drive a terminal: it may repeat what a peer said.
+fn field(
+    out: &mut Writer<'_>,
+    field: &tracing::field::Field,
+    value: &dyn Debug,
+) -> std::fmt::Result {
+    let text = in_one_line(&format!("{value:?}"));
+    match (field.name(), out.has_ansi_escapes()) {
+        ("message", _) => out.write_str(&text),
+        (name, true) => write!(out, "\u{1b}[3m{name}\u{1b}[0m\u{1b}[2m=\u{1b}[0m{text}"),
+        (name, false) => write!(out, "{name}={text}"),
+    }
 }
 
 /// Events alone: they say everything that their spans say.

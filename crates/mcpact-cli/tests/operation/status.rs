@@ -249,6 +249,24 @@ fn what_was_not_negotiated_is_told_as_the_config_says() {
     }
 }
 
+/// O2, L16: what a client says cannot drive a terminal or look like a line of ours in the log.
+#[test]
+fn what_a_client_says_cannot_drive_a_terminal() {
+    let house = House::new(&format!("undeclared = \"warn\"\n{}", builtin("local")));
+    let gateway = house.serve_to_people();
+    let session = gateway.open("/mcp");
+    let method = "notifications/odd\u{1b}[31m\u{9b}\r\nFAKE  ERROR";
+    let note = json!({"jsonrpc": "2.0", "method": method});
+    gateway.post("/mcp", Some(&session), &note);
+    gateway.signal("-TERM");
+    gateway.ended();
+    let log = fs::read_to_string(house.path("log")).unwrap();
+    assert!(log.contains("notifications/odd"), "{log:?}");
+    assert!(!log.contains(['\u{1b}', '\u{9b}', '\r']), "{log:?}");
+    let forged = |line: &str| line.trim_start().starts_with("FAKE");
+    assert!(!log.lines().any(forged), "{log}");
+}
+
 /// O2: a server that nobody has asked for is not said to be started because of a request.
 #[test]
 fn a_start_that_nobody_asked_for_is_told_as_such() {
