@@ -7,11 +7,12 @@ use http::{HeaderName, Method as Verb};
 use mcpact::server::Settings;
 use mcpact::server::site::{Directed, Door, Reception};
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::ErrorCode;
+use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::http::server::{Answer, Arrival};
 use mcpact_wire::codec;
 use mcpact_wire::id::IdRef;
 use mcpact_wire::raw::{ObjectWriter, member};
+use mcpact_wire::scan::text;
 
 use super::paths::{Wanted, tags, wanted};
 use super::{Gateway, State};
@@ -147,6 +148,15 @@ impl Gateway {
                 let stays = arrival.headers.contains_key(&SESSION_ID);
                 let kept = state.selections.get(&tags).filter(|_| stays);
                 let kept = kept.map(|selection| selection.door.clone());
+                let is_empty = state.tagged(&tags).next().is_none();
+                if kept.is_some() && is_empty && is_about_servers(arrival) {
+                    let error = WireError {
+                        // 404 would end the session.
+                        http_status: 200,
+                        ..no_tag(&state, &tags)
+                    };
+                    return Directed::Answer(refused(&error, arrival));
+                }
                 match kept.or_else(|| self.selection(&mut state, tags.clone())) {
                     Some(door) => {
                         self.settings.path.clone_into(&mut arrival.path);
@@ -167,6 +177,19 @@ impl Gateway {
             )),
         }
     }
+}
+
+/// Whether a request is about what servers have: where there is none, a list would be empty without a word.
+fn is_about_servers(arrival: &Arrival) -> bool {
+    let body = std::str::from_utf8(&arrival.body).unwrap_or_default();
+    let is_request = member(body, "id").is_some();
+    let method = member(body, "method").and_then(text);
+    let method = method.as_deref().and_then(Method::parse);
+    let is_for_us = matches!(
+        method,
+        None | Some(Method::Ping | Method::LoggingSetLevel | Method::ResourcesUnsubscribe)
+    );
+    arrival.verb == Verb::POST && is_request && !is_for_us
 }
 
 fn is_reading(verb: &Verb) -> bool {

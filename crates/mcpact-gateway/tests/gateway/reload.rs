@@ -97,7 +97,7 @@ async fn who_came_before_the_first_server_sees_it() {
 }
 
 /// G17, G19: a tag that no server has any more is refused with those that there are, also where it was used before;
-/// whoever has a session there stays, and sees the servers that get the tag again.
+/// whoever has a session there is told so and stays, and sees the servers that get the tag again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tag_that_is_gone_is_refused() {
     let (gateway, origin) = gateway(CATALOG).await;
@@ -122,7 +122,12 @@ async fn a_tag_that_is_gone_is_refused() {
             assert!(answer.contains(words), "{answer}");
         }
     }
-    assert_eq!(tools(&stays).await, Vec::<String>::new());
+    stays.ping().await.unwrap();
+    let why = stays.list_tools().await.unwrap_err().to_string();
+    assert!(
+        why.contains("no server has all of these tags: calm"),
+        "{why}"
+    );
 
     gateway.change(catalog(CATALOG)).unwrap();
     assert_eq!(tools(&stays).await, before);
