@@ -136,7 +136,8 @@ The config is read anew when its file changes, or at the signal HUP. At TERM or 
 takes no more requests, lets those that run finish, and ends; a second signal ends it at once.
 `mcpact status`, `mcpact logs` and `mcpact reload` talk to it while it runs.
 
-Exit codes: 0 ok, 1 unexpected, 2 usage or config, 4 the socket of `control` cannot be used";
+Exit codes: 0 ok, 1 unexpected, 2 usage or config, or another gateway has the address or
+the socket, 4 the socket of `control` cannot be opened";
 
 /// The arguments of `mcpact serve`.
 #[derive(Debug, Args)]

@@ -18,9 +18,9 @@ pub(super) fn cut_off() -> WireError {
     WireError {
         code: ErrorCode::InternalError.code(),
         message: String::from(
-            "the server stops, and this was not finished; it may have had its effect",
+            "the server stops, and this was not finished; hint: it may have had its effect, so see whether it had",
         ),
-        data: None,
+        data: Some(String::from(r#"{"reason":"cut_off"}"#)),
         // Whoever reads 503 may send it once more, and it may have had its effect.
         http_status: 200,
     }
