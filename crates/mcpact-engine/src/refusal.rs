@@ -126,6 +126,9 @@ pub enum Misbehaviour {
     /// An array where the revision has no batches.
     #[error("batches are not part of this revision")]
     Batch,
+    /// A handshake in a batch.
+    #[error("`initialize` cannot be part of a batch")]
+    HandshakeInBatch,
     /// More messages in a batch than we take.
     #[error("a batch may hold at most {limit} messages")]
     BatchTooLarge {

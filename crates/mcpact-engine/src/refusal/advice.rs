@@ -27,6 +27,7 @@ impl Refusal {
                 Misbehaviour::Json(_)
                 | Misbehaviour::Shape(_)
                 | Misbehaviour::Batch
+                | Misbehaviour::HandshakeInBatch
                 | Misbehaviour::BatchTooLarge { .. }
                 | Misbehaviour::Body(_)
                 | Misbehaviour::Method { .. }
@@ -137,6 +138,7 @@ impl Misbehaviour {
             Self::Json(_)
             | Self::Shape(_)
             | Self::Batch
+            | Self::HandshakeInBatch
             | Self::BatchTooLarge { .. }
             | Self::Body(_)
             | Self::Param { .. }

@@ -134,6 +134,7 @@ impl Refusal {
             Misbehaviour::Json(_)
             | Misbehaviour::Shape(_)
             | Misbehaviour::Batch
+            | Misbehaviour::HandshakeInBatch
             | Misbehaviour::BatchTooLarge { .. }
             | Misbehaviour::Version(_)
             | Misbehaviour::Body(_)
@@ -220,7 +221,7 @@ impl Misbehaviour {
         match self {
             Self::Json(_) => Parts::new(ErrorCode::ParseError, Site::Envelope, "Parse error")
                 .with(detail(&self.to_string())),
-            Self::Shape(_) | Self::Batch | Self::BatchTooLarge { .. } => {
+            Self::Shape(_) | Self::Batch | Self::HandshakeInBatch | Self::BatchTooLarge { .. } => {
                 Parts::new(ErrorCode::InvalidRequest, Site::Envelope, "Invalid Request")
                     .with(detail(&self.to_string()))
             }
@@ -348,7 +349,7 @@ impl Misbehaviour {
         match self {
             Self::Json(_) => "parse_error",
             Self::Shape(_) => "invalid_message",
-            Self::Batch => "batch_not_allowed",
+            Self::Batch | Self::HandshakeInBatch => "batch_not_allowed",
             Self::BatchTooLarge { .. } => "batch_too_large",
             Self::NotInitialized { .. } | Self::NotOpened { .. } => "not_initialized",
             Self::AlreadyInitialized => "already_initialized",

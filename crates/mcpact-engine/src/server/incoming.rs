@@ -151,7 +151,8 @@ impl Server {
         for member in all {
             match member {
                 Ok(Envelope::Request(request)) if is(&request.method, Method::Initialize) => {
-                    self.refuse_request(&request, &Misbehaviour::Batch.into(), effects);
+                    let refusal = Misbehaviour::HandshakeInBatch.into();
+                    self.refuse_request(&request, &refusal, effects);
                 }
                 Ok(envelope) => self.legacy(envelope, Answers::Shared, now, effects),
                 Err(error) => self.refuse_unreadable(error, effects),

@@ -231,6 +231,8 @@ fn a_batch_has_no_place_for_initialize_and_a_limit() {
         "params": initialize_params("2025-03-26", json!({}))});
     let out = server.message(json!([initialize]));
     assert_eq!((out[0].code(), &out[0].reply()["id"]), (-32600, &json!(5)));
+    let detail = &out[0].error()["data"]["detail"];
+    assert_eq!(detail, "`initialize` cannot be part of a batch");
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let out = server.message(json!([ping, ping, ping]));
     assert_eq!(out.len(), 1);

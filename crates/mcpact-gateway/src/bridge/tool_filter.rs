@@ -97,7 +97,7 @@ impl Bridge {
         let paths: Vec<String> = missing.iter().map(|row| format!("`{row}`")).collect();
         Err(WireError {
             message: format!(
-                "Tool `{name}` needs {}, which this client did not declare",
+                "this tool needs {}, which this client did not declare",
                 paths.join(", ")
             ),
             ..refine_error(&missing, job.pact.revision())
