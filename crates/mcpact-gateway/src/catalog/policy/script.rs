@@ -138,7 +138,7 @@ impl Deeds {
             Some("destroys what is there")
         } else if self.fetches && self.shells {
             Some("runs what it fetches from the network")
-        } else if self.fetches {
+        } else if self.fetches && matches!(self.reading, Reading::Script) {
             Some("moves files over the network")
         } else if self.hides {
             Some("hides what it does: too many scripts stand in one another")

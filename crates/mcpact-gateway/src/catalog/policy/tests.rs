@@ -532,6 +532,7 @@ fn texts_that_any_program_may_run_are_judged() {
         &["node", "a.js", "format the text, remove what is empty"],
         &["node", "a.js", "note: rm -rf is not for you"],
         &["node", "a.js", "bash is a shell"],
+        &["node", "a.js", "curl is a tool"],
         &["node", "a.js", "SELECT a, b FROM t WHERE a = 'su x'"],
         &["node", "a.js", "{\"command\": \"rm -rf x\"}"],
         &["node", "a.js", "/home/ada/My Documents"],
