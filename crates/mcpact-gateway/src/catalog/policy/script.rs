@@ -44,12 +44,17 @@ impl Judge<'_> {
     /// its name is known or not.
     pub(super) fn runnable(self, args: &[Word<'_>], findings: &mut Findings) {
         for arg in args {
-            let danger = runnable_in(arg.value).find_map(|text| self.danger_in_text(text));
-            if let Some(danger) = danger {
-                let message = format!("run as a script, this argument {danger}");
-                let problem = findings.error(arg.span, message);
-                problem.remedy("leave it out, or start the server itself");
-            }
+            let mut texts = runnable_in(arg.value);
+            let found = texts.find_map(|text| Some((text, self.danger_in_text(text)?)));
+            let Some((text, danger)) = found else {
+                continue;
+            };
+            let message = format!("run as a script, this argument {danger}");
+            let problem = match begins_with_command(text) {
+                true => findings.error(arg.span, message),
+                false => findings.warning(arg.span, message),
+            };
+            problem.remedy("leave it out, or start the server itself");
         }
     }
 
@@ -63,6 +68,24 @@ impl Judge<'_> {
         let shell = runs_shell.then_some("starts a shell");
         deeds.danger().or(shell)
     }
+}
+
+/// Words of a shell that begin a command and are no programs.
+const BUILTINS: &[&str] = &[
+    ".", "[", "[[", "cd", "echo", "eval", "exec", "export", "for", "if", "printf", "read", "set",
+    "source", "test", "trap", "true", "until", "while",
+];
+
+/// Whether a text reads like a script from its first word on, rather than like words for people.
+fn begins_with_command(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let first = words.find(|word| !word.contains('=')).unwrap_or_default();
+    let first = first.trim_start_matches(['(', '{', '!', '"', '\'']);
+    let first = first.trim_end_matches([';', '&', '|']);
+    let is_known = sort(first) != Sort::Other && first == first.to_lowercase();
+    let is_command = is_known || BUILTINS.contains(&first) || first.contains('/');
+    // Nobody writes that to people.
+    is_command || first.starts_with('$') || text.contains("$(")
 }
 
 /// The texts of several words in an argument that a program may run: the whole of it, or what stands behind an option or
