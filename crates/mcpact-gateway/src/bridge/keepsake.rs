@@ -48,7 +48,8 @@ impl Lane {
         match self.running.retired() {
             Some(StopCause::Unhealthy) => Some(String::from(UNWELL)),
             Some(_) => None,
-            None => self.upstream.end(),
+            // The supervisor knows a moment before those who use the connection do.
+            None => self.upstream.end().or_else(|| self.running.failure()),
         }
     }
 }

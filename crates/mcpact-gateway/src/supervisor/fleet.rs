@@ -378,13 +378,16 @@ impl Fleet {
 
     /// Why it was ended on purpose, if it was.
     pub(crate) fn retired(&self, id: InstanceId) -> Option<StopCause> {
-        let instance = match self.seats.get(&id) {
-            Some(berth) => &berth.seat.instance,
-            None => self.over.iter().find(|instance| instance.id == id)?,
-        };
-        match instance.state {
+        match self.known(id)?.state {
             InstanceState::Draining { cause, .. } | InstanceState::Stopped { cause } => Some(cause),
             _ => None,
+        }
+    }
+
+    fn known(&self, id: InstanceId) -> Option<&Instance> {
+        match self.seats.get(&id) {
+            Some(berth) => Some(&berth.seat.instance),
+            None => self.over.iter().find(|instance| instance.id == id),
         }
     }
 

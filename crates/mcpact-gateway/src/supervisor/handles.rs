@@ -111,6 +111,10 @@ impl Start {
         supervisor.fleet().agreed(*id, revision, supervisor.now());
         supervisor.tell_ready(*id, revision);
         supervisor.changed();
+        // It may have ended before anybody heard that it agreed.
+        if let Some(why) = self.life.0.why.get() {
+            supervisor.lost(*id, why);
+        }
         Running {
             supervisor: Arc::clone(supervisor),
             id: *id,
@@ -160,10 +164,13 @@ impl Life {
 
     /// The connection has ended for this reason, which nobody wanted.
     pub(crate) fn fell(&self, why: String) {
-        let Stay { supervisor, id, .. } = &*self.0;
-        supervisor.lost(*id, &why);
+        let Stay {
+            supervisor,
+            id,
+            why: first,
+        } = &*self.0;
         // It ends once.
-        let _ = self.0.why.set(why);
+        supervisor.lost(*id, first.get_or_init(|| why));
     }
 
     /// A process runs. The instance is not gone before it is, also where its start is given up.
@@ -229,6 +236,11 @@ impl Running {
         });
         let has_entered = entering.await?;
         Ok(has_entered.then(|| InUse::new(Arc::clone(&self.supervisor), self.id)))
+    }
+
+    /// Why it ended by itself, if it did.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.supervisor.fleet().failure(self.id)
     }
 
     /// Why it was ended on purpose, if it was.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpact_engine::time::Moment;
 use smallvec::SmallVec;
 
-use super::instance::{Instance, InstanceId, InstanceState};
+use super::instance::{Instance, InstanceId};
 use crate::catalog::{RunSettings, Strategy};
 
 /// As many as a server usually has instances, which are gathered for every call.
@@ -106,14 +106,12 @@ pub(crate) enum Room {
 
 /// Whether another instance may be started while so many calls wait.
 pub(crate) fn room(seats: &[&Seat], settings: &RunSettings, queued: usize, now: Moment) -> Room {
-    // What has failed is there until its process is gone.
-    let is_there = |seat: &&&Seat| !matches!(seat.instance.state, InstanceState::Stopped { .. });
-    let there = seats.iter().filter(is_there);
-    if there.clone().count() < most(settings) {
+    // What has failed has its seat until its process is gone.
+    if seats.len() < most(settings) {
         return Room::Start;
     }
     let is_going = |seat: &&&Seat| !seat.instance.is_open() && !seat.instance.is_starting();
-    let going = there.filter(is_going).count();
+    let going = seats.iter().filter(is_going).count();
     // What a client has in an instance of its own is not taken away for another client.
     let idle = seats
         .iter()

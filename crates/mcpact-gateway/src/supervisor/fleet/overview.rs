@@ -6,7 +6,7 @@ use mcpact_engine::time::Moment;
 
 use super::Fleet;
 use super::wanting::Wanting;
-use crate::supervisor::instance::{Instance, InstanceId};
+use crate::supervisor::instance::{Instance, InstanceId, InstanceState};
 use crate::supervisor::mishaps::Mishaps;
 use crate::supervisor::restart_policy::{Outcome, State};
 use crate::supervisor::status::{InstanceStatus, ServerState, ServerStatus};
@@ -77,6 +77,14 @@ impl Fleet {
             self.mishaps.happened(why, now);
         } else {
             self.mishaps.stand(why.to_owned(), now);
+        }
+    }
+
+    /// Why an instance ended by itself, if it did.
+    pub(crate) fn failure(&self, id: InstanceId) -> Option<String> {
+        match &self.known(id)?.state {
+            InstanceState::Failed { why } => Some(why.clone()),
+            _ => None,
         }
     }
 

@@ -30,9 +30,9 @@ fn draining() -> InstanceState {
     InstanceState::Draining { calls: 1, cause }
 }
 
-fn stopped() -> InstanceState {
-    let cause = StopCause::Idle;
-    InstanceState::Stopped { cause }
+fn failed() -> InstanceState {
+    let why = String::from("it fell");
+    InstanceState::Failed { why }
 }
 
 fn settings() -> RunSettings {
@@ -77,7 +77,8 @@ fn where_a_call_goes() {
         ),
         (&[busy(1), busy(1)], 0, Choice::Use(InstanceId(0))),
         (&[busy(2)], 0, Choice::Start),
-        (&[stopped(), stopped(), busy(2)], 0, Choice::Start),
+        (&[failed()], 0, Choice::Start),
+        (&[failed(), busy(2)], 0, Choice::Wait(None)),
         (&[busy(2), InstanceState::Starting], 0, Choice::Wait(None)),
         (&[InstanceState::Starting], 0, Choice::Wait(None)),
         (&[InstanceState::Handshaking], 1, Choice::Refuse),
