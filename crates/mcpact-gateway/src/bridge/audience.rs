@@ -86,6 +86,13 @@ impl Audience {
         near.next().is_none().then_some(first)
     }
 
+    /// Whether a legacy client is there.
+    pub(super) fn is_any(&self) -> bool {
+        lock(&self.owners)
+            .iter()
+            .any(|owner| owner.ear.near().is_some())
+    }
+
     /// Keeps a question for a client that is in its handshake; gives it back if none is.
     pub(super) fn keep(&self, ask: Ask) -> Option<Ask> {
         match &mut *lock(&self.early) {

@@ -7,7 +7,6 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact_bridge::input::{Completions, StandIn};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
-use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Feature, Method, Revision, Side};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::raw::Object;
@@ -54,7 +53,7 @@ pub(super) struct Lane {
     pub(super) claim: Claim,
     /// Who has made calls on it.
     pub(super) patrons: Patrons,
-    figures: Arc<ServerFigures>,
+    pub(super) figures: Arc<ServerFigures>,
     /// What those who use it declare.
     pub(super) declared: CapabilityBits,
     pub(super) stand_in: StandIn,
@@ -354,14 +353,6 @@ impl Lane {
             self.tell_log(note);
         } else if !is_between_us {
             self.audience.tell(note.method, &note.params);
-        }
-    }
-
-    /// A message that cannot be known to be about nobody else's call is for nobody.
-    fn tell_log(&self, note: &Note) {
-        match self.hears_log() {
-            Some(ear) => ear.hint(&Scope::Connection, note.method, &note.params),
-            None => self.figures.dropped("log_of_whom"),
         }
     }
 

@@ -2,10 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use mcpact_engine::server::Scope;
+
 use super::claim::{User, Who};
 use super::ear::Ear;
 use super::lane::Lane;
 use crate::supervisor::{Sharing, sharing};
+use crate::upstream::Note;
 
 /// Who has made calls on a connection.
 #[derive(Debug, Default)]
@@ -39,14 +42,23 @@ impl Patrons {
 }
 
 impl Lane {
-    /// The legacy client that hears what the server logs outside of any call: the one whose session this is, or who
-    /// alone has made calls here. It may be about anybody's call, and is nobody else's.
-    pub(super) fn hears_log(&self) -> Option<Ear> {
+    /// Passes on what the server logs outside of any call, if it cannot be about a call of somebody else.
+    pub(super) fn tell_log(&self, note: &Note) {
+        match self.hears_log() {
+            Some(ear) => ear.hint(&Scope::Connection, note.method, &note.params),
+            None if self.audience.is_any() => self.figures.dropped("log_of_whom"),
+            // Modern clients hear of their own requests only.
+            None => {}
+        }
+    }
+
+    /// The legacy client whose session this is, or who alone has made calls here.
+    fn hears_log(&self) -> Option<Ear> {
         let holder = self.claim.holder();
-        let is_own = sharing(self.strategy) == Sharing::Nobody;
+        let is_shared = sharing(self.strategy) != Sharing::Nobody;
         match self.patrons.all() {
             Patronage::One(only) => self.audience.owner(holder.or(Some(&only))),
-            Patronage::Several if !is_own && holder.is_none() => None,
+            Patronage::Several if is_shared && holder.is_none() => None,
             Patronage::Nobody | Patronage::Several => self.audience.owner(holder),
         }
     }
