@@ -184,12 +184,22 @@ fn is_about_servers(arrival: &Arrival) -> bool {
     let body = std::str::from_utf8(&arrival.body).unwrap_or_default();
     let is_request = member(body, "id").is_some();
     let method = member(body, "method").and_then(text);
-    let method = method.as_deref().and_then(Method::parse);
-    let is_for_us = matches!(
-        method,
-        None | Some(Method::Ping | Method::LoggingSetLevel | Method::ResourcesUnsubscribe)
-    );
-    arrival.verb == Verb::POST && is_request && !is_for_us
+    let is_about_them = match method.as_deref().and_then(Method::parse) {
+        // Of tasks the gateway may know something that their server has left behind.
+        Some(
+            Method::Ping
+            | Method::LoggingSetLevel
+            | Method::ResourcesUnsubscribe
+            | Method::TasksGet
+            | Method::TasksResult
+            | Method::TasksCancel
+            | Method::TasksList,
+        )
+        | None => false,
+        Some(_) => is_request,
+    };
+    let is_batch = body.trim_start().starts_with('[');
+    arrival.verb == Verb::POST && (is_about_them || is_batch)
 }
 
 fn is_reading(verb: &Verb) -> bool {
