@@ -188,9 +188,11 @@ impl Hub {
             let routed = match routed {
                 Ok(routed) => routed,
                 Err(error) => {
-                    self.settings.figures.unrouted(method);
                     let departed = self.ask_departed(&job, method, guest, &ear).await;
-                    return departed.unwrap_or(Err(error));
+                    return departed.unwrap_or_else(|| {
+                        self.settings.figures.unrouted(method);
+                        Err(error)
+                    });
                 }
             };
             let member = Arc::clone(&routed.member);
