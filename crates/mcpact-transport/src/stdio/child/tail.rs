@@ -98,6 +98,8 @@ impl Tail {
                 Ok(count) => {
                     self.push(&chunk[..count]);
                     self.log_lines(&name, &mut open_line, &chunk[..count]);
+                    // Where there is no end to it, everybody else comes first.
+                    tokio::task::yield_now().await;
                 }
                 Err(error) => {
                     tracing::warn!(child = %name, %error, "standard error cannot be read");
