@@ -79,7 +79,7 @@ rows! {
     "F10" "the gateway is killed" ending::gateway_killed;
     "F11" "clients leave in the middle of a call" leaving::disconnect;
     "F12" "a client reads one byte per second" leaving::slow_reader;
-    "F14" "many sessions at many servers, three times" load::sessions;
+    "F14" "many sessions at many servers, again and again" load::sessions;
     "F15" "calls without end" load::soak;
     "F16" "bodies that are too long, or lie about it" input::oversized;
     "F17" "JSON that is deep, wide or long" input::deep;

@@ -19,6 +19,9 @@ use crate::trouble::Trouble;
 /// How many servers the sessions use.
 const SERVERS: usize = 10;
 
+/// How many times they come, one crowd after the other.
+const CROWDS: usize = 5;
+
 /// FT14: every session uses every server; memory does not grow from one crowd to the next.
 pub(super) async fn sessions(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let mut house = House::new()?;
@@ -32,24 +35,30 @@ pub(super) async fn sessions(effort: Effort, figures: &mut Figures) -> Result<()
     // What all sessions share is there before the first crowd comes.
     crowd(&gateway, &ledger, &names, 16).await?;
     let before = gateway.resident()?;
+    // The first crowd shows what a session weighs; after the second the heap has settled, and grows no more.
     let mut peaks = Vec::new();
-    for _ in 0..3 {
+    for _ in 0..CROWDS {
         gateway.forget_peak()?;
         let held = crowd(&gateway, &ledger, &names, count).await?;
         peaks.push((gateway.peak()?, held));
     }
-    let (first, held) = peaks.first().copied().unwrap_or_default();
-    let (last, _) = peaks.last().copied().unwrap_or_default();
+    let [(_, held), (settled, _), .., (last, _)] = peaks[..] else {
+        return Err(Trouble::stage("too few crowds"));
+    };
     let each = held.saturating_sub(before) as f64 / count as f64;
     figures.shown("sessions", count as f64, "");
     figures.shown("servers", SERVERS as f64, "");
     figures.bytes_each("memory of a session that has used them all", each, 65_536.0);
-    figures.shown("the gateway at its peak", first as f64 / 1_048_576.0, "MiB");
+    figures.shown(
+        "the second crowd at its peak",
+        settled as f64 / 1_048_576.0,
+        "MiB",
+    );
     // Pages are not given back one by one: a few of them are no trend.
     figures.memory(
-        "the third crowd at its peak",
+        "the last crowd at its peak",
         last,
-        first + first / 10 + (1 << 20),
+        settled + settled / 20 + (1 << 20),
     );
     let alive = process::descendants(gateway.id()).len();
     figures.shown("processes of the gateway", alive as f64, "");
