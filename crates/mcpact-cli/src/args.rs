@@ -132,8 +132,9 @@ Examples:
 
 All servers are at /mcp, one alone at /servers/NAME/mcp, those with a tag at /tags/TAG/mcp.
 
-The config is read anew when its file changes, or at the signal HUP. At TERM or INT the gateway
-takes no more requests, lets those that run finish, and ends; a second signal ends it at once.
+The config is read anew when its file changes, or one that it takes values from, or at the signal
+HUP. At TERM or INT the gateway takes no more requests, lets those that run finish, and ends; a
+second signal ends it at once.
 `mcpact status`, `mcpact logs` and `mcpact reload` talk to it while it runs.
 
 Exit codes: 0 ok, 1 unexpected, 2 usage or config, or another gateway has the address or

@@ -54,7 +54,7 @@ pub use read::{Reading, read};
 pub use schema::json_schema;
 pub use secret::{Filled, Secret};
 pub use sent::{Sent, SentIn};
-pub use source::{Place, Source, Span};
+pub use source::{Digest, Place, Source, Span};
 pub use surroundings::{ProgramFacts, Sought, Surroundings};
 
 /// Everything that was configured, checked.

@@ -1,7 +1,7 @@
 //! The machine that a config is read on: its variables, files and programs.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use mcpact_transport::stdio::child::{Obstacle, is_executable};
 
+use super::source::Digest;
 use super::surroundings::{ProgramFacts, Sought, Surroundings};
 
 /// No secret and no list of variables is longer.
@@ -32,8 +33,8 @@ const CLIENT_FOLDERS: &[&str] = &[
 #[derive(Clone, Debug)]
 pub struct Machine {
     folder: PathBuf,
-    /// The files that were asked for.
-    asked: RefCell<BTreeSet<PathBuf>>,
+    /// The files that were asked for, as they were read.
+    asked: RefCell<BTreeMap<PathBuf, Option<Digest>>>,
 }
 
 impl Machine {
@@ -59,12 +60,12 @@ impl Machine {
     pub const fn at(folder: PathBuf) -> Self {
         Self {
             folder,
-            asked: RefCell::new(BTreeSet::new()),
+            asked: RefCell::new(BTreeMap::new()),
         }
     }
 
     /// The files whose text was asked for, whether they are there or not.
-    pub(super) fn into_asked(self) -> BTreeSet<PathBuf> {
+    pub(super) fn into_asked(self) -> BTreeMap<PathBuf, Option<Digest>> {
         self.asked.into_inner()
     }
 }
@@ -85,7 +86,8 @@ impl Surroundings for Machine {
     fn file(&self, path: &str) -> Result<String, String> {
         let path = self.path(path);
         let text = read_small(&path);
-        self.asked.borrow_mut().insert(path);
+        let digest = text.as_deref().ok().map(Digest::of);
+        self.asked.borrow_mut().insert(path, digest);
         let text = text.map_err(|error| error.to_string())?;
         Ok(match text.strip_prefix('\u{feff}') {
             Some(rest) => rest.to_owned(),

@@ -1,9 +1,11 @@
 //! A text with a name, and places in it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
+
+use sha2::{Digest as _, Sha256};
 
 /// Where something stands in a text, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,8 +52,20 @@ pub struct Source {
     pub name: String,
     /// The text, without a byte order mark.
     pub text: String,
-    /// The files whose text it takes values from, as far as they are known.
-    pub files: BTreeSet<PathBuf>,
+    /// The files that it takes values from, as they were read; none where one could not be.
+    pub files: BTreeMap<PathBuf, Option<Digest>>,
+}
+
+/// Tells a text from another one, without keeping its secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// That of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self(Sha256::digest(text).into())
+    }
 }
 
 impl fmt::Debug for Source {
@@ -72,7 +86,7 @@ impl Source {
         Self {
             name: name.into(),
             text,
-            files: BTreeSet::new(),
+            files: BTreeMap::new(),
         }
     }
 

@@ -3,19 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
-
-use crate::catalog::{Source, read_small, read_source};
-
-/// A digest of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Digest([u8; 32]);
-
-impl Digest {
-    fn of(text: &str) -> Self {
-        Self(Sha256::digest(text).into())
-    }
-}
+use crate::catalog::{Digest, Source, read_small, read_source};
 
 /// The text of a config, and those of the files that it takes values from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,29 +14,28 @@ pub(super) struct Print {
 }
 
 impl Print {
-    /// Of a config, with its files as they are now.
+    /// Of a config and its files as they were read.
     pub(super) fn of(source: &Source) -> Self {
-        Self::with_files(source, source.files.iter())
+        Self {
+            config: Digest::of(&source.text),
+            files: source.files.clone(),
+        }
     }
 
     /// Of the config in this file as it is now, if it is there. It is not while a file is gone that it took values
     /// from: what is replaced may be away for a moment.
     pub(super) fn now(path: &Path, last: Option<&Self>) -> Option<Self> {
         let source = read_source(path).ok()?;
-        let files = last.into_iter().flat_map(|last| last.files.keys());
-        let now = Self::with_files(&source, files);
+        let text = |path: &PathBuf| read_small(path).ok().as_deref().map(Digest::of);
+        let files = last.into_iter().flat_map(Self::files);
+        let now = Self {
+            config: Digest::of(&source.text),
+            files: files.map(|path| (path.clone(), text(path))).collect(),
+        };
         let is_gone = |path: &PathBuf| matches!(now.files.get(path), Some(None));
         let mut had = last.into_iter().flat_map(|last| &last.files);
         let misses = had.any(|(path, text)| text.is_some() && is_gone(path));
         (!misses).then_some(now)
-    }
-
-    fn with_files<'p>(source: &Source, files: impl Iterator<Item = &'p PathBuf>) -> Self {
-        let text = |path: &PathBuf| read_small(path).ok().as_deref().map(Digest::of);
-        Self {
-            config: Digest::of(&source.text),
-            files: files.map(|path| (path.clone(), text(path))).collect(),
-        }
     }
 
     /// The files that the config takes values from.
@@ -72,9 +59,13 @@ mod tests {
             ["mcpact.toml", "key", "never"].map(|name| folder.path().join(name));
         fs::write(&config, "text").unwrap();
         fs::write(&key, "old").unwrap();
-        let mut source = read_source(&config).unwrap();
-        source.files = [key.clone(), never].into();
-        let first = Print::of(&source);
+        let read = |text: Option<&str>| {
+            let mut source = read_source(&config).unwrap();
+            let files = [(key.clone(), text.map(Digest::of)), (never.clone(), None)];
+            source.files = files.into();
+            Print::of(&source)
+        };
+        let first = read(Some("old"));
         assert_eq!(Print::now(&config, Some(&first)), Some(first.clone()));
 
         fs::write(&key, "new").unwrap();
@@ -82,7 +73,7 @@ mod tests {
         assert_ne!(second, first);
         fs::remove_file(&key).unwrap();
         assert_eq!(Print::now(&config, Some(&second)), None);
-        let without = Print::of(&source);
+        let without = read(None);
         assert_eq!(Print::now(&config, Some(&without)), Some(without));
     }
 }

@@ -63,7 +63,11 @@ pub const GATEWAY: &[Key] = &[
         "__",
         "What stands between the name of the server and the name of the tool: one to four of the ASCII letters, digits, `-`, `_` and `.`.",
     ),
-    flag("watch", true, "Read the config anew when its file changes."),
+    flag(
+        "watch",
+        true,
+        "Read the config anew when its file changes, or one that it takes values from.",
+    ),
     seconds(
         "drain_seconds",
         [0.0, 3600.0],
