@@ -42,6 +42,8 @@ pub struct LineSource {
     io: Box<dyn AsyncRead + Send + Unpin>,
     lines: LineReader,
     chunk: Box<[u8]>,
+    /// Whether the last read brought as much as it could.
+    was_full: bool,
     is_open: bool,
 }
 
@@ -59,6 +61,7 @@ impl LineSource {
             io,
             lines: LineReader::new(limit),
             chunk: vec![0; CHUNK].into_boxed_slice(),
+            was_full: false,
             is_open: true,
         }
     }
@@ -82,10 +85,15 @@ impl LineSource {
         if !self.is_open {
             return Ok(false);
         }
+        // Where there is no end to it, everybody else comes first.
+        if std::mem::take(&mut self.was_full) {
+            tokio::task::yield_now().await;
+        }
         let read = self.io.read(&mut self.chunk).await;
         // A carrier that is made of another one hands on what went wrong there.
         let count = read.map_err(|error| error.downcast().unwrap_or_else(DoorError::Io))?;
         self.lines.push(&self.chunk[..count]);
+        self.was_full = count == CHUNK;
         self.is_open = count > 0;
         Ok(self.is_open)
     }
