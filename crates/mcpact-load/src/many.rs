@@ -1,6 +1,7 @@
 //! Many servers as one: our gateway beside those of others.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -200,7 +201,7 @@ impl<'a> Gateway<'a> {
     /// Starts anew, with nothing that was learned before.
     async fn cold(&mut self) -> Result<Stretch, Trouble> {
         self.relay = None;
-        forget()?;
+        forget().await?;
         let start = Instant::now();
         self.whole_list().await?;
         Ok(once(start))
@@ -340,13 +341,21 @@ fn config(programs: &Programs, crowd: &Crowd) -> Result<PathBuf, Trouble> {
 }
 
 /// Removes what gateways keep on disk, if the load was given a place for it.
-fn forget() -> Result<(), Trouble> {
+async fn forget() -> Result<(), Trouble> {
     let Some(cache) = std::env::var_os("XDG_CACHE_HOME") else {
         return Ok(());
     };
     let cache = Path::new(&cache).join("mcpact");
-    match fs::remove_dir_all(&cache) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        Ok(()) | Err(_) => Ok(()),
+    let late = Instant::now() + PATIENCE;
+    loop {
+        match fs::remove_dir_all(&cache) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            // One that was killed may write until it is dead.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && Instant::now() < late => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
 }
