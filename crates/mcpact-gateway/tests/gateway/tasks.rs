@@ -13,7 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server, given so long to end its calls.
 fn server(era: &str, drain: &str) -> String {
-    format!("[servers.s]\nbuiltin = \"everything\"\nera = \"{era}\"\ndrain_seconds = {drain}\n")
+    format!(
+        "[servers.s]\nbuiltin = \"everything\"\nera = \"{era}\"\ndrain_seconds = {drain}\ntags = [\"t\"]\n"
+    )
 }
 
 /// What takes the place of the server, or is served without it.
@@ -22,7 +24,10 @@ const OLDER: &str = "[servers.s]\nbuiltin = \"everything\"\nera = \"2025-11-25\"
 const OTHER: &str = "[servers.other]\nbuiltin = \"everything\"\n";
 
 fn tool(path: &str, name: &str) -> String {
-    let prefix = if path == "/mcp" { "s__" } else { "" };
+    let prefix = match path {
+        "/servers/s/mcp" => "",
+        _ => "s__",
+    };
     format!("{prefix}{name}")
 }
 
@@ -68,6 +73,7 @@ async fn a_hosted_task_that_is_lost_is_told_at_once() {
         ("/mcp", RESTARTED),
         ("/mcp", OLDER),
         ("/mcp", OTHER),
+        ("/tags/t/mcp", OTHER),
         ("/servers/s/mcp", RESTARTED),
     ] {
         for lost in waited(path, next).await {
