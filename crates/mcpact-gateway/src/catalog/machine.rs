@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use mcpact_transport::stdio::child::{Obstacle, is_executable};
 
-use super::source::Digest;
+use super::source::{Digest, without_mark};
 use super::surroundings::{ProgramFacts, Sought, Surroundings};
 
 /// No secret and no list of variables is longer.
@@ -88,11 +88,7 @@ impl Surroundings for Machine {
         let text = read_small(&path);
         let digest = text.as_deref().ok().map(Digest::of);
         self.asked.borrow_mut().insert(path, digest);
-        let text = text.map_err(|error| error.to_string())?;
-        Ok(match text.strip_prefix('\u{feff}') {
-            Some(rest) => rest.to_owned(),
-            None => text,
-        })
+        text.map(without_mark).map_err(|error| error.to_string())
     }
 
     fn has_folder(&self, path: &str) -> bool {

@@ -78,14 +78,9 @@ impl fmt::Debug for Source {
 impl Source {
     /// A text under a name.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        let text = text.into();
-        let text = match text.strip_prefix('\u{feff}') {
-            Some(rest) => rest.to_owned(),
-            None => text,
-        };
         Self {
             name: name.into(),
-            text,
+            text: without_mark(text.into()),
             files: BTreeMap::new(),
         }
     }
@@ -116,6 +111,14 @@ impl Source {
             end -= 1;
         }
         &self.text[..end]
+    }
+}
+
+/// A text without the byte order mark that some editors put before it.
+pub(super) fn without_mark(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
     }
 }
 
