@@ -53,8 +53,8 @@ enum Command {
         /// Folder that holds `<revision>/schema.json`.
         dir: PathBuf,
     },
-    /// Check that every requirement has a test which cites it, and the reverse.
-    Requirements(requirements::Options),
+    /// Check that every protocol rule has a test, and write the index to target/requirements.md.
+    Requirements,
     /// Write `docs/manual/revisions.md` from the tables of mcpact-spec.
     Tables(tables::Options),
     /// Write `docs/COMPATIBILITY.md`: what works between which revisions, as it is observed.
@@ -94,7 +94,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Test => test::run(&checkout),
         Command::Oracle { dir } => oracle::run(&checkout, &dir),
-        Command::Requirements(options) => requirements::run(&checkout, options),
+        Command::Requirements => requirements::run(&checkout),
         Command::Tables(options) => tables::run(&checkout, options),
         Command::Compatibility => compatibility::run(&checkout),
         Command::Purity => purity::run(&checkout),

@@ -86,7 +86,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "requirements",
         repeat: "cargo xtask requirements",
-        run: |checkout| requirements::check(checkout).map(done),
+        run: |checkout| requirements::run(checkout).map(done),
     },
     Step {
         name: "tables",

@@ -51,12 +51,12 @@ snapshots! {
     target_that_is_neither: "ftp://tickets.example/mcp";
     era_that_is_nearly_one: "--era" "moderm" "--" "server";
     sse_without_an_address: "--sse" "--" "server";
-    /// K5: a header that is none is not repeated, for it may be a secret.
+    /// A header that is none is not repeated, for it may be a secret.
     header_without_a_colon: "--header" "canary-4711" "http://127.0.0.1:9/mcp";
     header_of_the_protocol: "--header" "Mcp-Session-Id: 1" "http://127.0.0.1:9/mcp";
     header_with_a_missing_variable: "--header" "Authorization: Bearer ${NO_SUCH_TOKEN}" "http://127.0.0.1:9/mcp";
     option_behind_an_address: "http://127.0.0.1:9/mcp" "--no-cache";
-    /// K5: a token that stands where its place should be is not shown.
+    /// A token that stands where its place should be is not shown.
     bearer_that_is_no_place: "--bearer" "canary-4711" "http://127.0.0.1:9/mcp";
     bearer_that_nobody_filled_in: "--bearer" "env:UNFILLED" "http://127.0.0.1:9/mcp";
     bearer_that_is_empty: "--bearer" "env:EMPTY" "http://127.0.0.1:9/mcp";
@@ -237,7 +237,7 @@ fn it_is_quiet_in_the_config_of_a_client() {
     assert_eq!(running.end(), "");
 }
 
-/// O1, O8: what was negotiated with the server is in the log, with the fields that the library's own
+/// What was negotiated with the server is in the log, with the fields that the library's own
 /// client has.
 #[test]
 fn the_log_tells_what_was_negotiated_with_the_server() {
@@ -432,7 +432,7 @@ fn repeater() -> String {
     url
 }
 
-/// K5, O5: what a server was given in a header or its address, and repeats when it refuses to agree, is told to nobody.
+/// What a server was given in a header or its address, and repeats when it refuses to agree, is told to nobody.
 #[test]
 fn what_a_server_repeats_of_its_headers_is_covered() {
     let folder = tempfile::tempdir().unwrap();

@@ -46,7 +46,7 @@ macro_rules! snapshots {
             #[test]
             fn $name() {
                 let seen = seen(&run(&[$($arg),*]));
-                // K5: no secret of any config is ever shown.
+                // No secret of any config is ever shown.
                 assert!(!seen.contains("hunter2"), "{seen}");
                 insta::assert_snapshot!(seen);
             }
@@ -59,15 +59,15 @@ snapshots! {
     help_of_import: "import" "--help";
     help_of_approve: "approve" "--help";
     help_of_schema: "schema" "--help";
-    /// K1: a config without problems, and what it would start. K5: without its secrets.
+    /// A config without problems, and what it would start. Without its secrets.
     check_of_a_good_config: "check" "good.toml";
-    /// K1: every problem at once, with file, line, column, cause and remedy. K5: without secrets.
+    /// Every problem at once, with file, line, column, cause and remedy. Without secrets.
     check_of_a_wrong_config: "check" "wrong.toml";
     check_as_json: "check" "--json" "wrong.toml";
-    /// K8: the config of another client, as it is.
+    /// The config of another client, as it is.
     check_of_another_clients_config: "check" "cursor.json";
     check_of_broken_json: "check" "broken.json";
-    /// K4: commands that are refused.
+    /// Commands that are refused.
     check_of_dangerous_commands: "check" "dangerous.yaml";
     check_of_a_missing_file: "check" "nope.toml";
     check_without_a_config: "check";
@@ -88,7 +88,7 @@ fn a_client_that_has_nothing_says_where_was_looked() {
     );
 }
 
-/// K1: warnings fail the check only if that is wanted.
+/// Warnings fail the check only if that is wanted.
 #[test]
 fn a_strict_check_counts_warnings() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn a_strict_check_counts_warnings() {
     assert!(text(&strict.stdout).contains("is not found on this machine"));
 }
 
-/// K1: what keeps a server from being started is told by its cause, the folder that it should run in included.
+/// What keeps a server from being started is told by its cause, the folder that it should run in included.
 #[cfg(unix)]
 #[test]
 fn what_cannot_be_started_is_told() {
@@ -142,7 +142,7 @@ fn what_cannot_be_started_is_told() {
     }
 }
 
-/// K1: the nearest config is taken when none is named.
+/// The nearest config is taken when none is named.
 #[test]
 fn the_nearest_config_is_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn the_nearest_config_is_checked() {
     assert!(text(&output.stdout).contains("1 server, no problems"));
 }
 
-/// K1: the schema is published, and what is published is what the program knows.
+/// The schema is published, and what is published is what the program knows.
 #[test]
 fn the_published_schema_is_fresh() {
     let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/mcpact.schema.json");
@@ -176,7 +176,7 @@ fn the_published_schema_is_fresh() {
     );
 }
 
-/// K10: every key is in the manual, with its default and every word that it may be, and the manual has no others.
+/// Every key is in the manual, with its default and every word that it may be, and the manual has no others.
 #[test]
 fn every_key_is_in_the_manual() {
     let manual = concat!(
@@ -239,7 +239,7 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// K8: VS Code has servers in its settings, too; those of a file of their own win, and settings without any are none.
+/// VS Code has servers in its settings, too; those of a file of their own win, and settings without any are none.
 #[test]
 fn servers_in_the_settings_of_vs_code_are_imported() {
     let home = tempfile::tempdir().unwrap();
@@ -284,7 +284,7 @@ fn servers_in_the_settings_of_vs_code_are_imported() {
     assert_eq!(text(&output.stderr), "");
 }
 
-/// K8: what is written is TOML, under a name that says so; what is to be imported is judged first.
+/// What is written is TOML, under a name that says so; what is to be imported is judged first.
 #[test]
 fn an_import_is_written_under_a_name_that_fits() {
     let folder = tempfile::tempdir().unwrap();
@@ -318,7 +318,7 @@ fn an_import_is_written_under_a_name_that_fits() {
     }
 }
 
-/// K8: what several clients have configured becomes one config, which is private and can be checked.
+/// What several clients have configured becomes one config, which is private and can be checked.
 #[test]
 fn clients_are_imported_from_where_they_keep_their_configs() {
     let home = tempfile::tempdir().unwrap();
@@ -422,7 +422,7 @@ fn clients_are_imported_from_where_they_keep_their_configs() {
     }
 }
 
-/// K8: what the project says wins over what is for all projects, whichever clients they are of, and what is left out
+/// What the project says wins over what is for all projects, whichever clients they are of, and what is left out
 /// is told; a file that is named and broken is an error.
 #[test]
 fn the_nearer_config_wins_and_a_broken_one_is_refused() {
@@ -504,7 +504,7 @@ fn serve_names_keys_and_no_options_of_others() {
     assert!(!told.contains("MCPACT_TOKEN"), "{told}");
 }
 
-/// K5: a note about an address does not show what may be a secret in it.
+/// A note about an address does not show what may be a secret in it.
 #[test]
 fn a_note_does_not_show_an_address() {
     let home = tempfile::tempdir().unwrap();
@@ -525,7 +525,7 @@ fn a_note_does_not_show_an_address() {
     assert!(!told.contains("canary"), "{told}");
 }
 
-/// K8: an import means the same wherever it is written and wherever it is read: its relative places still start at the
+/// An import means the same wherever it is written and wherever it is read: its relative places still start at the
 /// project, whether something is there or not, and a config elsewhere in the home of the user is found there.
 #[cfg(unix)]
 #[test]

@@ -120,7 +120,7 @@ fn it_listens_on_loopback_only() {
     assert!(first_line(&mut running).starts_with("http://127.0.0.1:"));
 }
 
-/// T8, K10: whoever listens beyond loopback is told what others need; the bridge tells the same.
+/// T8: whoever listens beyond loopback is told what others need; the bridge tells the same.
 #[test]
 fn it_tells_who_is_turned_away() {
     let told = "warning: other machines can reach `0.0.0.0:0`, but get 403 without `--allow-host`\n\nhint: say by which names and \
@@ -271,7 +271,7 @@ fn a_line_of_noise_is_told_so() {
     assert!(served.contains("protocolVersion"), "{served}");
 }
 
-/// O1 O2: the log is on standard error, in JSON where nobody looks, and standard output stays clean.
+/// The log is on standard error, in JSON where nobody looks, and standard output stays clean.
 #[test]
 fn it_logs_negotiations_as_json() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcpact"))
@@ -294,7 +294,7 @@ fn it_logs_negotiations_as_json() {
     assert_eq!(event["status"], "ok");
 }
 
-/// O2: without being asked it tells only what went wrong, and a filter that is none is told as such.
+/// Without being asked it tells only what went wrong, and a filter that is none is told as such.
 #[test]
 fn it_is_quiet_unless_asked() {
     let run = |args: &[&str]| {

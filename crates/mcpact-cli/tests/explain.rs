@@ -244,7 +244,7 @@ fn the_trail_tells_how_it_came_about() {
     assert!(report["client"]["sent"]["sampling"]["tools"].is_null());
 }
 
-/// U5: whatever is closed says why, what to do and where that is written, in every revision.
+/// Whatever is closed says why, what to do and where that is written, in every revision.
 #[test]
 fn every_closed_method_explains_itself() {
     let mut closed = 0;
@@ -273,7 +273,7 @@ fn every_closed_method_explains_itself() {
     assert!(closed > 0);
 }
 
-/// U5: a refusal has a reason, a sentence and a remedy, for machines as for people.
+/// A refusal has a reason, a sentence and a remedy, for machines as for people.
 #[test]
 fn every_refusal_explains_itself() {
     let runs: [&[&str]; 5] = [

@@ -114,7 +114,7 @@ fn survivors(family: &BTreeSet<u32>) -> Vec<String> {
     }
 }
 
-/// G10: when the gateway is killed, nothing of a server's tree is left, however it has detached itself.
+/// When the gateway is killed, nothing of a server's tree is left, however it has detached itself.
 #[test]
 fn a_killed_gateway_leaves_nothing() {
     let notes = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn a_killed_gateway_leaves_nothing() {
     assert_eq!(survivors(&family), Vec::<String>::new());
 }
 
-/// G10: when the gateway ends in order, nothing is left either, and it has waited for that.
+/// When the gateway ends in order, nothing is left either, and it has waited for that.
 #[test]
 fn a_gateway_that_ends_leaves_nothing() {
     let notes = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ fn a_guard_passes_the_status_on() {
 /// A smaller tree, which is started often: a launcher, what it leaves behind, and a server.
 const SMALL_TREE: &str = "sleep 1000 & (setsid sleep 1000 &); sh -c 'cat; exit $?'; exit $?";
 
-/// G10, L26: two hundred trees come and go, by the end of their input or by force; no process and no zombie
+/// L26: two hundred trees come and go, by the end of their input or by force; no process and no zombie
 /// is left.
 #[tokio::test]
 async fn two_hundred_trees_leave_nothing() {

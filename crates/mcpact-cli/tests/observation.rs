@@ -170,7 +170,7 @@ fn client(revision: Revision) -> ClientBuilder {
     Client::builder("person", "1").mode(EraMode::Pin(revision))
 }
 
-/// O2: the life of servers is told in events with stable names, each with who, which, what and how long.
+/// The life of servers is told in events with stable names, each with who, which, what and how long.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_life_of_servers_is_told() {
     let config = "
@@ -269,7 +269,7 @@ command = \"/nonexistent/program\"
     drop(caller);
 }
 
-/// O2: the log is text where somebody says so, and JSON for everything that is no terminal.
+/// The log is text where somebody says so, and JSON for everything that is no terminal.
 #[test]
 fn the_log_has_the_format_that_is_wanted() {
     let config = "[servers.nothing]\ncommand = \"/nonexistent/program\"\n";
@@ -308,7 +308,7 @@ fn the_log_has_the_format_that_is_wanted() {
     );
 }
 
-/// O3, O5, O6: figures, health and readiness of the running program; what is told of a request that was
+/// Figures, health and readiness of the running program; what is told of a request that was
 /// lost names its trace.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_gateway_can_be_watched() {
@@ -365,7 +365,7 @@ fn mirror() -> String {
     address
 }
 
-/// K5, P16: a secret in each place of a config and of a request is in nothing that the gateway writes, at
+/// P16: a secret in each place of a config and of a request is in nothing that the gateway writes, at
 /// the loudest: its output, its log, its figures, its errors, its arguments.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_secret_is_told() {

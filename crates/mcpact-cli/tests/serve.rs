@@ -71,7 +71,7 @@ async fn echo(url: &str, revision: Revision, tool: &str) -> String {
     echoed.all_text()
 }
 
-/// G1, O5: without any config, servers of both eras behind one address, for clients of both; what was
+/// Without any config, servers of both eras behind one address, for clients of both; what was
 /// negotiated and what to paste into a client is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_config_it_shows_what_it_does() {
@@ -112,7 +112,7 @@ fn approve(folder: &Path) {
     assert!(approve(&marks).status.success(), "{shown}");
 }
 
-/// G1, G2, K1: the nearest config is found; its programs are started with what it names.
+/// The nearest config is found; its programs are started with what it names.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_nearest_config_is_served() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ async fn the_nearest_config_is_served() {
     assert!(said.contains("old     2025-03-26  legacy"), "{said}");
 }
 
-/// K1: a config that is wrong ends it at once, with everything that is wrong.
+/// A config that is wrong ends it at once, with everything that is wrong.
 #[test]
 fn a_wrong_config_is_refused_with_all_of_its_problems() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ fn noting(folder: &Path) {
     std::fs::write(folder.join("mcpact.toml"), config).unwrap();
 }
 
-/// G10, G16, K5: after a restart the lists are there and nothing was started for them; a call starts the server.
+/// After a restart the lists are there and nothing was started for them; a call starts the server.
 /// Nothing of its configuration is written down, and with `--no-cache` nothing at all.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +220,7 @@ async fn lists_are_there_after_a_restart() {
     }
 }
 
-/// G1: what is served is shown as soon as it can be, whoever takes long to introduce itself; it is told of when it
+/// What is served is shown as soon as it can be, whoever takes long to introduce itself; it is told of when it
 /// has.
 #[cfg(unix)]
 #[test]
@@ -289,7 +289,7 @@ fn proposed(running: &mut Running) -> (Vec<String>, Value, String, String) {
     (words, by_program["env"].clone(), header, all)
 }
 
-/// K5: what is to be pasted into a client lets it in where a token is asked for, and does not tell it.
+/// What is to be pasted into a client lets it in where a token is asked for, and does not tell it.
 #[test]
 fn what_to_paste_shows_how_the_token_is_given() {
     const TOKEN: &str = "abcdefgh-0123456789";
@@ -349,7 +349,7 @@ fn what_to_paste_shows_how_the_token_is_given() {
     }
 }
 
-/// K10: whoever listens beyond loopback by an argument is told the same as by the config: others reach the gateway, and are
+/// Whoever listens beyond loopback by an argument is told the same as by the config: others reach the gateway, and are
 /// turned away.
 #[test]
 fn listening_beyond_loopback_is_told_wherever_it_is_said() {
@@ -376,7 +376,7 @@ fn listening_beyond_loopback_is_told_wherever_it_is_said() {
     }
 }
 
-/// G1: what to paste also tells clients on other machines how to come, by the names that the config allows.
+/// What to paste also tells clients on other machines how to come, by the names that the config allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_on_other_machines_are_shown_how_to_come() {
     let folder = tempfile::tempdir().unwrap();

@@ -418,7 +418,7 @@ mod tests {
         }
     }
 
-    /// SL5: whatever changes in a command changes what stands for it; the value of a variable does only if it decides
+    /// Whatever changes in a command changes what stands for it; the value of a variable does only if it decides
     /// which code runs.
     #[test]
     fn an_approval_is_for_one_exact_command() {
@@ -474,7 +474,7 @@ mod tests {
         assert_ne!(first, mark(&usual), "another program at the same place");
     }
 
-    /// SL5: what is sent where is approved with the address, the headers and the places of the values, whatever the
+    /// What is sent where is approved with the address, the headers and the places of the values, whatever the
     /// values are.
     #[test]
     fn an_approval_is_for_one_address_and_what_goes_there() {
@@ -520,7 +520,7 @@ mod tests {
         assert_eq!(Deed::of(&Launch::Url(plain)).unwrap(), None);
     }
 
-    /// SL5: approvals are kept for their owner alone, and not believed if others could have given them.
+    /// Approvals are kept for their owner alone, and not believed if others could have given them.
     #[cfg(unix)]
     #[test]
     fn approvals_are_kept() {

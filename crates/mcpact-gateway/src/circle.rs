@@ -182,7 +182,7 @@ mod tests {
         true
     }
 
-    /// G19: of gateways that serve each other, those are served that were asked first; the one that closes the circle is
+    /// Of gateways that serve each other, those are served that were asked first; the one that closes the circle is
     /// not, until the others go another road.
     #[test]
     fn the_last_road_closes_the_circle() {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// G19: what is asked while somebody is answered carries who that is, and no longer.
+    /// What is asked while somebody is answered carries who that is, and no longer.
     #[test]
     fn requests_tell_by_which_roads_they_came() {
         let (first, second, third) = (road(), road(), road());
@@ -217,7 +217,7 @@ mod tests {
         assert!(!first.closes_circle(&said(&second)));
     }
 
-    /// G19: a gateway that shows all its servers shows those that it gets later; one that shows a single server does not.
+    /// A gateway that shows all its servers shows those that it gets later; one that shows a single server does not.
     #[test]
     fn roads_that_come_later_close_circles() {
         let (first, later) = (road(), gateway());
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// G19: two roads to one gateway are no circle.
+    /// Two roads to one gateway are no circle.
     #[test]
     fn roads_that_only_meet_are_no_circle() {
         let (left, right, last) = (road(), road(), road());

@@ -468,7 +468,7 @@ mod tests {
         );
     }
 
-    /// O5: what is read later names no time that is over by then, and one failure is told as one.
+    /// What is read later names no time that is over by then, and one failure is told as one.
     #[test]
     fn a_failure_that_is_kept_names_no_time() {
         let message = |tries| {

@@ -125,7 +125,7 @@ mod tests {
         Ok(lineage)
     }
 
-    /// G19: a gateway may start others, and none that has led to it, as long as that one runs.
+    /// A gateway may start others, and none that has led to it, as long as that one runs.
     #[test]
     fn no_gateway_starts_itself() {
         let all = |_| true;
@@ -141,7 +141,7 @@ mod tests {
         assert!(started(&["/a", "/b", "/a"], |process| process != 1).is_ok());
     }
 
-    /// G19: there is an end to it even if every one has another config.
+    /// There is an end to it even if every one has another config.
     #[test]
     fn gateways_do_not_start_each_other_without_end() {
         let many: Vec<String> = (0..=DEEPEST).map(|number| format!("/{number}")).collect();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(started(&many, |_| true), Err(Descent::TooDeep));
     }
 
-    /// G19: whatever the variable says, it can be read.
+    /// Whatever the variable says, it can be read.
     #[test]
     fn what_is_no_lineage_is_left_out() {
         for nothing in ["", ",,", ":", "x:y", "-1:a", "99999999999:a"] {
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(Lineage::parse(&long).0.len(), DEEPEST);
     }
 
-    /// G19: who starts a gateway that does not start knows why.
+    /// Who starts a gateway that does not start knows why.
     #[test]
     fn the_words_are_known_again() {
         for descent in [Descent::Itself { process: 7 }, Descent::TooDeep] {

@@ -165,7 +165,7 @@ impl fmt::Display for Target {
 mod tests {
     use super::*;
 
-    /// K5: neither the arguments of a program nor the query of an address are shown or kept.
+    /// Neither the arguments of a program nor the query of an address are shown or kept.
     #[test]
     fn secrets_of_a_target_are_left_out() {
         let command = |secret| {
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// G16: whatever makes another server of it makes another fingerprint, in which nothing can be read.
+    /// Whatever makes another server of it makes another fingerprint, in which nothing can be read.
     #[test]
     fn fingerprints_tell_servers_apart() {
         let command = || ChildCommand::new("serve").with_args(["a"]);

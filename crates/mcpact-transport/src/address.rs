@@ -23,7 +23,7 @@ pub fn shown(address: &str) -> String {
 mod tests {
     use super::shown;
 
-    /// K5: an address is shown without credentials and without its query.
+    /// An address is shown without credentials and without its query.
     #[test]
     fn secrets_of_an_address_are_left_out() {
         assert_eq!(shown("http://127.0.0.1:1/mcp"), "http://127.0.0.1:1/mcp");

@@ -229,7 +229,7 @@ async fn remove_stale(path: &Path) -> Result<(), DoorError> {
 mod tests {
     use super::may_connect;
 
-    /// K9: whatever the mode of the socket says, a process of another user is turned away.
+    /// Whatever the mode of the socket says, a process of another user is turned away.
     #[test]
     fn only_our_own_user_and_root_are_heard() {
         for (client, own, expected) in [

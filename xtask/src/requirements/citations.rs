@@ -3,9 +3,6 @@
 use crate::checkout::SourceFile;
 use crate::source_text::{SourceText, has_word};
 
-/// Where the rows of the suite of faults are.
-const FAULTS: &str = "crates/mcpact-faults/src/rows/";
-
 /// A test function with its doc comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TestFn {
@@ -18,18 +15,42 @@ pub(super) struct TestFn {
 }
 
 impl TestFn {
-    /// The name as `requirements.toml` writes it.
+    /// Path and name of the test.
     pub(super) fn name(&self) -> String {
         format!("{}::{}", self.file, self.function)
     }
 
-    /// Whether the doc comment names the id as a whole word.
+    /// Returns the ids before the first colon of the doc comment: `N4, BB-09: …`.
+    pub(super) fn leading_ids(&self) -> Vec<String> {
+        let Some((head, _)) = self.doc.split_once(':') else {
+            return Vec::new();
+        };
+        let words: Vec<&str> = head
+            .split([',', ' '])
+            .filter(|word| !word.is_empty())
+            .collect();
+        if words.iter().all(|word| is_id(word)) {
+            words.into_iter().map(str::to_owned).collect()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Returns true if the doc comment names the id as a whole word.
     pub(super) fn cites(&self, id: &str) -> bool {
         has_word(&self.doc, id)
     }
 }
 
-/// What has been read above a function and belongs to it.
+/// Returns true for `N4`, `BB-09` and the like: one or two capitals, an optional hyphen, digits.
+fn is_id(word: &str) -> bool {
+    let number = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let letters = word.len() - number.len();
+    let number = number.strip_prefix('-').unwrap_or(number);
+    (1..=2).contains(&letters) && !number.is_empty() && number.chars().all(|c| c.is_ascii_digit())
+}
+
+/// Doc comment and attributes read above a function.
 #[derive(Default)]
 struct Above {
     doc: String,
@@ -49,7 +70,7 @@ pub(super) fn tests_in(file: &SourceFile) -> Vec<TestFn> {
         let Some(rest) = above.take_attributes(code) else {
             continue;
         };
-        if let Some(function) = function_name(&rest).filter(|_| above.shows(&file.path)) {
+        if let Some(function) = function_name(&rest).filter(|_| above.marks_a_test()) {
             let doc = std::mem::take(&mut above.doc);
             tests.push(TestFn {
                 file: file.path.clone(),
@@ -92,13 +113,6 @@ impl Above {
             }
         }
         text.len()
-    }
-
-    /// Whether this is a test: one by its attribute, or a row of the suite of faults, which
-    /// `cargo xtask test` runs, too.
-    fn shows(&self, file: &str) -> bool {
-        let is_row = file.starts_with(FAULTS) && self.doc.trim_start().starts_with("FT");
-        is_row || self.marks_a_test()
     }
 
     /// Whether an attribute is `#[test]`, `#[tokio::test]` or the like.
@@ -159,19 +173,6 @@ mod tests {
         assert_eq!(names, ["a.rs::a", "a.rs::c"]);
         assert!(found[0].cites("N4") && found[0].cites("L2") && found[0].cites("L3"));
         assert!(!found[0].cites("N5") && !found[1].cites("N5"));
-    }
-
-    #[test]
-    fn rows_of_the_suite_of_faults_are_tests() {
-        let row = |path: &str| SourceFile {
-            path: path.to_owned(),
-            text: "/// FT01: first.\npub(super) async fn a() {}\n/// Helps.\nfn b() {}\n"
-                .to_owned(),
-        };
-        let found = tests_in(&row("crates/mcpact-faults/src/rows/a.rs"));
-        assert_eq!(found.len(), 1);
-        assert!(found[0].cites("FT01"));
-        assert!(tests_in(&row("crates/mcpact/src/a.rs")).is_empty());
     }
 
     #[test]

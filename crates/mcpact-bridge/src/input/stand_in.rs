@@ -268,7 +268,7 @@ mod tests {
         CapabilitySet::parse(Side::Client, Some(raw), Reading::Strict).unwrap()
     }
 
-    /// G7: what is told to a server is what the client declares and what is answered here, and nothing else.
+    /// What is told to a server is what the client declares and what is answered here, and nothing else.
     #[test]
     fn servers_are_told_what_somebody_answers() {
         let stand_in = StandIn {

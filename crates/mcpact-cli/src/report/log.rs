@@ -129,7 +129,7 @@ mod tests {
         targets.would_enable(target, &level)
     }
 
-    /// O2: the command line goes before the environment, and both before what fits the reader.
+    /// The command line goes before the environment, and both before what fits the reader.
     #[test]
     fn the_nearest_format_holds() {
         let (text, json) = (LogFormat::Text, LogFormat::Json);

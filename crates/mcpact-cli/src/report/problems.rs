@@ -295,7 +295,7 @@ mod tests {
         format!("{}{}{}", excerpt.before, excerpt.meant, excerpt.after)
     }
 
-    /// K5: of a line only its key and what is meant are shown.
+    /// Of a line only its key and what is meant are shown.
     #[test]
     fn no_other_part_of_a_line_is_shown() {
         for (line, meant, expected) in [

@@ -80,7 +80,7 @@ pub(crate) struct Row {
     pub(crate) seen: Vec<(Feature, Observed)>,
 }
 
-/// Q6: what works, what degrades and what is impossible is known for every pair of revisions on every
+/// What works, what degrades and what is impossible is known for every pair of revisions on every
 /// pair of carriers, and is what the page says.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_says_what_was_observed() {

@@ -157,7 +157,7 @@ fn a_server_alone_tells_of_its_hidden_tools() {
     }
 }
 
-/// G19: a reload decides anew what becomes of such a tool, and the server goes on.
+/// A reload decides anew what becomes of such a tool, and the server goes on.
 #[test]
 fn what_happens_to_a_changed_tool_is_adjusted() {
     let house = with_a_hidden_tool();

@@ -99,7 +99,7 @@ enum Ending {
     TimeOver,
 }
 
-/// G8, G11: however the call of a client ends that has been asked something, a server that waits for the answer gets
+/// However the call of a client ends that has been asked something, a server that waits for the answer gets
 /// one, and serves the next client.
 #[test]
 fn a_server_that_waits_is_answered_whatever_becomes_of_the_call() {
@@ -137,7 +137,7 @@ fn a_server_that_waits_is_answered_whatever_becomes_of_the_call() {
     }
 }
 
-/// G8: the client that has a session to itself answers what was asked when its call is over; where several share one,
+/// The client that has a session to itself answers what was asked when its call is over; where several share one,
 /// the question is refused then.
 #[test]
 fn a_late_answer_counts_where_the_session_is_the_clients() {
@@ -201,7 +201,7 @@ impl Piped {
     }
 }
 
-/// G8: the same for a client on pipes, across a bridge and a gateway.
+/// The same for a client on pipes, across a bridge and a gateway.
 #[test]
 fn a_late_answer_counts_on_pipes() {
     let house = asking("strategy = \"stateful\"\n");
@@ -225,7 +225,7 @@ fn a_late_answer_counts_on_pipes() {
     }
 }
 
-/// G8: what a modern server's task asks again, because it did not take the answer, is put to the client again, as
+/// What a modern server's task asks again, because it did not take the answer, is put to the client again, as
 /// often as without a task; then the call fails with the reason.
 #[test]
 fn a_task_that_does_not_take_an_answer_asks_again() {

@@ -21,7 +21,7 @@ const CANARIES: [&str; 8] = [
     "canary-of-a-password",
 ];
 
-/// O7, K5: one document has versions, config, states, every start with the step where it hangs, and the last
+/// One document has versions, config, states, every start with the step where it hangs, and the last
 /// lines of the logs; no secret of the config is in it, even if a server tells it.
 #[test]
 fn a_bundle_tells_everything_but_secrets() {

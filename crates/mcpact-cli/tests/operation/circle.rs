@@ -54,7 +54,7 @@ fn told(house: &House, server: &str) -> Value {
     servers.find(|of| of["name"] == server).unwrap().clone()
 }
 
-/// G19, G15: of two gateways with each other among their servers the first is served by the second, and the second says why it
+/// Of two gateways with each other among their servers the first is served by the second, and the second says why it
 /// does not serve the first, until that one does without it. Everything else is served by both.
 #[test]
 fn two_gateways_do_not_go_round_in_a_circle() {
@@ -101,7 +101,7 @@ fn two_gateways_do_not_go_round_in_a_circle() {
     }
 }
 
-/// G19: gateways that meet each other at the same time find out, too, and nothing is listed twice.
+/// Gateways that meet each other at the same time find out, too, and nothing is listed twice.
 #[test]
 fn gateways_that_start_together_do_not_go_round() {
     for era in ["legacy", "modern"] {
@@ -134,7 +134,7 @@ fn gateways_that_start_together_do_not_go_round() {
     }
 }
 
-/// G19: two gateways may have single servers of each other, for these do not lead back.
+/// Two gateways may have single servers of each other, for these do not lead back.
 #[test]
 fn gateways_may_have_single_servers_of_each_other() {
     let (one, other) = (House::new(&builtin("local")), House::new(""));

@@ -438,7 +438,7 @@ fn calls_across_a_bridge_on_pipes_may_finish() {
     assert_eq!(bridge.wait().unwrap().code(), Some(0));
 }
 
-/// O5, L26: a call that still waits for its server when the time is over is told that nobody has seen it; one that its
+/// L26: a call that still waits for its server when the time is over is told that nobody has seen it; one that its
 /// server has seen may have had its effect.
 #[test]
 fn who_still_waits_at_the_end_is_told_that_nothing_was_done() {

@@ -18,7 +18,7 @@ fn welcome(gateway: &Running) -> String {
     gateway.post("/mcp", None, &handshake()).body
 }
 
-/// O5: a gateway whose only server is not there is ready again when the server is, although nobody has called.
+/// A gateway whose only server is not there is ready again when the server is, although nobody has called.
 #[test]
 fn readiness_returns_by_itself() {
     let house = House::new("");
@@ -38,7 +38,7 @@ fn readiness_returns_by_itself() {
     assert_eq!(away["instances"][0]["cause"], "recovery", "{away}");
 }
 
-/// O5: a call that cannot reach its server is told that no server saw it and what would help, and counts as a failure
+/// A call that cannot reach its server is told that no server saw it and what would help, and counts as a failure
 /// of the server, with its cause and time; everybody who watches is told until a call succeeds.
 #[test]
 fn a_server_that_cannot_be_reached_is_told_until_it_can() {
@@ -104,7 +104,7 @@ fn a_server_that_cannot_be_reached_is_told_until_it_can() {
     assert!(!welcome.contains("is missing"), "{welcome}");
 }
 
-/// O5: a server that once worked and does not start any more is told as one that never did, before it has failed
+/// A server that once worked and does not start any more is told as one that never did, before it has failed
 /// so often that it is suspended.
 #[test]
 fn a_server_that_does_not_start_any_more_is_told_at_once() {

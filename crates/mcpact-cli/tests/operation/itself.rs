@@ -18,7 +18,7 @@ fn config(listen: &str, url: &str) -> String {
     )
 }
 
-/// G19, K1: what clients are told to paste may stand in the config that the gateway reads: it is left out, from the start on
+/// What clients are told to paste may stand in the config that the gateway reads: it is left out, from the start on
 /// and when it is added, and both `check` and the log say so.
 #[test]
 fn a_gateway_does_not_serve_itself() {
@@ -86,7 +86,7 @@ fn relay_to(address: SocketAddr) -> SocketAddr {
     own
 }
 
-/// G19: where no address tells that a server is the gateway itself, its requests do: they are refused, and the log says so.
+/// Where no address tells that a server is the gateway itself, its requests do: they are refused, and the log says so.
 #[test]
 fn a_gateway_knows_its_own_requests() {
     let house = House::new(&builtin("local"));

@@ -22,7 +22,7 @@ fn state<'s>(status: &'s Value, name: &str) -> &'s Value {
         .unwrap()
 }
 
-/// G17, G19: a lenient gateway serves what is right, and tells what is wrong to its owner, with the place, and to
+/// A lenient gateway serves what is right, and tells what is wrong to its owner, with the place, and to
 /// clients, without it; put right, the server is served.
 #[test]
 fn what_is_right_is_served() {
@@ -79,7 +79,7 @@ fn what_is_right_is_served() {
     assert!(listed.body.contains("typo__echo"), "{listed:?}");
 }
 
-/// K8, G17: a server that is wrong in the config of another client is shown with what is wrong; whoever comes to
+/// A server that is wrong in the config of another client is shown with what is wrong; whoever comes to
 /// its address is told, and whoever comes to one that there is not learns which there are.
 #[test]
 fn what_is_wrong_in_the_config_of_another_client_is_shown() {
@@ -131,7 +131,7 @@ fn what_is_wrong_in_the_config_of_another_client_is_shown() {
     }
 }
 
-/// G19: without it, and in what is not about one server, nothing is forgiven.
+/// Without it, and in what is not about one server, nothing is forgiven.
 #[test]
 fn nothing_else_is_forgiven() {
     for config in [

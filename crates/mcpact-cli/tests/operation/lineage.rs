@@ -17,7 +17,7 @@ fn gateway(name: &str, house: &House, words: &[&str], config: &str) -> String {
     format!("[servers.{name}]\ncommand = \"{program}\"\nargs = {args}\n")
 }
 
-/// G19: a gateway on pipes whose config starts the same gateway is started once; who it serves is told why.
+/// A gateway on pipes whose config starts the same gateway is started once; who it serves is told why.
 #[test]
 fn a_gateway_does_not_start_itself() {
     let house = House::new("");
@@ -51,7 +51,7 @@ fn a_gateway_does_not_start_itself() {
     assert!(child.wait().unwrap().success());
 }
 
-/// G19: a gateway may start one with another config, which is served but for what leads back, by whatever program it does.
+/// A gateway may start one with another config, which is served but for what leads back, by whatever program it does.
 #[test]
 fn gateways_start_others_and_not_each_other() {
     let house = House::new("");

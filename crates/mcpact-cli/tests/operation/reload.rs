@@ -18,7 +18,7 @@ fn names(status: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// G19: sessions at both kinds of addresses outlive a reload that is about other servers, and so does a call that
+/// Sessions at both kinds of addresses outlive a reload that is about other servers, and so does a call that
 /// runs; what did not change keeps its process.
 #[test]
 fn what_did_not_change_goes_on() {
@@ -55,7 +55,7 @@ fn what_did_not_change_goes_on() {
     assert!(called.body.contains("hello"), "{called:?}");
 }
 
-/// G19: a server that is not configured any more takes no new calls; the one that runs finishes, and nothing is
+/// A server that is not configured any more takes no new calls; the one that runs finishes, and nothing is
 /// left of the server, although the client stays.
 #[test]
 fn what_is_gone_is_ended_when_its_calls_are() {
@@ -99,7 +99,7 @@ fn what_is_gone_is_ended_when_its_calls_are() {
     assert!(called.body.contains("hello"), "{called:?}");
 }
 
-/// G19: other names, another separator and other limits hold without a new start, and the sessions at the address of the
+/// Other names, another separator and other limits hold without a new start, and the sessions at the address of the
 /// server alone outlive them. A session that is lost is not opened anew here, as a client of ours would.
 #[test]
 fn names_change_without_a_new_start() {
@@ -126,7 +126,7 @@ fn names_change_without_a_new_start() {
     assert_eq!(house.status()["servers"][0]["starts"], 1);
 }
 
-/// G19: a config that is wrong is told with its place, and changes nothing.
+/// A config that is wrong is told with its place, and changes nothing.
 #[test]
 fn a_wrong_config_is_told_and_changes_nothing() {
     let house = House::new(&builtin("one"));
@@ -154,7 +154,7 @@ fn a_wrong_config_is_told_and_changes_nothing() {
     assert!(called.body.contains("hello"), "{called:?}");
 }
 
-/// G19, O5: what takes effect at the next start only is named by the status and by the log, also if nobody asked
+/// What takes effect at the next start only is named by the status and by the log, also if nobody asked
 /// for the config to be read anew.
 #[test]
 fn what_waits_for_the_next_start_is_told() {
@@ -176,7 +176,7 @@ fn what_waits_for_the_next_start_is_told() {
     }
 }
 
-/// O3, G19: a config that is refused is counted, whatever is wrong with it.
+/// A config that is refused is counted, whatever is wrong with it.
 #[test]
 fn refused_configs_are_counted() {
     let house = House::new(&builtin("one"));
@@ -201,7 +201,7 @@ fn refused_configs_are_counted() {
     assert!(counted > 4, "{metrics}");
 }
 
-/// G19, K4: a dangerous command does not come by another config either: nothing of it is taken, and nothing is
+/// A dangerous command does not come by another config either: nothing of it is taken, and nothing is
 /// started, even if it should always run.
 #[test]
 fn a_dangerous_command_does_not_come_by_a_reload() {
@@ -237,7 +237,7 @@ fn a_dangerous_command_does_not_come_by_a_reload() {
     assert!(!house.path("marker").exists());
 }
 
-/// G19: whatever way a file changes, it is read anew: written in place, replaced by another, gone for a moment,
+/// Whatever way a file changes, it is read anew: written in place, replaced by another, gone for a moment,
 /// behind a link that leads elsewhere; and when a signal says so.
 #[test]
 fn every_way_to_change_a_file_is_noticed() {
@@ -285,7 +285,7 @@ fn every_way_to_change_a_file_is_noticed() {
     );
 }
 
-/// G19, K7: another key in a file that the config names is noticed although the config says the same, also where a volume of a
+/// Another key in a file that the config names is noticed although the config says the same, also where a volume of a
 /// cluster is replaced as a whole; one that is broken changes nothing until it is mended.
 #[test]
 fn another_key_in_a_file_is_noticed() {
@@ -332,7 +332,7 @@ async fn is_updated(changes: &mut Changes, what: &str) {
     assert!(told.is_ok(), "{what}");
 }
 
-/// G19: what clients of both eras have subscribed to waits while the config does not have its server, and is heard of
+/// What clients of both eras have subscribed to waits while the config does not have its server, and is heard of
 /// again as soon as it has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_wait_for_a_server_that_comes_back() {

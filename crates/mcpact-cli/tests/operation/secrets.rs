@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::house::{House, handshake, request, until};
 
-/// K5, O5: a key that a server repeats when it refuses to agree or to list stands in nothing that is told about the
+/// A key that a server repeats when it refuses to agree or to list stands in nothing that is told about the
 /// server: not in instructions, errors, states, logs and readiness. What it answers to a call is passed on as it is.
 #[test]
 fn what_a_server_repeats_is_covered_in_what_is_told_about_it() {

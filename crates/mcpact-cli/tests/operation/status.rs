@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::house::{House, builtin, call, handshake, mode, request, until};
 
-/// O5, G3: the gateway, the state and the revision of every server, its instances with their processes, what it
+/// The gateway, the state and the revision of every server, its instances with their processes, what it
 /// has, and what went wrong.
 #[test]
 fn people_and_machines_see_how_everything_is() {
@@ -79,7 +79,7 @@ fn people_and_machines_see_how_everything_is() {
     );
 }
 
-/// G14, O5: what had to be left out of a list is told to whoever watches.
+/// What had to be left out of a list is told to whoever watches.
 #[test]
 fn what_is_left_out_of_a_list_is_seen() {
     let house = House::new("");
@@ -104,7 +104,7 @@ fn what_is_left_out_of_a_list_is_seen() {
 /// What could drive a terminal, as JSON writes it.
 const LOUD: &str = r"it is \u001b]0;x\u0007\u001b[31m\u202e\r\nFAKE  ready";
 
-/// O5: what a server says cannot drive a terminal or look like a line of ours: not at the start, not in the log and
+/// What a server says cannot drive a terminal or look like a line of ours: not at the start, not in the log and
 /// not in what is shown later.
 #[test]
 fn what_a_server_says_cannot_drive_a_terminal() {
@@ -156,7 +156,7 @@ fn what_is_not_there_is_told_with_a_remedy() {
     }
 }
 
-/// O5: where several gateways serve one config, none is chosen: the commands name all of them, and how to say which.
+/// Where several gateways serve one config, none is chosen: the commands name all of them, and how to say which.
 #[test]
 fn who_serves_the_same_config_is_told_apart() {
     let house = House::new(&builtin("local"));
@@ -187,7 +187,7 @@ fn who_serves_the_same_config_is_told_apart() {
     }
 }
 
-/// O2, K5: what a server writes to its log can be read, with the values of its variables covered, and what became
+/// What a server writes to its log can be read, with the values of its variables covered, and what became
 /// of its instances beside it.
 #[test]
 fn the_log_of_a_server_is_shown_without_its_secrets() {
@@ -216,7 +216,7 @@ fn the_log_of_a_server_is_shown_without_its_secrets() {
     assert_eq!(printed.lines().count(), 1);
 }
 
-/// L16, K2: how a notification that was not negotiated is told is as the config says.
+/// L16: how a notification that was not negotiated is told is as the config says.
 #[test]
 fn what_was_not_negotiated_is_told_as_the_config_says() {
     let note = json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"});
@@ -249,7 +249,7 @@ fn what_was_not_negotiated_is_told_as_the_config_says() {
     }
 }
 
-/// O2, L16: what a client says cannot drive a terminal or look like a line of ours in the log.
+/// L16: what a client says cannot drive a terminal or look like a line of ours in the log.
 #[test]
 fn what_a_client_says_cannot_drive_a_terminal() {
     let house = House::new(&format!("undeclared = \"warn\"\n{}", builtin("local")));
@@ -267,7 +267,7 @@ fn what_a_client_says_cannot_drive_a_terminal() {
     assert!(!log.lines().any(forged), "{log}");
 }
 
-/// O2: a server that nobody has asked for is not said to be started because of a request.
+/// A server that nobody has asked for is not said to be started because of a request.
 #[test]
 fn a_start_that_nobody_asked_for_is_told_as_such() {
     let house = House::new("");
@@ -283,7 +283,7 @@ fn a_start_that_nobody_asked_for_is_told_as_such() {
     assert!(!printed.contains("a request"), "{printed}");
 }
 
-/// K5: what came into the arguments from elsewhere, values of options that are called like secrets, and single lines
+/// What came into the arguments from elsewhere, values of options that are called like secrets, and single lines
 /// of a value of several are covered, too.
 #[test]
 fn secrets_in_arguments_and_lines_are_covered() {
@@ -307,7 +307,7 @@ fn secrets_in_arguments_and_lines_are_covered() {
     }
 }
 
-/// K9: only the user can reach the socket; one that a dead gateway left is replaced, that of a living one is not,
+/// Only the user can reach the socket; one that a dead gateway left is replaced, that of a living one is not,
 /// and whose it is is told.
 #[test]
 fn the_private_socket_is_private_and_not_taken_over() {
@@ -368,7 +368,7 @@ fn a_client_on_pipes_is_seen_and_hears_of_no_changes() {
     }
 }
 
-/// O5: since when a server cannot be used is told, not only when that was noticed last.
+/// Since when a server cannot be used is told, not only when that was noticed last.
 #[test]
 fn a_server_that_is_missing_is_shown_with_its_time() {
     let house = House::new("");
@@ -401,7 +401,7 @@ fn a_call_that_runs_is_seen() {
     });
 }
 
-/// K1, K9: what is relative in a config starts at its folder, for the gateway and for whoever asks it from elsewhere; a
+/// What is relative in a config starts at its folder, for the gateway and for whoever asks it from elsewhere; a
 /// certificate that is not there is told before anything is served.
 #[test]
 fn relative_paths_start_at_the_folder_of_the_config() {

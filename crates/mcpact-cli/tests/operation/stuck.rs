@@ -9,7 +9,7 @@ fn second(house: &House) -> Running {
     house.serve_file("other.toml")
 }
 
-/// O5: a gateway that was stopped keeps nobody from asking the others, and is named with its process and a remedy when it is
+/// A gateway that was stopped keeps nobody from asking the others, and is named with its process and a remedy when it is
 /// the one that is asked, or may be.
 #[test]
 fn a_gateway_that_is_stopped_is_named_and_hinders_nobody() {

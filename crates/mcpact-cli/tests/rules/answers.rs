@@ -14,7 +14,7 @@ async fn called(client: &Client, tool: &str, arguments: Value) -> String {
     }
 }
 
-/// G8: the gateway answers for clients of every revision that declare nothing, to servers of both eras, as
+/// The gateway answers for clients of every revision that declare nothing, to servers of both eras, as
 /// its config says; a server can have answers of its own, or none.
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_cannot_be_asked_are_stood_in_for() {
@@ -63,7 +63,7 @@ async fn clients_that_cannot_be_asked_are_stood_in_for() {
     assert!(text.contains("action=accept"), "{text}");
 }
 
-/// G8: what cannot be an answer is refused, with what may be.
+/// What cannot be an answer is refused, with what may be.
 #[test]
 fn wrong_answers_are_told() {
     let place = Place::new();

@@ -37,7 +37,7 @@ fn mark(place: &Place) -> String {
     line.split_whitespace().last().unwrap().to_owned()
 }
 
-/// SL1, SL5: what a config that was merely found wants to start is shown and started only after a yes; then
+/// What a config that was merely found wants to start is shown and started only after a yes; then
 /// at once. Another argument, another folder or another program at the same place needs another yes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_found_config_starts_nothing_by_itself() {
@@ -87,7 +87,7 @@ async fn a_found_config_starts_nothing_by_itself() {
     assert_ne!(mark(&place), first);
 }
 
-/// SL1, SL5: a config that was merely found sends no value of a variable or file anywhere before a yes, and the server
+/// A config that was merely found sends no value of a variable or file anywhere before a yes, and the server
 /// is not even contacted; the yes is for the address and the places of the values, and shows no value.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
@@ -152,7 +152,7 @@ async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
     calling.abort();
 }
 
-/// SL1, SL5: neither the answers of a config that was merely found nor what a server is asked for its health carry a
+/// Neither the answers of a config that was merely found nor what a server is asked for its health carry a
 /// value of this machine to an address before a yes, and a command that was approved without them needs another one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_found_config_tells_nothing_of_this_machine_by_any_key() {
@@ -192,7 +192,7 @@ async fn a_found_config_tells_nothing_of_this_machine_by_any_key() {
     }
 }
 
-/// SL1: whoever names a config agrees to what it starts, unless only approved commands are wanted.
+/// Whoever names a config agrees to what it starts, unless only approved commands are wanted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_named_config_is_agreed_to() {
     let place = Place::new();
@@ -207,7 +207,7 @@ async fn a_named_config_is_agreed_to() {
     assert_eq!(echo(&client).await.as_deref(), Ok("x"));
 }
 
-/// SL1: a server that is known from an earlier run and not approved in this one does not look as if the next call
+/// A server that is known from an earlier run and not approved in this one does not look as if the next call
 /// would start it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_known_and_not_approved_is_told() {
@@ -236,7 +236,7 @@ async fn what_is_known_and_not_approved_is_told() {
     assert!(!place.was_started());
 }
 
-/// SL1, O5: a yes is noticed without a call.
+/// A yes is noticed without a call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_yes_is_noticed_by_itself() {
     let place = Place::new();

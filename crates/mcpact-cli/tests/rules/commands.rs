@@ -34,7 +34,7 @@ fn json_config(command: &str, args: &[&str]) -> String {
     json!({"mcpServers": {"bad": {"command": command, "args": args}}}).to_string()
 }
 
-/// K4, SL2: a command that is dangerous in the open ends the gateway before anything is started, whether
+/// A command that is dangerous in the open ends the gateway before anything is started, whether
 /// it stands in the own config or in that of another client, and `check` tells the same.
 #[test]
 fn dangerous_commands_are_refused() {
@@ -59,7 +59,7 @@ fn dangerous_commands_are_refused() {
     }
 }
 
-/// K8, K4: what is imported from another client is judged in the same way.
+/// What is imported from another client is judged in the same way.
 #[test]
 fn imported_commands_are_judged() {
     let place = Place::new();
@@ -71,7 +71,7 @@ fn imported_commands_are_judged() {
     assert!(!place.was_started());
 }
 
-/// K4: a program that everybody may change is not started, nor is one behind a link to `sudo` or a shell,
+/// A program that everybody may change is not started, nor is one behind a link to `sudo` or a shell,
 /// nor one that is not among those that are allowed.
 #[test]
 fn programs_of_others_are_refused() {
@@ -106,7 +106,7 @@ fn programs_of_others_are_refused() {
     }
 }
 
-/// K4: a script that everybody may change is not run, by whatever interpreter, also behind a link or in a folder that
+/// A script that everybody may change is not run, by whatever interpreter, also behind a link or in a folder that
 /// everybody may write; `check` names the file and the remedy.
 #[test]
 fn scripts_of_others_are_refused() {
@@ -163,7 +163,7 @@ fn scripts_of_others_are_refused() {
     }
 }
 
-/// SL3, K4: there is no shell: what would mean something to one reaches the program letter by letter.
+/// There is no shell: what would mean something to one reaches the program letter by letter.
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_reach_the_program_as_they_are() {
     let place = Place::new();
@@ -193,7 +193,7 @@ async fn arguments_reach_the_program_as_they_are() {
     assert!(!marker.exists());
 }
 
-/// SL6: nothing that comes by the network makes or changes a command.
+/// Nothing that comes by the network makes or changes a command.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_adds_a_command() {
     let place = Place::new();
@@ -226,7 +226,7 @@ async fn no_request_adds_a_command() {
     assert!(!place.was_started());
 }
 
-/// K6: a server may say anything before and between its messages; what it says stays what it is, and the
+/// A server may say anything before and between its messages; what it says stays what it is, and the
 /// gateway serves on.
 #[tokio::test(flavor = "multi_thread")]
 async fn noise_of_servers_does_no_harm() {

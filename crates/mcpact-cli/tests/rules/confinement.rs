@@ -9,7 +9,7 @@ use crate::place::{Place, Running};
 const FIRST: &str =
     "sh -c 'ulimit -n; ulimit -v; grep NoNewPrivs /proc/self/status' > \"$here/limits\"";
 
-/// SL4: what the config says is true of a server and of whatever it starts; every start is written down.
+/// What the config says is true of a server and of whatever it starts; every start is written down.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_are_confined_as_the_config_says() {
     for (keys, expected) in [
@@ -74,7 +74,7 @@ async fn a_crash_leaves_no_secrets_behind() {
     assert_eq!(soft, Some("0"), "{limits}");
 }
 
-/// SL4: a limit below which nothing starts is told, and so is one for something that is not started.
+/// A limit below which nothing starts is told, and so is one for something that is not started.
 #[test]
 fn impossible_limits_are_told() {
     let place = Place::new();

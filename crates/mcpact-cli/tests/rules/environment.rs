@@ -18,7 +18,7 @@ fn variables(place: &Place) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// K4, K5: a program gets PATH, HOME, LANG, TZ, TERM and what the config names; nothing else of what the
+/// A program gets PATH, HOME, LANG, TZ, TERM and what the config names; nothing else of what the
 /// gateway has, whichever client's config it is. The gateway itself adds by whom it was started, in numbers alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_get_what_the_config_names() {
@@ -75,7 +75,7 @@ async fn programs_get_what_the_config_names() {
     }
 }
 
-/// K7: a variable whose value is no text reaches the program as it is, if the config names it; in a text it is an error.
+/// A variable whose value is no text reaches the program as it is, if the config names it; in a text it is an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn values_that_are_no_text_are_passed_on_as_they_are() {
     let bytes = OsStr::from_bytes(b"a\xff\xfeb");

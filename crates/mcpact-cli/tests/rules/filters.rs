@@ -47,7 +47,7 @@ async fn echoed(client: &Client, tool: &str, text: &str) -> String {
     }
 }
 
-/// G20: filters are asked in order about requests and results, and may change or refuse them, for clients of
+/// Filters are asked in order about requests and results, and may change or refuse them, for clients of
 /// every revision and at every address; each is started once.
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_see_change_and_refuse() {
@@ -89,7 +89,7 @@ async fn filters_see_change_and_refuse() {
     );
 }
 
-/// G20: nothing passes a filter that is required and cannot be asked, whether it ends, is silent or talks
+/// Nothing passes a filter that is required and cannot be asked, whether it ends, is silent or talks
 /// nonsense; one that is not required is left out. A filter that died is started again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_that_fails_lets_nothing_pass() {
@@ -146,7 +146,7 @@ async fn a_filter_that_fails_lets_nothing_pass() {
     tokio::time::timeout(PATIENCE, again).await.unwrap();
 }
 
-/// G20: who does not get a result, because a filter refuses it or cannot be asked about it, is told that the call has
+/// Who does not get a result, because a filter refuses it or cannot be asked about it, is told that the call has
 /// reached its server; who is refused before is not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_that_is_withheld_was_made() {
@@ -185,7 +185,7 @@ done
     }
 }
 
-/// G20: a filter of a config that was merely found is not started without a yes, and nothing passes it.
+/// A filter of a config that was merely found is not started without a yes, and nothing passes it.
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_need_approval_like_servers() {
     let place = Place::new();
@@ -227,7 +227,7 @@ async fn filters_need_approval_like_servers() {
     assert!(!place.path().join("filter.starts").exists());
 }
 
-/// G20: what is wrong with a filter is told like everything else.
+/// What is wrong with a filter is told like everything else.
 #[test]
 fn wrong_filters_are_told() {
     let place = Place::new();

@@ -14,7 +14,7 @@ async fn is_served(builder: ClientBuilder, url: &str) -> bool {
     }
 }
 
-/// K2: what clients may speak and must have, what servers must have, and which tools are served, as the
+/// What clients may speak and must have, what servers must have, and which tools are served, as the
 /// config says it.
 #[tokio::test(flavor = "multi_thread")]
 async fn negotiation_follows_the_config() {
@@ -47,7 +47,7 @@ async fn negotiation_follows_the_config() {
     assert!(why.contains("experimental.magic"), "{why}");
 }
 
-/// G22: a tool that needs something of its client is neither seen nor called by one that lacks it, at any
+/// A tool that needs something of its client is neither seen nor called by one that lacks it, at any
 /// address, and the refusal says what is missing; whoever stands in for the client counts as the client.
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_are_hidden_from_clients_that_cannot_use_them() {
@@ -103,7 +103,7 @@ async fn tools_are_hidden_from_clients_that_cannot_use_them() {
     }
 }
 
-/// G22: what no client can have is no need.
+/// What no client can have is no need.
 #[test]
 fn wrong_needs_are_told() {
     let place = Place::new();

@@ -36,7 +36,7 @@ fn approve(place: &Place, mark: &str) {
 
 const TOKEN: &str = "token = \"0123456789abcdef\"\n";
 
-/// SL1: a key of a config that was merely found lets nobody in whom the default keeps out, until somebody has agreed to
+/// A key of a config that was merely found lets nobody in whom the default keeps out, until somebody has agreed to
 /// what it says; key, line and remedy are told.
 #[test]
 fn a_found_config_opens_nothing_by_itself() {
@@ -74,7 +74,7 @@ fn a_found_config_opens_nothing_by_itself() {
     }
 }
 
-/// SL1: the yes is for what the key says in this config: another value, a token that others know and another config need
+/// The yes is for what the key says in this config: another value, a token that others know and another config need
 /// another one.
 #[test]
 fn a_yes_is_for_what_the_key_says_in_one_config() {
@@ -106,7 +106,7 @@ fn a_yes_is_for_what_the_key_says_in_one_config() {
     }
 }
 
-/// SL1: whoever names the config agrees to whom it lets in, unless only what was approved is wanted; an address that is
+/// Whoever names the config agrees to whom it lets in, unless only what was approved is wanted; an address that is
 /// not used, keys that let nobody else in and own pipes need no yes.
 #[test]
 fn what_lets_nobody_in_needs_no_yes() {

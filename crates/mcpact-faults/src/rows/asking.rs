@@ -59,7 +59,7 @@ async fn overhear(client: Client) -> Result<usize, Trouble> {
     Ok(questions)
 }
 
-/// FT23: a question reaches the client whose call it belongs to, and nobody else.
+/// A question reaches the client whose call it belongs to, and nobody else.
 pub(super) async fn asked(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     const CLIENTS: usize = 16;
     let keys = "max_concurrent = 64\nmax_instances = 8\n";

@@ -64,7 +64,7 @@ async fn is_refused(config: &Path) -> Result<bool, Trouble> {
     Ok(matches!(checked, Some(1..)) && matches!(served, Some(1..)))
 }
 
-/// FT31: a dangerous command is refused and never run; arguments stay arguments.
+/// A dangerous command is refused and never run; arguments stay arguments.
 pub(super) async fn dangerous(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let folder = tempfile::tempdir()?;
     let mark = folder.path().join("mark");
@@ -89,7 +89,7 @@ pub(super) async fn dangerous(_: Effort, figures: &mut Figures) -> Result<(), Tr
 
 const HARMLESS: &str = "[servers.a]\nbuiltin = \"everything\"\n";
 
-/// FT32: a config that anybody may change is refused, and so is what is no file.
+/// A config that anybody may change is refused, and so is what is no file.
 pub(super) async fn foreign_files(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let folder = tempfile::tempdir()?;
     let config = |name: &str| folder.path().join(name);

@@ -64,7 +64,7 @@ pub(super) async fn both(gateway: &Gateway, server: &str) -> Result<Vec<Arc<Clie
     Ok(clients)
 }
 
-/// FT01: each call that is under way is told within 100 ms, and the next one starts the server again.
+/// Each call that is under way is told within 100 ms, and the next one starts the server again.
 pub(super) async fn killed(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let keys = "max_concurrent = 64\nmax_instances = 1\n";
     let house = House::new()?.scripted("frail", &[], keys)?;
@@ -115,7 +115,7 @@ pub(super) async fn killed(_: Effort, figures: &mut Figures) -> Result<(), Troub
     innocents.end(figures).await
 }
 
-/// FT07: input closed, two seconds, TERM, three seconds, KILL.
+/// Input closed, two seconds, TERM, three seconds, KILL.
 pub(super) async fn stubborn(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let house = House::new()?;
     let own = std::env::current_exe()?.display().to_string();
@@ -156,7 +156,7 @@ pub(super) async fn stubborn(effort: Effort, figures: &mut Figures) -> Result<()
     Ok(())
 }
 
-/// FT08: it is tried ever more rarely, and whoever calls meanwhile is told at once.
+/// It is tried ever more rarely, and whoever calls meanwhile is told at once.
 pub(super) async fn crash_loop(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let house = House::new()?.scripted("broken", &["--manner", "crash"], "")?;
     let gateway = house.serve().await?;
@@ -204,7 +204,7 @@ fn grove(keys: &str) -> Result<(House, String), Trouble> {
     Ok((house.command("tree", &words, &keys), mark))
 }
 
-/// FT09: a tree is started for each session and stopped with it.
+/// A tree is started for each session and stopped with it.
 pub(super) async fn trees(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let (house, mark) = grove("strategy = \"stateful\"\nidle_seconds = 1\n")?;
     let gateway = house.serve().await?;
@@ -246,7 +246,7 @@ pub(super) async fn trees(effort: Effort, figures: &mut Figures) -> Result<(), T
     Ok(())
 }
 
-/// FT10: nothing outlives a gateway that is killed.
+/// Nothing outlives a gateway that is killed.
 pub(super) async fn gateway_killed(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let rounds = effort.of(3, 20);
     let mut longest = Duration::ZERO;

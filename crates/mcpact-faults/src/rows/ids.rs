@@ -16,7 +16,7 @@ use crate::journal::Entry;
 use crate::ledger::{Ledger, Outcome};
 use crate::trouble::Trouble;
 
-/// FT19: what nobody waits for is dropped and never delivered.
+/// What nobody waits for is dropped and never delivered.
 pub(super) async fn strangers(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let keys = "call_seconds = 1\nmax_instances = 1\nmax_concurrent = 64\n";
     let gateway = House::new()?.scripted("odd", &[], keys)?.serve().await?;
@@ -94,7 +94,7 @@ async fn race(client: &Client, ledger: &Ledger, turn: u64) -> Race {
     }
 }
 
-/// FT20: exactly one of the two wins.
+/// Exactly one of the two wins.
 pub(super) async fn races(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     const WORKERS: usize = 16;
     let keys = "max_concurrent = 64\nmax_instances = 1\n";
@@ -128,7 +128,7 @@ pub(super) async fn races(effort: Effort, figures: &mut Figures) -> Result<(), T
     Ok(())
 }
 
-/// FT21: of two calls with the same id at a time each gets its own answer, also in one session.
+/// Of two calls with the same id at a time each gets its own answer, also in one session.
 pub(super) async fn same_id(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let keys = "max_concurrent = 64\nmax_instances = 1\n";
     let gateway = House::new()?.scripted("double", &[], keys)?.serve().await?;
@@ -195,7 +195,7 @@ async fn with_progress(client: &Client, ledger: &Ledger) -> usize {
     notes.iter().filter(is_foreign).count()
 }
 
-/// FT22: everybody uses the same id and the same token on one process, and hears only what is theirs.
+/// Everybody uses the same id and the same token on one process, and hears only what is theirs.
 pub(super) async fn same_ids(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     const CLIENTS: usize = 100;
     let keys = "max_concurrent = 256\nmax_instances = 1\n";

@@ -47,7 +47,7 @@ async fn pour(client: &Client, lines: &str, piece: &[u8]) -> Result<u16, Trouble
     }
 }
 
-/// FT16: what is too long is refused before it is all there; a lie about the length hurts nobody.
+/// What is too long is refused before it is all there; a lie about the length hurts nobody.
 pub(super) async fn oversized(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let ledger = Ledger::default();
     let (gateway, client) = house(&ledger).await?;
@@ -152,7 +152,7 @@ fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
 
-/// FT17: depth has an end, also where nobody looks inside; width and length have that of the body.
+/// Depth has an end, also where nobody looks inside; width and length have that of the body.
 pub(super) async fn deep(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let ledger = Ledger::default();
     let (gateway, client) = house(&ledger).await?;
@@ -296,7 +296,7 @@ const IDS: &[&str] = &[
     "\"1\"",
 ];
 
-/// FT18: garbage is named as such; nothing of it reaches a server, and every id comes back as it went.
+/// Garbage is named as such; nothing of it reaches a server, and every id comes back as it went.
 pub(super) async fn garbage(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let ledger = Ledger::default();
     let (gateway, client) = house(&ledger).await?;

@@ -41,7 +41,7 @@ async fn leave(
     Ok((nonce, Instant::now()))
 }
 
-/// FT11: who leaves a modern call cancels it; who loses the connection of a legacy one does not.
+/// Who leaves a modern call cancels it; who loses the connection of a legacy one does not.
 pub(super) async fn disconnect(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let gateway = House::new()?.scripted("left", &[], "")?.serve().await?;
     let journal = gateway.journal("left");
@@ -83,7 +83,7 @@ const SLOW: usize = 4;
 /// How long one note of progress is.
 const NOTE: usize = 10_000;
 
-/// FT12: what a client does not read is not kept without end, and its answer is not lost.
+/// What a client does not read is not kept without end, and its answer is not lost.
 pub(super) async fn slow_reader(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let gateway = House::new()?.scripted("eager", &[], "")?.serve().await?;
     let journal = gateway.journal("eager");

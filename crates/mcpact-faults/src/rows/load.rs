@@ -22,7 +22,7 @@ const SERVERS: usize = 10;
 /// How many times they come, one crowd after the other.
 const CROWDS: usize = 5;
 
-/// FT14: every session uses every server; memory does not grow from one crowd to the next.
+/// Every session uses every server; memory does not grow from one crowd to the next.
 pub(super) async fn sessions(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let mut house = House::new()?;
     let names: Vec<String> = (0..SERVERS).map(|n| format!("s{n}")).collect();
@@ -109,7 +109,7 @@ const CLIENTS: usize = 64;
 /// When memory is looked at: after every so many calls.
 const LOOK: usize = 10_000;
 
-/// FT15: a million calls over servers of both eras on pipes and HTTP.
+/// A million calls over servers of both eras on pipes and HTTP.
 pub(super) async fn soak(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let calls = match effort {
         Effort::Quick => 6_400,

@@ -51,7 +51,7 @@ const WEATHER: &[(Fault, bool)] = &[
     (Fault::Stall(100), false),
 ];
 
-/// FT01, FT02: as on pipes, for servers of both eras on HTTP; a call is never made twice.
+/// As on pipes, for servers of both eras on HTTP; a call is never made twice.
 pub(super) async fn weather(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let house = House::new()?;
     let (mut peers, mut proxies) = (Vec::new(), Vec::new());

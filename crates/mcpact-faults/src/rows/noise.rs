@@ -19,7 +19,7 @@ const MEBIBYTE: u64 = 1 << 20;
 /// The longest line that is taken, if nothing else is configured.
 const LINE: u64 = 16 * MEBIBYTE;
 
-/// FT04: a line is given up at its limit; what comes after it is heard.
+/// A line is given up at its limit; what comes after it is heard.
 pub(super) async fn flood(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let gateway = House::new()?.scripted("broad", &[], "")?.serve().await?;
     let journal = gateway.journal("broad");
@@ -56,7 +56,7 @@ pub(super) async fn flood(effort: Effort, figures: &mut Figures) -> Result<(), T
     innocents.end(figures).await
 }
 
-/// FT05: bad lines are passed over, the session lives; half a line at the end is no answer.
+/// Bad lines are passed over, the session lives; half a line at the end is no answer.
 pub(super) async fn noise(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let gateway = House::new()?.scripted("noisy", &[], "")?.serve().await?;
     let journal = gateway.journal("noisy");
@@ -79,7 +79,7 @@ pub(super) async fn noise(effort: Effort, figures: &mut Figures) -> Result<(), T
     innocents.end(figures).await
 }
 
-/// FT06: standard error is read to its end and forgotten.
+/// Standard error is read to its end and forgotten.
 pub(super) async fn murmur(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let gateway = House::new()?.scripted("angry", &[], "")?.serve().await?;
     let journal = gateway.journal("angry");

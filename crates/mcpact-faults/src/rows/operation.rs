@@ -47,7 +47,7 @@ async fn until_there(gateway: &Gateway, name: &str, wanted: bool) -> Result<Dura
     Ok(begin.elapsed())
 }
 
-/// FT33: another config replaces the old one all at once; a broken one changes nothing.
+/// Another config replaces the old one all at once; a broken one changes nothing.
 pub(super) async fn reload(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let gateway = House::new()?.scripted("steady", &[], "")?.serve().await?;
     let base = gateway.house.text();
@@ -106,7 +106,7 @@ async fn listen(client: Client) -> Result<bool, Trouble> {
     Ok(is_finished)
 }
 
-/// FT34: calls that are under way end in order, streams with a last word, and then everything.
+/// Calls that are under way end in order, streams with a last word, and then everything.
 pub(super) async fn drain(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     const CALLS: usize = 100;
     const STREAMS: usize = 50;

@@ -22,7 +22,7 @@ fn canary(of: &str) -> String {
     format!("canary-{of}-{}-zq7", Ledger::mint())
 }
 
-/// FT30: no secret is in the log at its most talkative, nor in anything that the gateway says.
+/// No secret is in the log at its most talkative, nor in anything that the gateway says.
 pub(super) async fn redaction(_: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let [variable, header, token, argument, query] =
         ["variable", "header", "token", "argument", "query"].map(canary);
@@ -95,7 +95,7 @@ async fn knock(client: &Client, method: &Method) -> Result<(u16, Vec<Value>), Tr
     Ok((reply.status, reply.messages))
 }
 
-/// FT24: a session of somebody is nothing to who cannot show the token, not even the fact that it exists.
+/// A session of somebody is nothing to who cannot show the token, not even the fact that it exists.
 ///
 /// The gateway knows one token; several principals at a time exist in the library only.
 pub(super) async fn hijack(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {

@@ -20,7 +20,7 @@ use crate::trouble::Trouble;
 /// The time limit of a call in these rows.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// FT02: the call ends at its limit and the server is told; other calls on the same process do not notice.
+/// The call ends at its limit and the server is told; other calls on the same process do not notice.
 pub(super) async fn hangs(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let keys = "max_concurrent = 64\nmax_instances = 1\ncall_seconds = 1\n";
     let gateway = House::new()?.scripted("mute", &[], keys)?.serve().await?;
@@ -70,7 +70,7 @@ const LENGTH: usize = 64 * 1024;
 /// How many calls may be at the server, and how many may wait.
 const ROOM: (usize, usize) = (8, 8);
 
-/// FT03: what does not fit is refused at once, what fits is served when the server reads again.
+/// What does not fit is refused at once, what fits is served when the server reads again.
 pub(super) async fn stopped(effort: Effort, figures: &mut Figures) -> Result<(), Trouble> {
     let keys = format!(
         "max_concurrent = {}\nmax_instances = 1\nqueue = {}\n",

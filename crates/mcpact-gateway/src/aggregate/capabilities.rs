@@ -65,7 +65,7 @@ mod tests {
         CapabilitySet::parse(Side::Server, Some(raw), Reading::Lenient).unwrap()
     }
 
-    /// G5, AG-02: the union of what can be routed, and nothing else.
+    /// AG-02: the union of what can be routed, and nothing else.
     #[test]
     fn what_nobody_declares_is_left_out() {
         let a = set(r#"{"tools":{"listChanged":true},"experimental":{"x":{}}}"#);
@@ -80,7 +80,7 @@ mod tests {
         );
     }
 
-    /// G5: tasks are shown in the form that a client knows, as far as a server has them.
+    /// Tasks are shown in the form that a client knows, as far as a server has them.
     #[test]
     fn tasks_are_declared_in_either_form() {
         let core = set(r#"{"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}"#);
@@ -94,7 +94,7 @@ mod tests {
         assert!(merged.has("tools") && !merged.has("tasks"));
     }
 
-    /// G5, G19: of servers that are still to come nothing is promised but that they will be listed, whoever is there.
+    /// Of servers that are still to come nothing is promised but that they will be listed, whoever is there.
     #[test]
     fn what_may_come_can_be_told_of() {
         let tools = set(r#"{"tools":{}}"#);

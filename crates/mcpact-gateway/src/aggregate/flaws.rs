@@ -165,7 +165,7 @@ mod tests {
         (sifted.items, sifted.flaws.in_words(ListKind::Tools))
     }
 
-    /// G14: what can be used is, and what cannot be is told.
+    /// What can be used is, and what cannot be is told.
     #[test]
     fn what_is_left_out_is_told() {
         let (one, two) = (r#"{"name":"one"}"#, r#"{"name":"two"}"#);
@@ -189,7 +189,7 @@ mod tests {
         );
     }
 
-    /// G14: a list that does not end is told, and what came of it is used.
+    /// A list that does not end is told, and what came of it is used.
     #[test]
     fn a_list_that_does_not_end_is_told() {
         let again = r#"{"tools":[{"name":"one"}],"nextCursor":"a"}"#;

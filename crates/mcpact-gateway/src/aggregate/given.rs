@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    /// G14: a name is free again when its server is gone or is called otherwise, and not before.
+    /// A name is free again when its server is gone or is called otherwise, and not before.
     #[test]
     fn names_are_taken_back_with_their_server() {
         let (a, b) = (origin("a"), origin("b"));
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(given.shown(&b, "x"), Some("x_1"));
     }
 
-    /// G14: a server whose tools are others every time takes neither memory without end nor names from others.
+    /// A server whose tools are others every time takes neither memory without end nor names from others.
     #[test]
     fn what_has_vanished_is_bounded() {
         let (a, b) = (origin("a"), origin("b"));

@@ -77,7 +77,7 @@ pub(crate) fn of_one(own: Option<&str>, withheld: Option<String>) -> Option<Stri
 mod tests {
     use super::*;
 
-    /// G14: the instructions of all servers, in order, each under its name; a failure is visible.
+    /// The instructions of all servers, in order, each under its name; a failure is visible.
     #[test]
     fn instructions_name_their_server_and_those_that_are_missing() {
         let part = |server, instructions, failure| Part {

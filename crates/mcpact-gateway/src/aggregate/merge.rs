@@ -290,7 +290,7 @@ mod tests {
         merged(ListKind::Tools, parts, &names, &Uris::new(["a", "b"]))
     }
 
-    /// G14, AG-01: in order, under unique names, everything else untouched.
+    /// AG-01: in order, under unique names, everything else untouched.
     #[test]
     fn lists_are_joined_in_order() {
         let parts = [
@@ -307,7 +307,7 @@ mod tests {
         );
     }
 
-    /// G14, AG-03: every page leads to the next; a cursor of another list is refused.
+    /// AG-03: every page leads to the next; a cursor of another list is refused.
     #[test]
     fn pages_cover_the_list_once() {
         let items: Vec<String> = (0..25).map(|n| format!(r#"{{"name":"t{n}"}}"#)).collect();

@@ -238,7 +238,7 @@ mod tests {
         Names::assign(&style, &mut Given::default(), &origins, things)
     }
 
-    /// G14, AG-01: names are unique, and each leads back to where it came from.
+    /// AG-01: names are unique, and each leads back to where it came from.
     #[test]
     fn equal_tools_of_two_servers_have_two_names() {
         let names = names(&["a", "b"], &[(0, "search"), (1, "search")]);
@@ -249,7 +249,7 @@ mod tests {
         assert!(names.clashes().is_empty());
     }
 
-    /// G14: what would be the same after prefixing is told apart, announced, and the first keeps its name.
+    /// What would be the same after prefixing is told apart, announced, and the first keeps its name.
     #[test]
     fn names_that_clash_are_resolved_and_announced() {
         let prefixes = ["a", "a__b", "", ""];
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(names.clashes().len(), 2);
     }
 
-    /// G14: a name means what it meant, whoever comes, goes and comes back.
+    /// A name means what it meant, whoever comes, goes and comes back.
     #[test]
     fn a_name_stays_with_what_was_given_it() {
         let (style, mut given) = (NameStyle::default(), Given::default());
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(told, [0, 2], "each is told once");
     }
 
-    /// G14: who calls a thing as another's would be marked does not take its place.
+    /// Who calls a thing as another's would be marked does not take its place.
     #[test]
     fn a_name_that_looks_marked_is_nobody_elses() {
         let marked = names(&["", ""], &[(0, "x"), (1, "x")]);
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// G14, AG-01: no name is longer than a model takes, nor has characters that it does not take.
+    /// AG-01: no name is longer than a model takes, nor has characters that it does not take.
     #[test]
     fn long_and_odd_names_are_cut_and_hashed() {
         let style = NameStyle::default();

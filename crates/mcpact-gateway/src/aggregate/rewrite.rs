@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(subject(Method::ToolsCall, "{}"), Subject::Nothing);
     }
 
-    /// G14: addresses in results are shown as in lists; text and unknown data stay as they are.
+    /// Addresses in results are shown as in lists; text and unknown data stay as they are.
     #[test]
     fn addresses_in_results_are_shown() {
         let mut map = UriMap(|uri: &str| Some(format!("g:{uri}")));

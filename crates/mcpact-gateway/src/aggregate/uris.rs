@@ -212,7 +212,7 @@ mod tests {
         uris
     }
 
-    /// G14, AG-08: what two servers have is told apart, everything else stays as it is; both ways.
+    /// AG-08: what two servers have is told apart, everything else stays as it is; both ways.
     #[test]
     fn addresses_lead_back_to_their_server() {
         let uris = uris();
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// G14, AG-08: what several servers have leads to none of them by itself.
+    /// AG-08: what several servers have leads to none of them by itself.
     #[test]
     fn what_is_left_open_can_be_said() {
         let uris = uris();
@@ -270,7 +270,7 @@ mod tests {
         }
     }
 
-    /// G14, AG-08: an address that results mention stays as it is for the first server that does, unless
+    /// AG-08: an address that results mention stays as it is for the first server that does, unless
     /// templates tell that another one may have it; if several did, it leads to none of them by itself.
     #[test]
     fn what_results_mention_leads_back_to_their_server() {

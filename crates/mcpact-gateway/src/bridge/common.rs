@@ -87,7 +87,7 @@ impl Drop for CommonList<'_> {
 mod tests {
     use super::*;
 
-    /// G12: a question is put to no client while only lists are under way that others are shown, and one that may be
+    /// A question is put to no client while only lists are under way that others are shown, and one that may be
     /// about such a list is noticed.
     #[test]
     fn no_client_answers_for_a_list_of_many() {

@@ -178,7 +178,7 @@ fn declared(opening: &Kept) -> CapabilitySet {
 mod tests {
     use super::*;
 
-    /// G12: what an instance says of its lists is for its owner where clients are told apart, and for all else.
+    /// What an instance says of its lists is for its owner where clients are told apart, and for all else.
     #[test]
     fn who_hears_of_a_change() {
         for (sharing, era, tenant, expected) in [

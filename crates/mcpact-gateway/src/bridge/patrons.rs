@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// G12: one client is known as the only one until another comes, also one that is not known again.
+    /// One client is known as the only one until another comes, also one that is not known again.
     #[test]
     fn the_only_one_is_known() {
         let (ann, bob) = (Arc::new(1), Arc::new(2));

@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// G16: what is read is what was written, byte by byte where it came from the server.
+    /// What is read is what was written, byte by byte where it came from the server.
     #[test]
     fn records_come_back_as_they_were() {
         let record = record();
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(read.lists, record.lists);
     }
 
-    /// G16: whatever is wrong with a document, it is as if there were none.
+    /// Whatever is wrong with a document, it is as if there were none.
     #[test]
     fn damaged_records_are_not_read() {
         let whole = record().encode();

@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// G16: what was known earlier does not replace what is known now, whichever thread is quicker.
+    /// What was known earlier does not replace what is known now, whichever thread is quicker.
     #[test]
     fn the_last_to_look_is_right() {
         let folder = tempfile::tempdir().unwrap();
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(kept, record("2").encode());
     }
 
-    /// G16: a file that cannot be used is no file, and is replaced by the next that can.
+    /// A file that cannot be used is no file, and is replaced by the next that can.
     #[test]
     fn damaged_files_are_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// G16: there are never more files than there may be.
+    /// There are never more files than there may be.
     #[test]
     fn the_oldest_make_room() {
         let folder = tempfile::tempdir().unwrap();

@@ -91,7 +91,7 @@ mod tests {
         taken_from("mcpact.toml", old).changes_to(&taken_from("mcpact.toml", new))
     }
 
-    /// G19: only what changed is touched, and only what was started in another way is started anew.
+    /// Only what changed is touched, and only what was started in another way is started anew.
     #[test]
     fn changes_are_told_apart() {
         let old = "[servers.a]\ncommand = \"a\"\n[servers.b]\ncommand = \"b\"\n[servers.c]\ncommand = \"c\"\n[servers.d]\ncommand = \"d\"\n[servers.e]\ncommand = \"e\"\nenabled = false";
@@ -107,7 +107,7 @@ mod tests {
         assert!(!found.gateway);
     }
 
-    /// G19: another value of a secret is a change, too; the same config is none.
+    /// Another value of a secret is a change, too; the same config is none.
     #[test]
     fn secrets_count_and_sameness_is_seen() {
         let one = "[servers.a]\nurl = \"https://a.example/\"\nheaders = { K = \"1\" }";

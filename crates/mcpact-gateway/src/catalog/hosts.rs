@@ -73,7 +73,7 @@ pub fn origin_fault(text: &str) -> Option<&'static str> {
 mod tests {
     use super::{ASCII_HOST, HOST, HostsGiven, host_remedy, is_host, namelessness, origin_fault};
 
-    /// K10: whoever listens on one address is called by it, and nobody is turned away.
+    /// Whoever listens on one address is called by it, and nobody is turned away.
     #[test]
     fn one_address_is_a_name_by_itself() {
         let told = |address: &str, hosts: &[String]| {

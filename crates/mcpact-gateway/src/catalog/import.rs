@@ -318,7 +318,7 @@ mod tests {
         import
     }
 
-    /// K8: what is imported means what it meant, and names of variables stay names.
+    /// What is imported means what it meant, and names of variables stay names.
     #[test]
     fn an_import_is_a_native_config() {
         let import = imported(&[
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(taken_from("mcpact.toml", &text).servers.len(), 3);
     }
 
-    /// K8: what has no value cannot be written down, and is told wherever it stands.
+    /// What has no value cannot be written down, and is told wherever it stands.
     #[test]
     fn what_has_no_value_is_told() {
         let json = r#"{"mcpServers": {
@@ -384,7 +384,7 @@ mod tests {
         );
     }
 
-    /// K8: a server of another client is another one, even if both names become the same.
+    /// A server of another client is another one, even if both names become the same.
     #[test]
     fn names_of_several_clients_stay_apart() {
         let import = imported(&[
@@ -406,7 +406,7 @@ mod tests {
         assert!(told(2).contains("`Dup-X` was taken from another file already"));
     }
 
-    /// K8: a dollar sign before a variable of the Gemini CLI stays one.
+    /// A dollar sign before a variable of the Gemini CLI stays one.
     #[test]
     fn a_dollar_before_a_variable_stays() {
         let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["a$$HOME", "$$$TOKEN", "$$", "$${TOKEN}"], "env": {"K": "pa$$TOKEN"}}}}"#;
@@ -437,7 +437,7 @@ mod tests {
         );
     }
 
-    /// K8: secrets of Continue are imported by their names, also those that its headers and keys take.
+    /// Secrets of Continue are imported by their names, also those that its headers and keys take.
     #[test]
     fn secrets_of_continue_stay_names() {
         let text = "mcpServers:\n- name: a\n  url: https://a.example/\n  apiKey: ${{ secrets.KEY }}\n  requestOptions: {headers: {X: '${{secrets.X}}!'}}\n";
@@ -448,7 +448,7 @@ mod tests {
         assert!(import.reports[0].1.is_empty(), "{:?}", import.reports);
     }
 
-    /// K8: Claude Code keeps servers of a project beside those of the user, and the project wins.
+    /// Claude Code keeps servers of a project beside those of the user, and the project wins.
     #[test]
     fn servers_of_the_project_come_first() {
         let text = r#"{"mcpServers": {"a": {"command": "user"}, "b": {"command": "b"}},
@@ -459,7 +459,7 @@ mod tests {
         assert!(format!("{:?}", catalog.servers["a"].launch).contains("local"));
     }
 
-    /// K8: relative places mean the same beside another config, and are left alone beside their own.
+    /// Relative places mean the same beside another config, and are left alone beside their own.
     #[test]
     fn places_mean_the_same_in_another_folder() {
         let text = r#"{"servers": {
@@ -515,7 +515,7 @@ mod tests {
         assert_eq!(unknown.text, other);
     }
 
-    /// K8: a script is a place even if it is yet to be built; packages, addresses and names of repositories are none.
+    /// A script is a place even if it is yet to be built; packages, addresses and names of repositories are none.
     #[test]
     fn scripts_need_not_be_there_to_be_places() {
         for (words, is_settled) in [
@@ -543,7 +543,7 @@ mod tests {
         }
     }
 
-    /// K8: VS Code's settings have servers under `mcp`, or none, whatever else is in them.
+    /// VS Code's settings have servers under `mcp`, or none, whatever else is in them.
     #[test]
     fn settings_of_vs_code_are_read_for_their_servers() {
         let import = imported(&[

@@ -87,7 +87,7 @@ fn is_relay(command: &CommandLaunch) -> bool {
 mod tests {
     use crate::catalog::read::tests::taken_from;
 
-    /// G19: every way to write the own address is known, and no other one is taken for it.
+    /// Every way to write the own address is known, and no other one is taken for it.
     #[test]
     fn the_own_address_is_known_however_it_is_written() {
         let leads_back = |listen: &str, url: &str| {
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// G19: so is a program that only leads there, and a name that the gateway is called by.
+    /// So is a program that only leads there, and a name that the gateway is called by.
     #[test]
     fn a_relay_to_the_own_address_is_known() {
         let url = "http://gateway.example:6272/mcp";

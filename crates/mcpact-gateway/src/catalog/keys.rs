@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(words(GATEWAY, "profile"), Profile::ALL.map(Profile::as_str));
     }
 
-    /// K10: every key says what it does, and its default is within its limits.
+    /// Every key says what it does, and its default is within its limits.
     #[test]
     fn every_key_is_described_and_its_default_is_possible() {
         let inner = COMMANDS.iter().chain(ANSWERS).chain(FILTER);

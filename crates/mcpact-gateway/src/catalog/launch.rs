@@ -164,7 +164,7 @@ mod tests {
         catalog.servers["a"].clone()
     }
 
-    /// K4: the environment of a child is what the config names, and its arguments are as they were written.
+    /// The environment of a child is what the config names, and its arguments are as they were written.
     #[test]
     fn a_command_becomes_an_argument_vector() {
         let server = server(
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(child.cwd, Some(PathBuf::from("/work/shop/x")));
     }
 
-    /// K4, SL5: the program that is looked at is the one that the child's own `PATH` and folder lead to.
+    /// The program that is looked at is the one that the child's own `PATH` and folder lead to.
     #[cfg(unix)]
     #[test]
     fn a_program_is_found_as_the_child_finds_it() {

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use crate::catalog::read::tests::{found_in, taken_from};
 
-    /// K2: what is negotiated is set in the config.
+    /// What is negotiated is set in the config.
     #[test]
     fn the_config_sets_what_is_negotiated() {
         let usual = taken_from("mcpact.toml", "").gateway;
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(strict.policy(), Profile::McpvStrict.policy());
     }
 
-    /// K2: a capability that nobody can declare would lock everybody out, so it is refused.
+    /// A capability that nobody can declare would lock everybody out, so it is refused.
     #[test]
     fn unknown_capabilities_are_refused() {
         let told = found_in(

@@ -135,7 +135,7 @@ mod tests {
         "commands",
     ];
 
-    /// SL1: of every key of `[gateway]` it is known whether it can let more callers in.
+    /// Of every key of `[gateway]` it is known whether it can let more callers in.
     #[test]
     fn every_key_is_judged() {
         for key in GATEWAY {
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(GATEWAY.len(), ROWS.len() + SHUT.len());
     }
 
-    /// SL1: a key needs a yes only if it lets more callers in than its default.
+    /// A key needs a yes only if it lets more callers in than its default.
     #[test]
     fn what_opens_is_told_from_what_does_not() {
         const TOKEN: &str = "token = \"0123456789abcdef\"\n";
@@ -182,7 +182,7 @@ mod tests {
         }
     }
 
-    /// SL1: where somebody asks for another address, the one of the config lets nobody in.
+    /// Where somebody asks for another address, the one of the config lets nobody in.
     #[test]
     fn an_address_that_is_not_used_opens_nothing() {
         let text = "[gateway]\nlisten = \"0.0.0.0:1\"\nallow_remote = true\n";

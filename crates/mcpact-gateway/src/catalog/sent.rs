@@ -93,7 +93,7 @@ mod tests {
         shown.collect()
     }
 
-    /// SL5: whatever key of a server a variable stands in, it counts; of the gateway those count that the server gets.
+    /// Whatever key of a server a variable stands in, it counts; of the gateway those count that the server gets.
     #[test]
     fn every_key_counts() {
         const URL: &str = "url = \"https://a.example/\"\n";

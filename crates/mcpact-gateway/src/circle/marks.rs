@@ -111,7 +111,7 @@ mod tests {
         Marks::of(&values.collect())
     }
 
-    /// G19: marks survive their header, and that of a gateway stands for all its roads; what is none is left out, and there are never too many.
+    /// Marks survive their header, and that of a gateway stands for all its roads; what is none is left out, and there are never too many.
     #[test]
     fn headers_carry_marks() {
         let mark = |gateway, road| Mark { gateway, road };

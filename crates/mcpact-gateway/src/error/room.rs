@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::error::Trouble;
 
-    /// G12: who has to wait is told for what, in numbers that fit.
+    /// Who has to wait is told for what, in numbers that fit.
     #[test]
     fn a_server_without_room_is_told_with_its_limits() {
         let room = Room {

@@ -19,7 +19,7 @@ fn error(data: Option<&str>) -> Result<ByteString, WireError> {
     })
 }
 
-/// O3: how a call ended is told by the words of our own errors.
+/// How a call ended is told by the words of our own errors.
 #[test]
 fn outcomes_are_told_apart() {
     let cells = [
@@ -44,7 +44,7 @@ fn outcomes_are_told_apart() {
     }
 }
 
-/// O3: calls are counted by method and outcome, with the time that they took; who goes away is counted,
+/// Calls are counted by method and outcome, with the time that they took; who goes away is counted,
 /// too.
 #[test]
 fn calls_are_counted() {
@@ -67,7 +67,7 @@ fn calls_are_counted() {
     }
 }
 
-/// O3: a server that is not served any more is not told of; one that is configured anew counts on.
+/// A server that is not served any more is not told of; one that is configured anew counts on.
 #[test]
 fn figures_follow_the_servers() {
     let figures = Figures::default();
@@ -81,7 +81,7 @@ fn figures_follow_the_servers() {
     assert!(!text.contains("server=\"b\""), "{text}");
 }
 
-/// O3: what every call passes is counted without anything being allocated, once a method is known.
+/// What every call passes is counted without anything being allocated, once a method is known.
 #[test]
 fn counting_a_call_allocates_nothing() {
     let server = ServerFigures::default();

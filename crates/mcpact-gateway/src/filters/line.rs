@@ -57,7 +57,7 @@ pub(super) fn answer(number: u64, line: &str) -> Result<Option<Verdict>, String>
 mod tests {
     use super::*;
 
-    /// G20: one line out, one line in; whatever is no answer is a failure, and never a yes.
+    /// One line out, one line in; whatever is no answer is a failure, and never a yes.
     #[test]
     fn answers_are_read_strictly() {
         let asked = question(7, Stage::Request, "tools/call", "{\n\"a\":\r\n1}");

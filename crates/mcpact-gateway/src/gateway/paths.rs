@@ -76,7 +76,7 @@ pub(super) fn tags(list: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// G17: one address for all, one for each server, one for each choice of tags.
+    /// One address for all, one for each server, one for each choice of tags.
     #[test]
     fn paths_lead_to_servers() {
         let tagged = |tags: &[&str]| Wanted::Tagged(tags.iter().map(|t| (*t).to_owned()).collect());

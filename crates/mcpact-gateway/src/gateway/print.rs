@@ -50,7 +50,7 @@ mod tests {
 
     use super::*;
 
-    /// G19: another text of a file that a config takes values from is another config; one that is gone is waited
+    /// Another text of a file that a config takes values from is another config; one that is gone is waited
     /// for, and what never was there is not.
     #[test]
     fn the_files_of_a_config_count() {

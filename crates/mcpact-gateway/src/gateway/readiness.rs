@@ -109,7 +109,7 @@ fn told(
 mod tests {
     use super::*;
 
-    /// O5: what must be there decides, what is missing beside others does not, and a gateway that is about
+    /// What must be there decides, what is missing beside others does not, and a gateway that is about
     /// to go takes nobody in.
     #[test]
     fn readiness_follows_from_how_servers_stand() {

@@ -318,7 +318,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::catalog::keys::GATEWAY;
 
-    /// G19: of every key of `[gateway]` it is known when another value takes effect.
+    /// Of every key of `[gateway]` it is known when another value takes effect.
     #[test]
     fn every_key_has_a_row() {
         let old = Catalog::default().gateway;

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::catalog::Source;
 
-    /// G19: what counts is what is in the file; one that is away for a moment is waited for.
+    /// What counts is what is in the file; one that is away for a moment is waited for.
     #[test]
     fn a_look_at_the_file() {
         let print = |text: &str| Print::of(&Source::new("x", text));
@@ -230,7 +230,7 @@ mod tests {
         }
     }
 
-    /// G19: a file in a volume of a cluster is a link to a file behind another link, which is what changes.
+    /// A file in a volume of a cluster is a link to a file behind another link, which is what changes.
     #[cfg(unix)]
     #[test]
     fn every_link_on_the_way_is_watched() {

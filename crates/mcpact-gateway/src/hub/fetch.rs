@@ -334,7 +334,7 @@ impl Hub {
             }
         };
         match listed {
-            // G6: it declares more than it has.
+            // The server declares more than it has.
             Err(Unlisted::Refused(error)) if error.code == ErrorCode::MethodNotFound.code() => {
                 Ok(Some(Listing::empty(kind, member.revision())))
             }

@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// G10, G15: what a list is worth, by what has happened since.
+    /// What a list is worth, by what has happened since.
     #[test]
     fn what_a_list_is_worth() {
         let slot = ListSlot::default();
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(looked(&recalled, first, false), "old");
     }
 
-    /// G15: clients are told what they cannot know: another list than they were shown, unless the server
+    /// Clients are told what they cannot know: another list than they were shown, unless the server
     /// has told of it itself, and one that they had to do without.
     #[test]
     fn what_is_told() {

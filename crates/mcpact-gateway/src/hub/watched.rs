@@ -278,7 +278,7 @@ mod tests {
         assert_eq!((watched.meant("x://a"), told(1, "x://a")), (None, vec![]));
     }
 
-    /// G19: a subscription waits while its server is away, and goes to the one that comes under its name.
+    /// A subscription waits while its server is away, and goes to the one that comes under its name.
     #[test]
     fn subscriptions_follow_the_name_of_their_server() {
         let watched = Watched::default();
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(Vec::from_iter(watched.told(3, "x://1")), ["x://1"]);
     }
 
-    /// G19: what no server was asked for ends without one.
+    /// What no server was asked for ends without one.
     #[test]
     fn what_no_server_has_is_forgotten_here() {
         let watched = Watched::default();

@@ -59,7 +59,7 @@ impl Whose {
 mod tests {
     use super::*;
 
-    /// G12: who has an instance is shown what that has, and nobody else is.
+    /// Who has an instance is shown what that has, and nobody else is.
     #[test]
     fn whose_list_is_shown() {
         use Acquainted::{No, Yes};
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// G12, G16: a list that was kept for those who shared is not shown where clients are told apart, and the other way
+    /// A list that was kept for those who shared is not shown where clients are told apart, and the other way
     /// round.
     #[test]
     fn what_was_kept_for_others_is_not_used() {

@@ -107,7 +107,7 @@ fn hidden_letters_are_found() {
     }
 }
 
-/// G19: what happens to a tool that is not what it was may be another thing from one moment to the next, without the
+/// What happens to a tool that is not what it was may be another thing from one moment to the next, without the
 /// server having said anything.
 #[test]
 fn what_happens_to_changed_tools_can_change() {

@@ -162,7 +162,7 @@ impl Checkup {
 mod tests {
     use super::*;
 
-    /// G11: what is asked in which era.
+    /// What is asked in which era.
     #[test]
     fn questions() {
         let sheet = [
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(question(&Probe::Off, Era::Legacy), None);
     }
 
-    /// G11: any answer to a ping is one; a tool that fails is not well.
+    /// Any answer to a ping is one; a tool that fails is not well.
     #[test]
     fn answers() {
         let sheet = [
@@ -204,7 +204,7 @@ mod tests {
         }
     }
 
-    /// G11: bad answers in a row make it failed; a good one makes them forgotten.
+    /// Bad answers in a row make it failed; a good one makes them forgotten.
     #[test]
     fn failures_in_a_row() {
         let settings = Health {
@@ -220,7 +220,7 @@ mod tests {
         use Diagnosis::{Failed, Shaky, Well};
         assert_eq!(diagnoses, [Shaky, Well, Shaky, Failed]);
     }
-    /// G11, G19: other pauses hold at once, and only others do.
+    /// Other pauses hold at once, and only others do.
     #[test]
     fn a_pause_is_not_waited_out() {
         let every = |seconds| Health {

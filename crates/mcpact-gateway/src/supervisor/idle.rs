@@ -95,7 +95,7 @@ mod tests {
         (stop, next)
     }
 
-    /// G10: who was not used for long is stopped, and the next look is when the next one is due.
+    /// Who was not used for long is stopped, and the next look is when the next one is due.
     #[test]
     fn the_idle_are_stopped() {
         let seats = [seat(1), seat(5), seat(7)];
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(planned(&[], &settings, 17), (vec![], None));
     }
 
-    /// G10, G12: who is in use or held awake is not stopped, nor who must be kept running.
+    /// Who is in use or held awake is not stopped, nor who must be kept running.
     #[test]
     fn some_are_kept() {
         let mut busy = seat(1);
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(planned(&seats, &persistent, 99), (vec![], None));
     }
 
-    /// G12: a client's own instance waits longer.
+    /// A client's own instance waits longer.
     #[test]
     fn an_own_instance_waits_for_its_client() {
         let mut own = seat(0);

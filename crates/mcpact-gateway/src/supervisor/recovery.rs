@@ -52,7 +52,7 @@ mod tests {
         Moment::at(Duration::from_secs(seconds))
     }
 
-    /// G5: looks become rarer, up to a limit, until one succeeds.
+    /// Looks become rarer, up to a limit, until one succeeds.
     #[test]
     fn looks_become_rarer() {
         let restarts = Restarts {

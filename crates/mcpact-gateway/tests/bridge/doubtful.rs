@@ -55,7 +55,7 @@ fn call() -> Value {
     json!({"name": "it", "arguments": {}})
 }
 
-/// G9: a modern server that names a session when it refuses a request, and is the same as before when it is met anew,
+/// A modern server that names a session when it refuses a request, and is the same as before when it is met anew,
 /// is given the request once, and its client is told what it said.
 #[tokio::test]
 async fn a_modern_server_may_speak_of_sessions() {
@@ -76,7 +76,7 @@ async fn a_modern_server_may_speak_of_sessions() {
     }
 }
 
-/// G9: a server that says of its own revision that it does not speak it, and agrees to it again when it is met anew, is
+/// A server that says of its own revision that it does not speak it, and agrees to it again when it is met anew, is
 /// not another one: it is given a request once, and the client is told who is to blame.
 #[tokio::test]
 async fn a_server_that_refuses_its_own_revision_is_asked_once() {
@@ -94,7 +94,7 @@ async fn a_server_that_refuses_its_own_revision_is_asked_once() {
     }
 }
 
-/// G9: no error of a server makes it get a request twice, whatever the error says.
+/// No error of a server makes it get a request twice, whatever the error says.
 #[tokio::test]
 async fn a_server_cannot_ask_for_a_call_again() {
     let script = move |_: &Arrival, message: &Value| match message["method"].as_str() {
@@ -114,7 +114,7 @@ async fn a_server_cannot_ask_for_a_call_again() {
     assert_eq!(server.heard("tools/call").len(), 2, "each of them once");
 }
 
-/// G9, G14: a list that a modern server refuses in such words is asked for once by whoever shows many servers as one,
+/// A list that a modern server refuses in such words is asked for once by whoever shows many servers as one,
 /// and what the server said is told.
 #[tokio::test]
 async fn a_list_that_is_refused_is_asked_for_once() {
@@ -138,7 +138,7 @@ async fn a_list_that_is_refused_is_asked_for_once() {
     }
 }
 
-/// G9: a legacy server that has taken the place of a modern one, and says that it wants a session, gets what it was
+/// A legacy server that has taken the place of a modern one, and says that it wants a session, gets what it was
 /// asked for once it is met anew, a list as well as a call.
 #[tokio::test]
 async fn a_server_that_became_legacy_and_wants_a_session_is_met_anew() {

@@ -7,7 +7,7 @@ use crate::staged::Scene;
 
 use Revision::V2025_11_25;
 
-/// BB-07, G12: a client that goes with its connection cannot come back with its answers: the server is told at once, and its
+/// BB-07: a client that goes with its connection cannot come back with its answers: the server is told at once, and its
 /// instance ends with the call.
 #[tokio::test]
 async fn a_question_ends_with_the_connection() {

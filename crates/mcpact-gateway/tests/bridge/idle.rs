@@ -141,7 +141,7 @@ async fn long_enough() {
     assert_eq!(said.recv().await, Some("ended"));
 }
 
-/// G10: a modern program that has asked something is not idle until it has its answer, of which its process alone may know
+/// A modern program that has asked something is not idle until it has its answer, of which its process alone may know
 /// what it is for; one that gets none is waited with for as long as a call that is parked.
 #[tokio::test]
 async fn a_program_that_has_asked_stays_awake() {

@@ -34,7 +34,7 @@ fn no_such_session_twice(server: &Forgetful) {
     assert_eq!(server.heard("initialize").len(), 2);
 }
 
-/// BB-23, G18: a request that the server refused because it had forgotten the session is made once more
+/// BB-23: a request that the server refused because it had forgotten the session is made once more
 /// in a new one, whichever way the server says so; the client sees nothing but its result.
 #[tokio::test]
 async fn a_forgotten_session_is_opened_again() {
@@ -51,7 +51,7 @@ async fn a_forgotten_session_is_opened_again() {
     }
 }
 
-/// G12: what a server kept for a client is gone with its session: a list is no call that rests on it, and comes; the next
+/// What a server kept for a client is gone with its session: a list is no call that rests on it, and comes; the next
 /// call tells it, once.
 #[tokio::test]
 async fn a_list_does_not_use_up_what_is_to_be_told() {
@@ -194,7 +194,7 @@ async fn live(mut link: Link, runs: Arc<AtomicUsize>) {
     }
 }
 
-/// BB-23, G9, G18: a call that may have run is answered with an error that says what happened, and is never run
+/// BB-23: a call that may have run is answered with an error that says what happened, and is never run
 /// twice; the next one starts the server again, for clients of either era.
 #[tokio::test]
 async fn a_call_that_may_have_run_is_not_run_again() {

@@ -57,7 +57,7 @@ async fn questions(connected: &Client, client: Revision, server: Revision, what:
     assert!(roots.all_text().contains("/home/ann"), "{what}: {roots:?}");
 }
 
-/// G1, Q6: every client uses every server, in all 25 pairs of revisions, on lines and on HTTP on either
+/// Every client uses every server, in all 25 pairs of revisions, on lines and on HTTP on either
 /// side, with the questions of the server answered by the client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_client_uses_every_server() {

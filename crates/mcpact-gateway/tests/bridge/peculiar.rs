@@ -216,7 +216,7 @@ async fn a_call_that_is_given_up_ends_at_the_server() {
     }
 }
 
-/// G14: who stands before a server may answer for it in JSON that is no message; it is told what it said.
+/// Who stands before a server may answer for it in JSON that is no message; it is told what it said.
 #[tokio::test]
 async fn trouble_before_the_agreement_is_told_with_its_status() {
     let script = |_: &Arrival, _: &Value| Answer::json(503, r#"{"message":"Service Unavailable"}"#);

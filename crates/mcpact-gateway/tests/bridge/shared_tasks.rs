@@ -57,7 +57,7 @@ async fn connect(bridge: &Arc<Bridge>, revision: Revision) -> Client {
     builder.connect(link(bridge)).await.unwrap()
 }
 
-/// G1, G10: where a modern program has several instances, what is asked about a task goes to the one that runs it, whatever
+/// Where a modern program has several instances, what is asked about a task goes to the one that runs it, whatever
 /// the others do; when that one is gone, its client is told that the task is, too, and may have had its effect. A name that
 /// was made up is worth nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -157,7 +157,7 @@ fn state(bridge: &Bridge) -> &'static str {
     bridge.status().state.as_str()
 }
 
-/// G10: a server in which a task runs is not idle, whoever hosts the task and although nobody asks for it; when the
+/// A server in which a task runs is not idle, whoever hosts the task and although nobody asks for it; when the
 /// task is over, it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_stays_awake_for_a_task() {
@@ -192,7 +192,7 @@ async fn a_server_stays_awake_for_a_task() {
     }
 }
 
-/// G1: clients of 2025-11-25 that share a session have tasks of their own there, also when they are over; to
+/// Clients of 2025-11-25 that share a session have tasks of their own there, also when they are over; to
 /// others they do not exist.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_in_a_shared_session_belong_to_their_client() {

@@ -108,7 +108,7 @@ async fn json_that_is_no_message_leads_to_http_sse() {
     }
 }
 
-/// G9: a modern server that refuses a call with a status alone, and is the same as before, may have seen the call: it
+/// A modern server that refuses a call with a status alone, and is the same as before, may have seen the call: it
 /// is not made again, and the status is told.
 #[tokio::test]
 async fn a_call_that_is_refused_by_a_status_is_made_once() {
@@ -136,7 +136,7 @@ async fn a_call_that_is_refused_by_a_status_is_made_once() {
     }
 }
 
-/// G9: a server that has become a legacy one, and knows nothing of modern requests, gets the call once it is met anew.
+/// A server that has become a legacy one, and knows nothing of modern requests, gets the call once it is met anew.
 #[tokio::test]
 async fn a_server_that_became_legacy_without_a_word_is_met_anew() {
     let is_legacy = Arc::new(AtomicBool::new(false));

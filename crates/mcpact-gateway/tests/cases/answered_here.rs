@@ -61,7 +61,7 @@ fn told(stage: &Stage, call: &Value) -> Value {
     }
 }
 
-/// G7, G8: whoever stands in for clients that declare nothing is declared to the server, and answers what
+/// Whoever stands in for clients that declare nothing is declared to the server, and answers what
 /// it asks, whatever both sides speak; the client hears nothing of it.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_declares_nothing_is_stood_in_for() {
@@ -112,7 +112,7 @@ async fn a_client_that_declares_nothing_is_stood_in_for() {
     }
 }
 
-/// G8: a model that nobody has is refused in the configured words: the server gets the error of a user who
+/// A model that nobody has is refused in the configured words: the server gets the error of a user who
 /// said no, and where a modern server has no place for an error, the call ends with it.
 #[tokio::test(start_paused = true)]
 async fn a_sample_is_refused_in_the_configured_words() {
@@ -144,7 +144,7 @@ async fn a_sample_is_refused_in_the_configured_words() {
     }
 }
 
-/// G8: who can be asked is asked; of several questions, a client gets those that it can answer.
+/// Who can be asked is asked; of several questions, a client gets those that it can answer.
 #[tokio::test(start_paused = true)]
 async fn who_can_be_asked_is_asked() {
     let (mut stage, mut peer) = scene(
@@ -201,7 +201,7 @@ async fn who_can_be_asked_is_asked() {
     assert_eq!(peer.hear().await["id"], 1);
 }
 
-/// G7: a client that follows tasks itself would be asked in them what it never said it could, so nothing
+/// A client that follows tasks itself would be asked in them what it never said it could, so nothing
 /// is declared for it; and a question that belongs to no call is answered, too.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_declared_that_nobody_answers() {

@@ -323,7 +323,7 @@ async fn questions_never_reach_another_call() {
     }
 }
 
-/// G12: the same where a client has one instance for itself and no other: there they take turns.
+/// The same where a client has one instance for itself and no other: there they take turns.
 #[tokio::test(start_paused = true)]
 async fn calls_that_may_be_asked_take_turns() {
     let mut stage = Stage::lines(Role::new(Revision::V2025_11_25));

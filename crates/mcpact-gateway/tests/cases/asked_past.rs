@@ -54,7 +54,7 @@ async fn is_refused(stage: &mut Stage, codes: &[i64]) {
     assert!(codes.contains(&code), "{refused}");
 }
 
-/// G8: a client is asked before it is told that its call is over, and its answer counts afterwards.
+/// A client is asked before it is told that its call is over, and its answer counts afterwards.
 async fn the_answer_counts(mut stage: Stage) {
     let mut peer = legacy(&stage).await;
     let said = called(&mut stage, &mut peer).await;
@@ -71,19 +71,19 @@ async fn the_answer_counts(mut stage: Stage) {
     );
 }
 
-/// G8: the question of a server that has answered the call is one of the session.
+/// The question of a server that has answered the call is one of the session.
 #[tokio::test(start_paused = true)]
 async fn a_question_outlives_the_call_on_lines() {
     the_answer_counts(Stage::lines(Role::new(LEGACY))).await;
 }
 
-/// G8: the same on HTTP, where it came on the stream of the call.
+/// The same on HTTP, where it came on the stream of the call.
 #[tokio::test]
 async fn a_question_outlives_the_call_on_http() {
     the_answer_counts(Stage::http(Role::new(LEGACY)).await).await;
 }
 
-/// G8: a server may take such a question back; its client is told, and the server gets no answer.
+/// A server may take such a question back; its client is told, and the server gets no answer.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_outlives_the_call_can_be_taken_back() {
     let mut stage = Stage::lines(Role::new(LEGACY));
@@ -101,7 +101,7 @@ async fn a_question_that_outlives_the_call_can_be_taken_back() {
     assert_eq!(peer.hear().await["id"], 2);
 }
 
-/// G8: who cancels a call is asked nothing any more, and the server is told so.
+/// Who cancels a call is asked nothing any more, and the server is told so.
 async fn a_cancelled_call_refuses(mut stage: Stage) {
     let mut peer = legacy(&stage).await;
     let said = called(&mut stage, &mut peer).await;
@@ -118,13 +118,13 @@ async fn a_cancelled_call_refuses(mut stage: Stage) {
     assert_eq!(hear(&mut stage).await.method(), "tools/call");
 }
 
-/// G8: a question of a call that its client has cancelled is refused.
+/// A question of a call that its client has cancelled is refused.
 #[tokio::test(start_paused = true)]
 async fn a_question_of_a_cancelled_call_is_refused_on_lines() {
     a_cancelled_call_refuses(Stage::lines(Role::new(LEGACY))).await;
 }
 
-/// G8: the same on HTTP.
+/// The same on HTTP.
 #[tokio::test]
 async fn a_question_of_a_cancelled_call_is_refused_on_http() {
     a_cancelled_call_refuses(Stage::http(Role::new(LEGACY)).await).await;

@@ -66,7 +66,7 @@ async fn confide(stage: &mut Stage, stream: &Said, peer: &mut Peer) -> Value {
     after_streams(stage).await.message
 }
 
-/// G12: a session at a server on HTTP is one client's from its answer on; others have another one, and do not hear what is
+/// A session at a server on HTTP is one client's from its answer on; others have another one, and do not hear what is
 /// in the log of that one.
 #[tokio::test]
 async fn a_session_on_http_becomes_ones() {
@@ -93,7 +93,7 @@ async fn a_session_on_http_becomes_ones() {
     assert!(heard["result"].is_object(), "{heard}");
 }
 
-/// G12: whoever is there with others is asked nothing outside of a call, so that nobody needs a session for itself.
+/// Whoever is there with others is asked nothing outside of a call, so that nobody needs a session for itself.
 #[tokio::test]
 async fn of_several_nobody_is_asked() {
     let mut stage = Stage::http(Role::new(Revision::V2025_11_25)).await;
@@ -110,7 +110,7 @@ async fn of_several_nobody_is_asked() {
     assert_eq!(sessions(&stage), 1);
 }
 
-/// G12: what a server logs between calls is heard by the only client that has made any there; during and after the calls of
+/// What a server logs between calls is heard by the only client that has made any there; during and after the calls of
 /// several it may be about each, and is heard by nobody.
 #[tokio::test(start_paused = true)]
 async fn what_may_be_about_anothers_call_is_heard_by_nobody() {
@@ -147,7 +147,7 @@ async fn what_may_be_about_anothers_call_is_heard_by_nobody() {
     }
 }
 
-/// G12: on lines, a client keeps the connection on which it was asked, also when others come and go.
+/// On lines, a client keeps the connection on which it was asked, also when others come and go.
 #[tokio::test(start_paused = true)]
 async fn a_client_keeps_its_connection() {
     let mut stage = Stage::lines(Role::new(Revision::V2025_11_25));

@@ -40,7 +40,7 @@ async fn call_heard(stage: &mut Stage) -> Said {
     }
 }
 
-/// O6: whatever two revisions meet, what a client says of its trace reaches the server as it is.
+/// Whatever two revisions meet, what a client says of its trace reaches the server as it is.
 #[tokio::test(start_paused = true)]
 async fn traces_in_messages_cross_between_all_revisions() {
     for up in Revision::ALL {
@@ -61,7 +61,7 @@ async fn traces_in_messages_cross_between_all_revisions() {
     }
 }
 
-/// O6: a trace that only the headers of a client name is told in the message and in the headers of the
+/// A trace that only the headers of a client name is told in the message and in the headers of the
 /// server; one that the message names goes before.
 #[tokio::test]
 async fn traces_in_headers_are_told_in_messages_and_headers() {

@@ -42,7 +42,7 @@ fn damaged() -> impl Strategy<Value = (&'static str, String)> {
 }
 
 proptest! {
-    /// Q7: no text makes the reader panic, and it is refused exactly if there is an error, each with its place.
+    /// No text makes the reader panic, and it is refused exactly if there is an error, each with its place.
     #[test]
     fn no_text_breaks_the_reader((name, text) in damaged()) {
         let source = Source::new(name, text);
@@ -56,7 +56,7 @@ proptest! {
         }
     }
 
-    /// K8: whatever is imported is a config whose syntax is right.
+    /// Whatever is imported is a config whose syntax is right.
     #[test]
     fn an_import_can_always_be_read((name, text) in damaged()) {
         let mut import = Import::default();

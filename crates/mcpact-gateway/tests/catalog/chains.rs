@@ -43,7 +43,7 @@ const WRAPPERS: &[&[&str]] = &[
     &["mcpact", "bridge", "--"],
 ];
 
-/// K4: a link, or a program that everybody may change, is judged behind a wrapper as it is alone; so is what a link to
+/// A link, or a program that everybody may change, is judged behind a wrapper as it is alone; so is what a link to
 /// a wrapper starts.
 #[test]
 fn every_program_of_a_chain_is_judged() {
@@ -88,7 +88,7 @@ fn every_program_of_a_chain_is_judged() {
     }
 }
 
-/// K4: `env PATH=… program` is looked up where `env` looks.
+/// `env PATH=… program` is looked up where `env` looks.
 #[test]
 fn another_path_behind_a_wrapper_is_looked_in() {
     let folder = folder();
@@ -110,7 +110,7 @@ fn another_path_behind_a_wrapper_is_looked_in() {
     assert!(told.contains("`sleep` is not among the programs"), "{told}");
 }
 
-/// K4: who may start a wrapper may not start everything by it.
+/// Who may start a wrapper may not start everything by it.
 #[test]
 fn what_a_listed_program_starts_is_listed_too() {
     let folder = folder();
@@ -147,7 +147,7 @@ fn what_a_listed_program_starts_is_listed_too() {
     assert_eq!(told(&folder, &short, &["npx", "-y", "@a/server@1.0.0"]), "");
 }
 
-/// K4: some programs are many in one and do what the link is called.
+/// Some programs are many in one and do what the link is called.
 #[test]
 fn links_that_mean_what_they_are_called_are_left_alone() {
     let folder = folder();
@@ -159,7 +159,7 @@ fn links_that_mean_what_they_are_called_are_left_alone() {
     }
 }
 
-/// K4: what the system starts to run a script is judged, by its name, by who may change it and where `env` finds it;
+/// What the system starts to run a script is judged, by its name, by who may change it and where `env` finds it;
 /// that it is a shell is no fault, and a list of programs does not ask for it.
 #[test]
 fn what_runs_a_script_is_judged() {
@@ -218,7 +218,7 @@ fn what_runs_a_script_is_judged() {
     assert_eq!(told(&folder, &rules, &[shell.to_str().unwrap()]), "");
 }
 
-/// K4: `env -C DIR ./program` starts what lies in that folder.
+/// `env -C DIR ./program` starts what lies in that folder.
 #[test]
 fn another_folder_behind_a_wrapper_is_looked_in() {
     let folder = folder();

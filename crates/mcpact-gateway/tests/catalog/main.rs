@@ -40,7 +40,7 @@ fn program(folder: &TempDir, name: &str, script: &str) -> PathBuf {
     path
 }
 
-/// K4: a program that everybody may change is refused, as is one in such a folder.
+/// A program that everybody may change is refused, as is one in such a folder.
 #[test]
 fn programs_that_everybody_may_change_are_refused() {
     let folder = folder();
@@ -60,7 +60,7 @@ fn programs_that_everybody_may_change_are_refused() {
     loaded(&file);
 }
 
-/// K4: the list of programs looks at the real place of a program, whatever link leads there.
+/// The list of programs looks at the real place of a program, whatever link leads there.
 #[test]
 fn links_do_not_get_around_the_list_of_programs() {
     let folder = folder();
@@ -81,7 +81,7 @@ fn links_do_not_get_around_the_list_of_programs() {
     loaded(&file);
 }
 
-/// K4: with a list of programs, the program that was judged is the one that is started, whatever `PATH` says.
+/// With a list of programs, the program that was judged is the one that is started, whatever `PATH` says.
 #[test]
 fn another_path_does_not_get_around_the_list_of_programs() {
     let folder = folder();
@@ -101,7 +101,7 @@ fn another_path_does_not_get_around_the_list_of_programs() {
     );
 }
 
-/// K4: whoever may write the config may run programs, so a config that everybody may write is refused.
+/// Whoever may write the config may run programs, so a config that everybody may write is refused.
 #[test]
 fn a_config_that_everybody_may_change_is_refused() {
     let folder = folder();
@@ -111,7 +111,7 @@ fn a_config_that_everybody_may_change_is_refused() {
     assert!(refused(&file).contains("everybody on this machine may change this config"));
 }
 
-/// K4: in a folder that everybody may write, everybody may put another config; that is told.
+/// In a folder that everybody may write, everybody may put another config; that is told.
 #[test]
 fn a_folder_in_which_everybody_may_put_a_config_is_told() {
     let folder = folder();
@@ -126,7 +126,7 @@ fn a_folder_in_which_everybody_may_put_a_config_is_told() {
     }
 }
 
-/// K7: secrets come from files, relative to the config; a missing one is an error with its place.
+/// Secrets come from files, relative to the config; a missing one is an error with its place.
 #[test]
 fn secrets_are_read_from_files() {
     let folder = folder();
@@ -162,7 +162,7 @@ fn secrets_are_read_from_files() {
     );
 }
 
-/// K7: a file is taken without a byte order mark and without its last line end, of which there is one.
+/// A file is taken without a byte order mark and without its last line end, of which there is one.
 #[test]
 fn files_lose_their_mark_and_one_line_end() {
     let folder = folder();
@@ -193,7 +193,7 @@ fn files_lose_their_mark_and_one_line_end() {
     }
 }
 
-/// K4: what a config says reaches the program as arguments, never as a script, and of the variables of the
+/// What a config says reaches the program as arguments, never as a script, and of the variables of the
 /// gateway only those reach it that every child gets.
 #[tokio::test]
 async fn what_would_be_a_script_is_an_argument() {
@@ -234,7 +234,7 @@ async fn what_would_be_a_script_is_an_argument() {
     }
 }
 
-/// K1: the published schema takes the example of the manual, and refuses what the reader refuses.
+/// The published schema takes the example of the manual, and refuses what the reader refuses.
 #[test]
 fn the_schema_agrees_with_the_reader() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();
@@ -276,7 +276,7 @@ fn the_schema_agrees_with_the_reader() {
     }
 }
 
-/// K1: the schema and the reader agree about what JSON alone can say: nothing, and whole numbers with a point.
+/// The schema and the reader agree about what JSON alone can say: nothing, and whole numbers with a point.
 #[test]
 fn the_schema_agrees_with_the_reader_about_json() {
     let schema: serde_json::Value = serde_json::from_str(&json_schema()).unwrap();

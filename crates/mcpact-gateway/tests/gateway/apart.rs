@@ -31,7 +31,7 @@ fn instances(gateway: &Gateway) -> usize {
         .count()
 }
 
-/// G12: a client of 2026-07-28 that has neither session nor connection has an instance for itself by the key
+/// A client of 2026-07-28 that has neither session nor connection has an instance for itself by the key
 /// that it sends, wherever it comes in; those that send none share one. A program of either era serves it so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_tells_clients_apart() {
@@ -56,7 +56,7 @@ async fn a_key_tells_clients_apart() {
     }
 }
 
-/// G12: a client that has a session has an instance for itself, of a program of either era.
+/// A client that has a session has an instance for itself, of a program of either era.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_tells_clients_apart() {
     for program in [MORTAL, &modern_mortal()] {
@@ -74,7 +74,7 @@ async fn a_session_tells_clients_apart() {
     }
 }
 
-/// G12, O5: a key that is none is refused, with what a key is; for clients that have a session, too.
+/// A key that is none is refused, with what a key is; for clients that have a session, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_has_a_form() {
     let (_gateway, origin) = gateway(&server()).await;
@@ -101,7 +101,7 @@ async fn a_key_has_a_form() {
     }
 }
 
-/// G12: whoever has a WebSocket has an instance for itself, for as long as it stays.
+/// Whoever has a WebSocket has an instance for itself, for as long as it stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_tells_clients_apart() {
     let (gateway, origin) = gateway(&format!("websocket = true\n{}", server())).await;
@@ -142,7 +142,7 @@ async fn kill(gateway: &Gateway, process: &str) {
     assert!(noted.is_ok(), "{:#?}", gateway.status(None));
 }
 
-/// G12, O5: a client whose instance has ended by itself is told once that what was in it is gone: by the call that was
+/// A client whose instance has ended by itself is told once that what was in it is gone: by the call that was
 /// lost with it, or else by the next one, which is not made. The call after that starts afresh.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_is_told_that_its_state_is_gone() {
@@ -181,7 +181,7 @@ async fn a_client_is_told_that_its_state_is_gone() {
     }
 }
 
-/// G12: who shares an instance has nothing in it, and is told nothing.
+/// Who shares an instance has nothing in it, and is told nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_shares_an_instance_loses_nothing_with_it() {
     let (gateway, origin) = gateway(&format!("{MORTAL}strategy = \"stateful\"\n")).await;
@@ -192,7 +192,7 @@ async fn who_shares_an_instance_loses_nothing_with_it() {
     assert_ne!(who(&connected, "m__who").await.unwrap(), first);
 }
 
-/// G12: a state is good for whoever sends the key that it was given out under, and for nobody else: neither for another
+/// A state is good for whoever sends the key that it was given out under, and for nobody else: neither for another
 /// key nor for none. Whoever it belongs to can still use it after that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_state_belongs_to_its_key() {

@@ -126,7 +126,7 @@ impl Scene {
     }
 }
 
-/// G12: what one client has told a server that it shares with others is met by no other, whether it is still there or
+/// What one client has told a server that it shares with others is met by no other, whether it is still there or
 /// has gone; as long as it is there, it has what it told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_meets_what_another_has_told() {
@@ -159,7 +159,7 @@ async fn nobody_meets_what_another_has_told() {
     }
 }
 
-/// G12: where there may be one instance only, whoever comes waits for the calls of the one whose it is, and then has
+/// Where there may be one instance only, whoever comes waits for the calls of the one whose it is, and then has
 /// another one; nobody waits for ever, and no call is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_there_is_no_room_one_goes_after_the_other() {
@@ -192,7 +192,7 @@ async fn where_there_is_no_room_one_goes_after_the_other() {
     }
 }
 
-/// G12: a server on a pipe does not say what it wants to know roots for, so that it may keep those that it was told during
+/// A server on a pipe does not say what it wants to know roots for, so that it may keep those that it was told during
 /// a call, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn roots_that_were_told_during_a_call_may_stay() {
@@ -219,7 +219,7 @@ async fn roots_that_were_told_during_a_call_may_stay() {
     }
 }
 
-/// G12: a singleton is everybody's, because its config says so.
+/// A singleton is everybody's, because its config says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_singleton_is_everybodys_whatever_it_was_told() {
     for address in ADDRESSES {

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 
 use crate::place::{client, first_message, gateway, tools};
 
-/// K2, G7: a server that lacks a capability that the config demands is not used, and the others are; who
+/// A server that lacks a capability that the config demands is not used, and the others are; who
 /// asks is told which capability it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_must_have_what_is_required() {
@@ -36,7 +36,7 @@ async fn a_server_must_have_what_is_required() {
     }
 }
 
-/// K2: a client that lacks a capability that the config demands is refused by name, in both eras and at
+/// A client that lacks a capability that the config demands is refused by name, in both eras and at
 /// every address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_must_have_what_is_required() {
@@ -57,7 +57,7 @@ async fn a_client_must_have_what_is_required() {
 
 const ASKS: &str = "test_input_required_result_elicitation";
 
-/// K2, G7: a server that everybody shares is told what the config declares and may ask it; a client that did
+/// A server that everybody shares is told what the config declares and may ask it; a client that did
 /// not declare it is not asked. Without `declare` nobody is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_singleton_is_told_what_is_declared() {

@@ -56,7 +56,7 @@ async fn until(origin: &str, words: &[&str], expected: f64) {
     assert!(waited.is_ok(), "{words:?}\n{}", metrics(origin).await);
 }
 
-/// O3: negotiations, translations, requests with their times, instances, sessions and denials are counted,
+/// Negotiations, translations, requests with their times, instances, sessions and denials are counted,
 /// and no name that a client chooses becomes a label.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_happens_is_counted() {
@@ -218,7 +218,7 @@ async fn what_happens_is_counted() {
     assert!(!text.contains("canary"), "{text}");
 }
 
-/// O3: every family is told with its help and type before its rows, and no row is there twice.
+/// Every family is told with its help and type before its rows, and no row is there twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_text_is_what_prometheus_reads() {
     let (_gateway, origin) = gateway(CATALOG).await;
@@ -251,7 +251,7 @@ async fn the_text_is_what_prometheus_reads() {
     assert!(families.len() > 20, "{families:?}");
 }
 
-/// O3: a call that its client gives up, answers that come too late and servers that do not start are
+/// A call that its client gives up, answers that come too late and servers that do not start are
 /// counted as that; P3: a late answer is dropped, and counted.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -314,7 +314,7 @@ async fn what_goes_wrong_is_counted() {
     assert!(value(&text, &failed) >= Some(1.0), "{text}");
 }
 
-/// O3: a config that was taken and one that was not are counted; figures of a server that is gone are gone.
+/// A config that was taken and one that was not are counted; figures of a server that is gone are gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reloads_are_counted() {
     let (gateway, origin) = gateway(CATALOG).await;
@@ -334,7 +334,7 @@ async fn readiness(origin: &str) -> (u16, Value) {
     (status, serde_json::from_str(&body).unwrap())
 }
 
-/// O5: a gateway is ready as long as something can be used and what must always be there is; what is not
+/// A gateway is ready as long as something can be used and what must always be there is; what is not
 /// is told with the reason.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readiness_tells_what_is_missing() {
@@ -366,7 +366,7 @@ async fn readiness_tells_what_is_missing() {
     }
 }
 
-/// O2, O3: of a server that was started although nobody had asked for it, it is told why.
+/// Of a server that was started although nobody had asked for it, it is told why.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_server_was_started_for_is_told() {
     let starts = |cause: &str| {
@@ -397,7 +397,7 @@ async fn what_a_server_was_started_for_is_told() {
     until(&origin, &row.each_ref().map(String::as_str), 1.0).await;
 }
 
-/// O5: what watches is read, not written to, and not by everybody.
+/// What watches is read, not written to, and not by everybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watching_is_reading() {
     let (_gateway, origin) = gateway(CATALOG).await;
@@ -415,7 +415,7 @@ async fn watching_is_reading() {
     assert_eq!((status, body.as_str()), (200, "ok\n"));
 }
 
-/// O5: a server whose name for itself is empty has none, and neither has one that does not say who it is.
+/// A server whose name for itself is empty has none, and neither has one that does not say who it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_name_is_none() {
     for (name, expected) in [("sh", Some("sh")), ("", None)] {
@@ -476,7 +476,7 @@ fn garbled() -> String {
     format!("[servers.g]\nurl = \"http://{address}/mcp\"\n")
 }
 
-/// O3, O5: an answer that cannot be read is told as that: the call has reached its server.
+/// An answer that cannot be read is told as that: the call has reached its server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_cannot_be_read_is_told() {
     let (gateway, origin) = gateway(&garbled()).await;

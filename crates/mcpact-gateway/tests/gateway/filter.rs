@@ -11,7 +11,7 @@ use crate::place::{call, catalog, client, gateway, tools};
 /// How long anything may take before the test has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// G14: tools that are not served are neither listed nor called, whether the list was asked for or not.
+/// Tools that are not served are neither listed nor called, whether the list was asked for or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hidden_tools_are_neither_listed_nor_called() {
     let text = "[servers.a]\nbuiltin = \"everything\"\ntools = [\"e*\"]\n[servers.b]\nbuiltin = \"everything\"\nhidden_tools = [\"echo\"]\n";
@@ -38,7 +38,7 @@ async fn hidden_tools_are_neither_listed_nor_called() {
     }
 }
 
-/// G14: a hidden tool is hidden at the address of its server, too.
+/// A hidden tool is hidden at the address of its server, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hidden_tools_are_hidden_at_every_address() {
     let text = "[servers.b]\nbuiltin = \"everything\"\nhidden_tools = [\"echo\"]\ntags = [\"x\"]\n";
@@ -69,7 +69,7 @@ async fn hidden_tools_are_hidden_at_every_address() {
     }
 }
 
-/// G14: whoever is at the address of a server is told when other tools of it are served.
+/// Whoever is at the address of a server is told when other tools of it are served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_tools_are_announced_at_the_address_of_a_server() {
     let text = |hidden: &str, era: &str| {
@@ -100,7 +100,7 @@ async fn other_tools_are_announced_at_the_address_of_a_server() {
     }
 }
 
-/// G14: flat names stay as they are; of two that are the same, the later one is marked, and both can be called.
+/// Flat names stay as they are; of two that are the same, the later one is marked, and both can be called.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flat_names_stay_as_they_are() {
     let text = "names = \"flat\"\n[servers.a]\nbuiltin = \"everything\"\ntools = [\"echo\"]\n[servers.b]\nbuiltin = \"everything\"\ntools = [\"echo\"]\n[servers.c]\nbuiltin = \"everything\"\nprefix = \"see\"\ntools = [\"echo\"]\n";

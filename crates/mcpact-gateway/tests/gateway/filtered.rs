@@ -25,7 +25,7 @@ done
 ''']
 "##;
 
-/// O3, G20: what a filter refuses, requests as well as results, and what fails because it cannot be asked is counted, at every
+/// What a filter refuses, requests as well as results, and what fails because it cannot be asked is counted, at every
 /// address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_filters_refuse_is_counted() {

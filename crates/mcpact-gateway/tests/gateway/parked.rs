@@ -49,7 +49,7 @@ async fn asked(path: &str, drain: &str, next: &'static str) -> Result<String, St
 
 const RESTARTED: &str = "[servers.s]\nbuiltin = \"everything\"\nera = \"2025-11-25\"\n";
 
-/// G19, BB-09: whoever comes back with answers for a call of a server that was ended meanwhile goes on with it for as long as
+/// BB-09: whoever comes back with answers for a call of a server that was ended meanwhile goes on with it for as long as
 /// its calls have time to end, and is told afterwards what became of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_was_asked_goes_on_with_a_server_that_is_ended() {
@@ -67,7 +67,7 @@ async fn who_was_asked_goes_on_with_a_server_that_is_ended() {
     }
 }
 
-/// G19, BB-09: the same where the server has left the config: its call goes on while it may, and nobody is told that there was
+/// BB-09: the same where the server has left the config: its call goes on while it may, and nobody is told that there was
 /// never such a tool.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_was_asked_goes_on_with_a_server_that_has_left() {

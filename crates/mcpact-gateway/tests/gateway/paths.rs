@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::place::{CATALOG, ask, client, gateway, get, tools};
 
-/// G14, G17: all servers at one address, one alone and under its own names at another, and those that
+/// All servers at one address, one alone and under its own names at another, and those that
 /// have a tag at a third; for clients of both eras.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paths_and_headers_choose_servers() {
@@ -40,7 +40,7 @@ async fn paths_and_headers_choose_servers() {
     }
 }
 
-/// G17, O5: what is not there is told with what is; a choice that contradicts itself is refused.
+/// What is not there is told with what is; a choice that contradicts itself is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_choices_are_told_what_there_is() {
     let (_gateway, origin) = gateway(CATALOG).await;
@@ -102,7 +102,7 @@ async fn wrong_choices_are_told_what_there_is() {
     }
 }
 
-/// G17, H1: a page that is let in may choose servers by header; another may nothing.
+/// H1: a page that is let in may choose servers by header; another may nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_may_choose_servers_by_header() {
     let text = format!("allow_origins = [\"https://app.example\"]\n{CATALOG}");

@@ -36,7 +36,7 @@ async fn bereaved(gateway: &Gateway, origin: &str) -> Client {
     connected
 }
 
-/// G11: a server that does not go on with its work is noticed while it has calls, also if a tool is what it is asked for;
+/// A server that does not go on with its work is noticed while it has calls, also if a tool is what it is asked for;
 /// that it was ended for that is told afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_stuck_is_noticed_at_work() {
@@ -71,7 +71,7 @@ async fn who_is_stuck_is_noticed_at_work() {
     until(&is_told).await;
 }
 
-/// G15, G11, O5: who is suspended because it died is named to those who come and to those who call what is
+/// Who is suspended because it died is named to those who come and to those who call what is
 /// not there, with how it ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_suspended_is_named() {
@@ -94,7 +94,7 @@ async fn who_is_suspended_is_named() {
     assert!(ready.contains("\"state\":\"suspended\""), "{ready}");
 }
 
-/// G11, O5: who is suspended is tried again without being called, so that a gateway that is not ready for it
+/// Who is suspended is tried again without being called, so that a gateway that is not ready for it
 /// becomes ready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_is_suspended_comes_back() {
@@ -150,7 +150,7 @@ async fn until(gateway: &Gateway, is_so: impl Fn(&ServerLine) -> bool) {
     assert!(so.is_ok(), "{:#?}", gateway.status(None));
 }
 
-/// G5, G15, O5: a server that dies before anybody has listed it is named to those who come, and to those who look,
+/// A server that dies before anybody has listed it is named to those who come, and to those who look,
 /// with how it ended and when it is tried again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_died_before_it_was_listed_is_named() {
@@ -182,7 +182,7 @@ async fn who_died_before_it_was_listed_is_named() {
     }
 }
 
-/// G5: a server that dies before anybody has listed it is tried again after `backoff_seconds`, although nobody calls.
+/// A server that dies before anybody has listed it is tried again after `backoff_seconds`, although nobody calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_died_before_it_was_listed_comes_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +210,7 @@ async fn who_died_before_it_was_listed_comes_back() {
     );
 }
 
-/// G5, G15: a server that dies when it is to list, after it was of use, is tried again after `backoff_seconds`, although nobody
+/// A server that dies when it is to list, after it was of use, is tried again after `backoff_seconds`, although nobody
 /// calls, and whoever had to do without its list is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_died_of_its_list_comes_back() {
@@ -233,7 +233,7 @@ async fn who_died_of_its_list_comes_back() {
     }
 }
 
-/// G13: a server that never starts is suspended after so many starts, although nobody has asked for more than one.
+/// A server that never starts is suspended after so many starts, although nobody has asked for more than one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_never_starts_is_suspended_uncalled() {
     let (gateway, _origin) = gateway(

@@ -12,7 +12,7 @@ use crate::place::{
     CATALOG, MORTAL, UNGUARDED, catalog, client, first_message, gateway, get, tools,
 };
 
-/// G19: a new catalog takes effect for clients that are there; they are told, and what did not change
+/// A new catalog takes effect for clients that are there; they are told, and what did not change
 /// goes on undisturbed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_catalog_takes_effect_while_clients_stay() {
@@ -54,7 +54,7 @@ async fn another_catalog_takes_effect_while_clients_stay() {
     }
 }
 
-/// G5, G19: who came while there were no servers, or only such as have nothing but tools, is told of those that come,
+/// Who came while there were no servers, or only such as have nothing but tools, is told of those that come,
 /// and can use everything of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_came_before_the_first_server_sees_it() {
@@ -96,7 +96,7 @@ async fn who_came_before_the_first_server_sees_it() {
     }
 }
 
-/// G17, G19: a tag that no server has any more is refused with those that there are, also where it was used before;
+/// A tag that no server has any more is refused with those that there are, also where it was used before;
 /// whoever has a session there is told so and stays, and sees the servers that get the tag again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tag_that_is_gone_is_refused() {
@@ -138,7 +138,7 @@ async fn a_tag_that_is_gone_is_refused() {
     stays.close().await;
 }
 
-/// G17: as many choices of tags are kept as there may be; one more is refused in words that do not deny its tags.
+/// As many choices of tags are kept as there may be; one more is refused in words that do not deny its tags.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_choice_of_tags_too_many_is_refused() {
     let tags: Vec<String> = (0..9).map(|tag| format!("t{tag}")).collect();
@@ -169,7 +169,7 @@ async fn one_choice_of_tags_too_many_is_refused() {
     }
 }
 
-/// G19, O5: what still runs of a server that another catalog has ended is seen until it is over, whether there is
+/// What still runs of a server that another catalog has ended is seen until it is over, whether there is
 /// another of its name or not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_leaves_is_seen() {
@@ -221,7 +221,7 @@ async fn who_leaves_is_seen() {
     until(None).await;
 }
 
-/// G19: a catalog that cannot be served changes nothing.
+/// A catalog that cannot be served changes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_catalog_that_cannot_be_served_changes_nothing() {
     let (gateway, origin) = gateway(CATALOG).await;
@@ -237,7 +237,7 @@ async fn a_catalog_that_cannot_be_served_changes_nothing() {
     );
 }
 
-/// G19: whoever asks for a list or calls something is answered, however often the config changes meanwhile.
+/// Whoever asks for a list or calls something is answered, however often the config changes meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_comes_while_the_config_changes_without_end() {
     let (gateway, origin) = gateway(CATALOG).await;
@@ -284,7 +284,7 @@ async fn until(gateway: &Gateway, is_so: impl Fn(&[u64]) -> bool) {
     assert!(waited.is_ok(), "{:#?}", gateway.status(None));
 }
 
-/// G11, G12, G19: other limits and checks hold for what runs: instances beyond what may run end, and a pause between checks is
+/// Other limits and checks hold for what runs: instances beyond what may run end, and a pause between checks is
 /// not waited out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits_and_checks_hold_for_what_runs() {

@@ -65,7 +65,7 @@ async fn waited(path: &str, next: &'static str) -> [Result<String, String>; 2] {
     [first, asked(&able, "tasks/result", &task).await]
 }
 
-/// G19, BB-09: whoever waits for a hosted task is told as soon as the server was ended and the time of its calls is up that the
+/// BB-09: whoever waits for a hosted task is told as soon as the server was ended and the time of its calls is up that the
 /// task is lost and may have had its effect. Nobody waits for what cannot come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hosted_task_that_is_lost_is_told_at_once() {

@@ -25,7 +25,7 @@ fn server(calls: usize, seconds: f64) -> String {
     )
 }
 
-/// G12, O5: a call that took too long is told whether its server has seen it: only then may it have had its effect.
+/// A call that took too long is told whether its server has seen it: only then may it have had its effect.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_has_seen_has_no_effect() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
@@ -90,7 +90,7 @@ async fn counted(origin: &str, outcome: &str) -> Option<f64> {
     value(&metrics(origin).await, &words)
 }
 
-/// G12, G19, O3: calls that wait for a server whose place another one takes go to that one, and are counted once; where
+/// Calls that wait for a server whose place another one takes go to that one, and are counted once; where
 /// there is none, it is told that no server has seen them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waits_for_a_server_goes_to_the_next_one() {
@@ -125,7 +125,7 @@ async fn who_waits_for_a_server_goes_to_the_next_one() {
     }
 }
 
-/// G19: a call that has gone to the next server is answered also when the first one is gone for good.
+/// A call that has gone to the next server is answered also when the first one is gone for good.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_went_to_the_next_one_is_answered_when_the_first_is_gone() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {

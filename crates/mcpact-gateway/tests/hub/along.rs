@@ -14,7 +14,7 @@ const SERVERS: [(&str, Revision); 3] = [
     ("new", Revision::V2026_07_28),
 ];
 
-/// G8, G14: arguments of prompts and of templates are completed by the server whose they are.
+/// Arguments of prompts and of templates are completed by the server whose they are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn arguments_are_completed_by_their_server() {
     let hub = hub(SERVERS
@@ -48,7 +48,7 @@ async fn arguments_are_completed_by_their_server() {
     }
 }
 
-/// G8, O4: a log level is set at all servers, those that the client meets later included, and loggers
+/// A log level is set at all servers, those that the client meets later included, and loggers
 /// say whose they are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_level_is_set_at_all_servers() {

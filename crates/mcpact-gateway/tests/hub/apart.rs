@@ -126,7 +126,7 @@ async fn told(wire: &mut Wire) {
     assert!(heard.is_ok(), "nobody tells of the change");
 }
 
-/// G12: what a client's own instance lists is shown to that client and no other, and can be called by it; others are not
+/// What a client's own instance lists is shown to that client and no other, and can be called by it; others are not
 /// told of it in any way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_instance_lists_is_its_clients_alone() {
@@ -173,7 +173,7 @@ async fn what_an_instance_lists_is_its_clients_alone() {
     }
 }
 
-/// G12, G15: a client is told that its own instance has changed, and nobody else is.
+/// A client is told that its own instance has changed, and nobody else is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_its_client_is_told_of_a_change() {
     let keeper = Keeper::new();
@@ -214,7 +214,7 @@ async fn only_its_client_is_told_of_a_change() {
     }
 }
 
-/// G12, G10: nobody's list is kept for later runs, a client's is not; many who only list start one process.
+/// Nobody's list is kept for later runs, a client's is not; many who only list start one process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_nobodys_list_is_kept() {
     let (keeper, folder) = (Keeper::new(), tempfile::tempdir().unwrap());
@@ -244,7 +244,7 @@ async fn only_nobodys_list_is_kept() {
     assert_eq!(keeper.starts(), starts, "nobody is started for it");
 }
 
-/// G12, G15: nobody's list of an earlier run is looked at again when an instance of a client has something else; the client
+/// Nobody's list of an earlier run is looked at again when an instance of a client has something else; the client
 /// is told, and so are others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_list_of_nobody_is_looked_at_again() {
@@ -270,7 +270,7 @@ async fn an_old_list_of_nobody_is_looked_at_again() {
     }
 }
 
-/// G12: a client that has an instance is told where that has something else than it was shown, and can call what it was
+/// A client that has an instance is told where that has something else than it was shown, and can call what it was
 /// not shown; the answers of no client are part of what others see.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_answer_of_a_client_is_in_what_others_see() {

@@ -24,7 +24,7 @@ async fn tools(client: &Client) -> Vec<String> {
     tools.iter().map(|tool| tool.name.clone()).collect()
 }
 
-/// G10: once a server is known, neither lists nor new clients start it; a call does.
+/// Once a server is known, neither lists nor new clients start it; a call does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_do_not_wake_anybody() {
     for era in ERAS {
@@ -76,7 +76,7 @@ async fn alone(member: &Member, builder: ClientBuilder) -> Client {
     builder.connect(ours).await.unwrap()
 }
 
-/// G10: at its own address a server that is known is started neither for new clients nor for the log levels that they
+/// At its own address a server that is known is started neither for new clients nor for the log levels that they
 /// set; it is told of those when it is needed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_alone_sleeps_until_it_is_needed() {
@@ -118,7 +118,7 @@ async fn a_server_alone_sleeps_until_it_is_needed() {
     }
 }
 
-/// G10, G15, G21: a server that wakes up is looked at again. If it has other tools or declares something
+/// A server that wakes up is looked at again. If it has other tools or declares something
 /// else, clients that are there are told, and clients that come are told what is true.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_wakes_up_is_looked_at_again() {
@@ -145,7 +145,7 @@ async fn who_wakes_up_is_looked_at_again() {
     }
 }
 
-/// G14, G21: a tool that its server does not have any more when it wakes up is refused under the name that clients know,
+/// A tool that its server does not have any more when it wakes up is refused under the name that clients know,
 /// with what there is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_vanished_while_its_server_slept_is_told_with_what_there_is() {
@@ -173,7 +173,7 @@ async fn what_vanished_while_its_server_slept_is_told_with_what_there_is() {
     }
 }
 
-/// G10, G16, P21: after a restart of the gateway everything is known under the same names, and nothing is started for lists and new
+/// P21: after a restart of the gateway everything is known under the same names, and nothing is started for lists and new
 /// clients; a file that is damaged costs a start and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_restart_forgets_nothing() {
@@ -220,7 +220,7 @@ async fn a_restart_forgets_nothing() {
     }
 }
 
-/// G10, G16: nobody is shown in a later run what the server has said is not true any more.
+/// Nobody is shown in a later run what the server has said is not true any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_has_changed_is_not_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -254,7 +254,7 @@ async fn what_has_changed_is_not_kept() {
     assert_eq!(tools(&connected).await, ["s__two"]);
 }
 
-/// G14, G15: a server that cannot be started, and one that takes its time, do not keep the others; who had
+/// A server that cannot be started, and one that takes its time, do not keep the others; who had
 /// to do without them is told when they are there, and who asks why they are missing is told why.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_late_is_announced() {
@@ -306,7 +306,7 @@ async fn who_comes_late_is_announced() {
     }
 }
 
-/// G15, G16: a server that nobody has to start is asked again after a restart; what was kept is shown
+/// A server that nobody has to start is asked again after a restart; what was kept is shown
 /// meanwhile, and who was shown it is told that there is something else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_remote_server_is_asked_again() {
@@ -375,7 +375,7 @@ fn changed(script: &Script) -> String {
     told.collect::<Vec<_>>().join("\n")
 }
 
-/// G10, G15: a legacy client that listens at the address of a modern server hears of its lists when somebody else wakes
+/// A legacy client that listens at the address of a modern server hears of its lists when somebody else wakes
 /// it, and while it is awake, without a call of its own; also one that came while the server slept. It is not woken for
 /// them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,7 +16,7 @@ use crate::wire::Wire;
 
 const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-/// G19: whoever has subscribed to a resource of a server that another config does not have, and a later one has again,
+/// Whoever has subscribed to a resource of a server that another config does not have, and a later one has again,
 /// goes on hearing of it, and is told that it may have changed meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_waits_for_its_server() {
@@ -49,7 +49,7 @@ async fn a_subscription_waits_for_its_server() {
     }
 }
 
-/// G19: the same for a server that runs on and is not shown for a while, as one that loses a tag and gets it again:
+/// The same for a server that runs on and is not shown for a while, as one that loses a tag and gets it again:
 /// what changes meanwhile is told when it is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_waits_for_a_server_that_runs_elsewhere() {
@@ -89,7 +89,7 @@ async fn hears_of_change(wire: &mut Wire, what: &str) {
     assert!(told.is_ok(), "{what}");
 }
 
-/// G19: a client can end a subscription while its server is away, and it does not come back with the server.
+/// A client can end a subscription while its server is away, and it does not come back with the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_ends_while_the_server_is_away_stays_ended() {
     for speaks in REVISIONS {
@@ -144,7 +144,7 @@ async fn subscribed(client: Era, script: &Script) -> (Arc<Hub>, Arc<Member>, Sub
     (hub, member, subscriber)
 }
 
-/// G19: a server that comes back and does not start is tried until it does; what clients have subscribed to is
+/// A server that comes back and does not start is tried until it does; what clients have subscribed to is
 /// subscribed to then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_waits_until_its_server_starts() {
@@ -163,7 +163,7 @@ async fn a_subscription_waits_until_its_server_starts() {
     }
 }
 
-/// G9, G15: a server that dies is subscribed to again, whatever it and the client speak, and the client is told that
+/// A server that dies is subscribed to again, whatever it and the client speak, and the client is told that
 /// the resource may have changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_outlives_a_death() {

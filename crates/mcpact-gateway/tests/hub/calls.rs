@@ -71,7 +71,7 @@ async fn questions(connected: &Client, client: Revision, server: &str, speaks: R
     assert!(sampled.all_text().contains("Paris"), "{what}: {sampled:?}");
 }
 
-/// G1, G4, G7, G8, G14: a client of any revision uses servers of every revision through one connection, and a
+/// A client of any revision uses servers of every revision through one connection, and a
 /// server that cannot be started is named where it is missed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_client_uses_all_servers() {

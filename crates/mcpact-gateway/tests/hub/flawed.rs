@@ -67,7 +67,7 @@ fn script(era: Speaks, answer: &Value) -> Script {
     script
 }
 
-/// G14: of a list that is broken in part the rest is served, a list that does not end is not followed for ever,
+/// Of a list that is broken in part the rest is served, a list that does not end is not followed for ever,
 /// and what is left out is told: to whoever watches, and in the instructions for clients.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_wrong_with_a_list_is_told_and_the_rest_is_served() {
@@ -122,7 +122,7 @@ fn told_of(member: &Member, words: &str) {
     assert_eq!(member.failure(), None);
 }
 
-/// G14: once the list is whole, nothing is told any more.
+/// Once the list is whole, nothing is told any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_becomes_whole_is_not_complained_about() {
     let script = script(Speaks::Handshake, &json!({"tools": 7}));

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::scripted::{PATIENCE, SHORT, Script, Speaks, until};
 use crate::wire::Wire;
 
-/// G15, O5: who was not told the tools of a server because it had no room is told of them soon after it has some, although
+/// Who was not told the tools of a server because it had no room is told of them soon after it has some, although
 /// nobody asks again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_comes_when_there_is_room() {

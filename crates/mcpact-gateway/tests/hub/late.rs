@@ -45,7 +45,7 @@ fn member(script: &Script, call: Duration, start: Duration) -> Arc<Member> {
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// G14, G15: a list that does not come is not waited for with every list: the others are served, clients are told what is
+/// A list that does not come is not waited for with every list: the others are served, clients are told what is
 /// missing, and told again when it comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_comes_late_is_announced() {
@@ -76,7 +76,7 @@ async fn a_list_that_comes_late_is_announced() {
     }
 }
 
-/// G14: a server that never says what it has is not asked again by everybody who comes.
+/// A server that never says what it has is not asked again by everybody who comes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_never_comes_is_not_asked_for_again_at_once() {
     for (era, revision) in CASES {
@@ -100,7 +100,7 @@ async fn a_list_that_never_comes_is_not_asked_for_again_at_once() {
     }
 }
 
-/// G5, G14: what a server has that nobody has met is not promised, and not waited for.
+/// What a server has that nobody has met is not promised, and not waited for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_promised_for_a_server_that_was_never_met() {
     for (era, revision) in CASES {
@@ -132,7 +132,7 @@ async fn nothing_is_promised_for_a_server_that_was_never_met() {
     }
 }
 
-/// G14: what names a thing of one server waits for no other one.
+/// What names a thing of one server waits for no other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_does_not_wait_for_other_servers() {
     for (era, _) in CASES {
@@ -168,7 +168,7 @@ async fn a_call_does_not_wait_for_other_servers() {
     }
 }
 
-/// G5, G14: clients that come wait once in all for a server that does not say what it is, not each of them.
+/// Clients that come wait once in all for a server that does not say what it is, not each of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_waits_again_for_a_server_that_does_not_introduce_itself() {
     let wait = PATIENCE / 20;

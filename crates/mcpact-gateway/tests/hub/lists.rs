@@ -32,7 +32,7 @@ fn growing(revision: Revision, has_grown: &Arc<AtomicBool>) -> Server {
     }
 }
 
-/// G15: a changed list of one server is told to clients of the hub, of both eras.
+/// A changed list of one server is told to clients of the hub, of both eras.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_of_one_server_are_told() {
     for server in [Revision::V2025_06_18, Revision::V2026_07_28] {
@@ -55,7 +55,7 @@ async fn changes_of_one_server_are_told() {
     }
 }
 
-/// G5: nothing but lists is declared that no server has, and a broken server does not empty the list.
+/// Nothing but lists is declared that no server has, and a broken server does not empty the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_declared_is_what_there_is() {
     let only_tools = || {

@@ -58,7 +58,7 @@ async fn read(wire: &mut Wire, uri: &str) -> Value {
     wire.ask("resources/read", json!({"uri": uri})).await
 }
 
-/// G14, AG-08: an address that a server gives in the form that names a server leads back to whoever gave it, in
+/// AG-08: an address that a server gives in the form that names a server leads back to whoever gave it, in
 /// lists, links and completions; nobody gets the addresses of another server by this.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_that_names_a_server_leads_to_whoever_gave_it() {
@@ -94,7 +94,7 @@ async fn an_address_that_names_a_server_leads_to_whoever_gave_it() {
     }
 }
 
-/// G14, AG-08: the same for subscriptions.
+/// AG-08: the same for subscriptions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_to_an_address_that_names_a_server_reaches_whoever_gave_it() {
     let era = Speaks::Handshake;
@@ -136,7 +136,7 @@ fn linking(era: Speaks, name: &str, lists: &[&str]) -> Script {
     script
 }
 
-/// G14, AG-08: an address of the web that results of two servers have in them stays as it is for everybody, whatever is
+/// AG-08: an address of the web that results of two servers have in them stays as it is for everybody, whatever is
 /// listed, and is read from neither by itself, whoever called first; the refusal says what to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_one_client_was_shown_does_not_decide_for_another() {
@@ -170,7 +170,7 @@ async fn what_one_client_was_shown_does_not_decide_for_another() {
     }
 }
 
-/// G14, AG-08: such an address of one server is read from it, and one that a server lists from that one, whoever else
+/// AG-08: such an address of one server is read from it, and one that a server lists from that one, whoever else
 /// mentions it; where several list it, their lists tell them apart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_is_read_from_whoever_has_it() {

@@ -15,7 +15,7 @@ const SERVERS: [(&str, Revision); 2] = [
     ("new", Revision::V2026_07_28),
 ];
 
-/// G8: progress, cancellation, log messages, updates and pings cross a hub, each to whom it belongs.
+/// Progress, cancellation, log messages, updates and pings cross a hub, each to whom it belongs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn news_cross_in_both_directions() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {

@@ -120,7 +120,7 @@ fn result(told: &Told) -> &Value {
     &last["result"]
 }
 
-/// FT24, H17: a session of one principal is to another what a session is that never was: at every verb, with
+/// H17: a session of one principal is to another what a session is that never was: at every verb, with
 /// the place in its stream, for what it subscribes to and for its tasks; and it goes on undisturbed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_is_nobody_elses() {
@@ -199,7 +199,7 @@ async fn a_session_is_nobody_elses() {
     assert_eq!(result(&fetched)["content"][0]["text"], "hi");
 }
 
-/// FT24: what a modern client carries is worth nothing in the hands of another: neither the state of a question
+/// What a modern client carries is worth nothing in the hands of another: neither the state of a question
 /// nor the name of a task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_client_carries_is_nobody_elses() {
@@ -232,7 +232,7 @@ async fn what_a_client_carries_is_nobody_elses() {
     }
 }
 
-/// P14, P15, FT24: a list that was fetched for one principal is shown to no other: the server is asked anew
+/// P14, P15: a list that was fetched for one principal is shown to no other: the server is asked anew
 /// for each.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_is_kept_for_its_principal() {
@@ -259,7 +259,7 @@ async fn a_list_is_kept_for_its_principal() {
     }
 }
 
-/// G14, AG-08, FT24: an address that was shown to one principal does not lead to another server because another
+/// AG-08: an address that was shown to one principal does not lead to another server because another
 /// principal was shown it there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_does_not_lead_anothers_addresses_elsewhere() {

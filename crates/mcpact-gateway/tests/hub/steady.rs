@@ -79,7 +79,7 @@ async fn prompting(wire: &mut Wire, prompt: &str) -> Value {
     answer["result"]["messages"][0]["content"]["text"].clone()
 }
 
-/// G14: a server that comes later does not get the names that clients hold, whoever lists first then: it is marked,
+/// A server that comes later does not get the names that clients hold, whoever lists first then: it is marked,
 /// and both can be used.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_comes_later_does_not_get_the_names_that_clients_hold() {
@@ -109,7 +109,7 @@ async fn who_comes_later_does_not_get_the_names_that_clients_hold() {
     }
 }
 
-/// G14: a name whose tool is gone does not lead to the tool of another server that has come by the same name, and leads
+/// A name whose tool is gone does not lead to the tool of another server that has come by the same name, and leads
 /// to its own when that is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_whose_tool_is_gone_leads_to_no_other() {
@@ -133,7 +133,7 @@ async fn a_name_whose_tool_is_gone_leads_to_no_other() {
     assert_eq!(answering(&mut wire, "one").await, "a");
 }
 
-/// G14, G19: names of a server that leaves the config are given anew, and nobody is led elsewhere before it was told that
+/// Names of a server that leaves the config are given anew, and nobody is led elsewhere before it was told that
 /// the lists are others; whoever stays keeps its names.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_is_given_anew_after_that_was_told() {
@@ -163,7 +163,7 @@ async fn a_name_is_given_anew_after_that_was_told() {
     assert_eq!(answering(&mut wire, &before[1]).await, "b");
 }
 
-/// G14: a name that ends in a hash, from before the gateway was started anew, is what it was, though nobody has listed
+/// A name that ends in a hash, from before the gateway was started anew, is what it was, though nobody has listed
 /// anything yet; so is one that only looks like it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_marked_name_is_known_before_anything_is_listed() {
@@ -202,7 +202,7 @@ fn local(name: &'static str) -> Arc<Member> {
     Member::with(name, "", Vec::new(), tools, bridge, &nowhere)
 }
 
-/// G14, G19: whoever calls while another server of the same name takes a server's place finds it, also where nothing but
+/// Whoever calls while another server of the same name takes a server's place finds it, also where nothing but
 /// lists can tell whose a name is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn names_are_found_while_servers_are_replaced() {

@@ -13,7 +13,7 @@ const AGREED: &str = r#"{"jsonrpc":"2.0","method":"notifications/subscriptions/a
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":ID}}}"#;
 const ENDED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":ID}}}"#;
 
-/// G15: a modern server that ends the stream on which it tells of changes is listened to again; clients are
+/// A modern server that ends the stream on which it tells of changes is listened to again; clients are
 /// told of what may have changed meanwhile, and of what changes later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_that_ended_is_opened_again() {

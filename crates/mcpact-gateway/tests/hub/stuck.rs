@@ -53,7 +53,7 @@ fn told(answer: &Value) -> &str {
     answer["error"]["message"].as_str().unwrap_or_default()
 }
 
-/// G14, G15, O5: what somebody was shown of a server that is stuck is shown to others meanwhile, and its tools stay
+/// What somebody was shown of a server that is stuck is shown to others meanwhile, and its tools stay
 /// what they are: who calls one is told that the server does not answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_of_a_stuck_server_stay_known() {
@@ -77,7 +77,7 @@ async fn tools_of_a_stuck_server_stay_known() {
     }
 }
 
-/// G14, O5: a name with the prefix of a server that cannot say what it has is answered with the server, its state, the
+/// A name with the prefix of a server that cannot say what it has is answered with the server, its state, the
 /// cause and what to do; whatever else is not there is unknown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_name_of_a_server_that_is_not_well_is_told_with_its_trouble() {

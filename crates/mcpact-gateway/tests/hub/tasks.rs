@@ -81,7 +81,7 @@ async fn walk(client: &Client, what: &str) {
     assert_eq!(computed.unwrap().all_text(), "x", "{what}");
 }
 
-/// G1, G14: clients that know tasks run tools of servers of either form as tasks through one connection,
+/// Clients that know tasks run tools of servers of either form as tasks through one connection,
 /// questions included, whoever speaks which revision; a task is asked about where it runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_of_all_servers() {
@@ -98,7 +98,7 @@ async fn tasks_of_all_servers() {
     }
 }
 
-/// G5: who knows tasks as 2025-11-25 has them is told by each tool whether it runs as one: all of a modern server do, and
+/// Who knows tasks as 2025-11-25 has them is told by each tool whether it runs as one: all of a modern server do, and
 /// those of the others as they say themselves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tools_say_whether_they_run_as_tasks() {
@@ -131,7 +131,7 @@ async fn tools_say_whether_they_run_as_tasks() {
     }
 }
 
-/// G5: a server that has no tasks makes none, and who asks for one is told.
+/// A server that has no tasks makes none, and who asks for one is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_without_tasks_says_so() {
     let hub = hub(SERVERS

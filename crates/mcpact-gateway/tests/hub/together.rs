@@ -44,7 +44,7 @@ async fn both(hub: &Arc<Hub>, capabilities: &Value) -> [Wire; 2] {
     ]
 }
 
-/// AG-01, G14, P21: a tool that two servers of the same name have has two names, which are in order, short and plain, stay as they
+/// AG-01, P21: a tool that two servers of the same name have has two names, which are in order, short and plain, stay as they
 /// are when they are asked for again, and lead back to their servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_tool_at_two_servers() {
@@ -86,7 +86,7 @@ async fn the_same_tool_at_two_servers() {
     }
 }
 
-/// AG-02, G15: changes are told if one server tells of them, and those of a server that does not are found by
+/// AG-02: changes are told if one server tells of them, and those of a server that does not are found by
 /// asking it again, without anybody's doing, as long as it is awake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_that_nobody_tells() {
@@ -112,7 +112,7 @@ async fn changes_that_nobody_tells() {
     }
 }
 
-/// AG-03, G14: pages of servers and of the hub are followed to the end; a cursor of another list, of another
+/// AG-03: pages of servers and of the hub are followed to the end; a cursor of another list, of another
 /// hub or of nobody is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_followed() {
@@ -184,7 +184,7 @@ async fn the_strictest_hint_holds() {
     }
 }
 
-/// AG-05, G7: a server is told of what the client declared for this request, and of nothing else.
+/// AG-05: a server is told of what the client declared for this request, and of nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_are_told_what_the_client_declared() {
     let declared = json!({"elicitation": {"form": {}}});
@@ -229,7 +229,7 @@ async fn servers_are_told_what_the_client_declared() {
     }
 }
 
-/// AG-08, G14: the same address at two servers is two addresses, each of which leads to its own; the bare one
+/// AG-08: the same address at two servers is two addresses, each of which leads to its own; the bare one
 /// leads to neither.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_address_at_two_servers() {
@@ -268,7 +268,7 @@ async fn the_same_address_at_two_servers() {
     }
 }
 
-/// G4, G5: what is advertised beyond the lists is what a server has and the hub can route; what one of them has not declared is
+/// What is advertised beyond the lists is what a server has and the hub can route; what one of them has not declared is
 /// refused on the wire for its things, and it never hears of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_what_is_declared_is_forwarded() {
@@ -329,7 +329,7 @@ async fn only_what_is_declared_is_forwarded() {
     }
 }
 
-/// G6: a server that declares a list and does not know it keeps the rest, and so do the others.
+/// A server that declares a list and does not know it keeps the rest, and so do the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_list_that_was_declared_in_vain() {
     for era in ERAS {
@@ -358,7 +358,7 @@ async fn a_list_that_was_declared_in_vain() {
     }
 }
 
-/// G9: errors of the protocol cross with their code and data, and whatever comes of a call, it was made once.
+/// Errors of the protocol cross with their code and data, and whatever comes of a call, it was made once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_cross_and_nothing_is_done_twice() {
     let script = Script::new(Speaks::Handshake, &json!({"tools": {}}));

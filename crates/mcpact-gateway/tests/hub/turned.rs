@@ -97,7 +97,7 @@ const TURNS: [[Revision; 3]; 2] = [
 
 const CLIENTS: [Revision; 2] = [Revision::V2025_06_18, Revision::V2026_07_28];
 
-/// G9, G15: a server that comes back at its address with another revision is understood again: no call of the clients
+/// A server that comes back at its address with another revision is understood again: no call of the clients
 /// that were there all the time fails, and they are told that its lists have changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_may_come_back_with_another_revision() {

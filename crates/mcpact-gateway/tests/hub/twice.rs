@@ -60,7 +60,7 @@ async fn is_told(wire: &mut Wire, expected: &[&str], what: &str) {
     assert!(told.iter().eq(expected), "{what}: {told:?}");
 }
 
-/// G14, F4: whoever has subscribed to a resource under two addresses hears of it under both, and under the one that is
+/// F4: whoever has subscribed to a resource under two addresses hears of it under both, and under the one that is
 /// left after it has ended the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_resource_under_two_addresses() {

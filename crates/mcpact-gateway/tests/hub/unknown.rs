@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use crate::house::{by_http, client, everything, hub, on_lines};
 use crate::wire::Wire;
 
-/// G14: an unknown tool, prompt, resource or task is refused in the words of each revision, with what
+/// An unknown tool, prompt, resource or task is refused in the words of each revision, with what
 /// there is, the most similar first and not without end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_is_not_is_told_with_what_there_is() {
@@ -70,7 +70,7 @@ async fn what_there_is_not_is_told_with_what_there_is() {
     }
 }
 
-/// G14: a request that does not say what it is about is told what it lacks, for either era.
+/// A request that does not say what it is about is told what it lacks, for either era.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_request_lacks_is_told() {
     let hub = hub(vec![

@@ -32,7 +32,7 @@ pub(crate) async fn is_told(
     assert!(told.is_ok(), "{what}");
 }
 
-/// G14, AG-08: a client goes on hearing of a resource under the address that it has used, when another
+/// AG-08: a client goes on hearing of a resource under the address that it has used, when another
 /// server comes that has the same address.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_survives_another_server_with_the_same_address() {
@@ -61,7 +61,7 @@ async fn a_subscription_survives_another_server_with_the_same_address() {
     }
 }
 
-/// G19: whoever has subscribed to a resource of a server that is started in another way goes on hearing of it,
+/// Whoever has subscribed to a resource of a server that is started in another way goes on hearing of it,
 /// and is told at once that it may have changed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_survives_another_server_of_the_same_name() {
@@ -104,7 +104,7 @@ async fn joined_later() -> (Arc<Hub>, Wire) {
     (hub, before)
 }
 
-/// G14, AG-08: an address that leaves open which server is meant is not subscribed to, unless the client
+/// AG-08: an address that leaves open which server is meant is not subscribed to, unless the client
 /// was before; the refusal says what to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_leaves_open_which_server_is_meant_is_not_subscribed_to() {
@@ -140,7 +140,7 @@ async fn what_leaves_open_which_server_is_meant_is_not_subscribed_to() {
     assert_eq!(*agreed, json!([named]));
 }
 
-/// G14, AG-08: an address that leaves open which server is meant is neither read nor completed, unless the
+/// AG-08: an address that leaves open which server is meant is neither read nor completed, unless the
 /// client is subscribed to it: then it means what it meant. The refusal says what to use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_leaves_open_which_server_is_meant_is_not_read() {
@@ -185,7 +185,7 @@ async fn what_leaves_open_which_server_is_meant_is_not_read() {
     assert_eq!(*read, format!("mcpact://old/{WATCHED}"), "{answer}");
 }
 
-/// G14, AG-08: what a server does not have is not taken for its own because an error tells of it, and the
+/// AG-08: what a server does not have is not taken for its own because an error tells of it, and the
 /// error tells of what was asked for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_error_tells_of_is_nobodys() {
@@ -206,7 +206,7 @@ async fn what_an_error_tells_of_is_nobodys() {
     assert!(told.starts_with("Unknown resource: `zz://q`"), "{missing}");
 }
 
-/// G14, AG-08: what a result has in it is shown under an address that leads to its server, also while nobody has
+/// AG-08: what a result has in it is shown under an address that leads to its server, also while nobody has
 /// listed resources; where one server has resources, it stays as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_result_has_leads_to_its_server_before_anything_is_listed() {
@@ -228,7 +228,7 @@ async fn what_a_result_has_leads_to_its_server_before_anything_is_listed() {
     }
 }
 
-/// G14: an address that names a server that there is not is refused with those that there are, also where
+/// An address that names a server that there is not is refused with those that there are, also where
 /// only one server has resources.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_address_of_an_unknown_server_is_refused() {
@@ -248,7 +248,7 @@ async fn an_address_of_an_unknown_server_is_refused() {
     }
 }
 
-/// G14, F4: nobody is told that it will hear of a resource that there is nowhere, whatever the server speaks.
+/// F4: nobody is told that it will hear of a resource that there is nowhere, whatever the server speaks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_is_not_is_not_subscribed_to() {
     for speaks in [Revision::V2025_11_25, Revision::V2026_07_28] {
@@ -285,7 +285,7 @@ pub(crate) fn is_update(message: &Value) -> bool {
     message["method"] == "notifications/resources/updated"
 }
 
-/// G19, AG-08: what a client has subscribed to before a server got other settings is what it ends afterwards, at the same
+/// AG-08: what a client has subscribed to before a server got other settings is what it ends afterwards, at the same
 /// server and for itself, also when the address leaves open which server is meant.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscription_ends_after_other_settings() {

@@ -36,7 +36,7 @@ const CROWD: [Revision; 4] = [
     Revision::V2026_07_28,
 ];
 
-/// G12: a stateless server serves everybody who declares the same by one instance; a stateful one has one
+/// A stateless server serves everybody who declares the same by one instance; a stateful one has one
 /// for each session.
 #[tokio::test]
 async fn who_shares_an_instance() {
@@ -48,7 +48,7 @@ async fn who_shares_an_instance() {
     assert_eq!(stateful.started().len(), 4);
 }
 
-/// G12: a client of 2026-07-28 has an instance for itself where it has a connection for itself; all of its calls
+/// A client of 2026-07-28 has an instance for itself where it has a connection for itself; all of its calls
 /// go there, it is not taken away for another client, and it goes with the client.
 #[tokio::test]
 async fn a_connection_has_an_instance() {
@@ -84,7 +84,7 @@ async fn a_connection_has_an_instance() {
     assert_eq!(house.started().len(), 2);
 }
 
-/// G12, G7: of a singleton there is one, whoever comes; it is told of nothing that not everybody can do.
+/// Of a singleton there is one, whoever comes; it is told of nothing that not everybody can do.
 #[tokio::test]
 async fn a_singleton_is_alone() {
     let house = House::new(keeping(Strategy::Singleton));
@@ -102,7 +102,7 @@ async fn a_singleton_is_alone() {
     assert!(!handshakes[0].contains("elicitation"), "{handshakes:?}");
 }
 
-/// G7, G12: those who declare something else have an instance of their own, which is told of it.
+/// Those who declare something else have an instance of their own, which is told of it.
 #[tokio::test]
 async fn who_declares_something_else_does_not_share() {
     let house = House::new(keeping(Strategy::Stateless));
@@ -120,7 +120,7 @@ async fn who_declares_something_else_does_not_share() {
     assert_eq!((declared.len(), with.count()), (2, 1));
 }
 
-/// G12: calls that an instance has no room for get another one, as many as there may be, then they wait, as
+/// Calls that an instance has no room for get another one, as many as there may be, then they wait, as
 /// many as may, and the rest is refused at once, with what to do about it. That holds for servers and clients of
 /// both eras.
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn fill(mode: EraMode, files: &[&str], revision: Revision) {
     assert_eq!((in_flight(&house), house.bridge.status().queued), (0, 0));
 }
 
-/// G12: nobody waits too long, and is told what the server does meanwhile.
+/// Nobody waits too long, and is told what the server does meanwhile.
 #[tokio::test]
 async fn waiting_has_an_end() {
     let run = RunSettings {
@@ -203,7 +203,7 @@ async fn waiting_has_an_end() {
     slow.await.unwrap().unwrap();
 }
 
-/// G12: calls of clients that can be asked something take turns at an instance. Whoever waits for its turn is counted
+/// Calls of clients that can be asked something take turns at an instance. Whoever waits for its turn is counted
 /// among those who wait: not too many do, and nobody too long.
 #[tokio::test]
 async fn waiting_for_a_turn_has_an_end() {
@@ -248,7 +248,7 @@ async fn waiting_for_a_turn_has_an_end() {
     }
 }
 
-/// G12: there are never more instances than there may be, over all sessions; what a client has in its own
+/// There are never more instances than there may be, over all sessions; what a client has in its own
 /// is not taken away for another one, and when a client leaves there is room.
 #[tokio::test]
 async fn no_more_instances_than_there_may_be() {
@@ -277,7 +277,7 @@ async fn no_more_instances_than_there_may_be() {
     assert_eq!(call(&first, "who").await.unwrap(), kept);
 }
 
-/// G12: clients that declare different things, and so cannot share, take an instance from one another when it has served
+/// Clients that declare different things, and so cannot share, take an instance from one another when it has served
 /// the call that it was started for, and not before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_waited_for_a_start_is_served_by_it() {
@@ -303,7 +303,7 @@ async fn who_waited_for_a_start_is_served_by_it() {
     assert!(starts <= 6, "{starts} starts for 6 calls");
 }
 
-/// G13: many who come at once wait for the same start.
+/// Many who come at once wait for the same start.
 #[tokio::test]
 async fn one_start_for_all_who_wait() {
     let run = RunSettings {

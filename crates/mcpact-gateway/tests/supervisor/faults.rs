@@ -22,7 +22,7 @@ fn quick() -> RunSettings {
     }
 }
 
-/// F01 of the fault table, G3, P5: whoever has a call on a server that is killed is told, nobody else notices,
+/// P5: whoever has a call on a server that is killed is told, nobody else notices,
 /// and the next call has another server. How it ended is told to callers and to those who look.
 #[tokio::test]
 async fn a_killed_server_is_replaced() {
@@ -51,7 +51,7 @@ async fn a_killed_server_is_replaced() {
     assert!(error.contains("(exit status: 5)"), "{error}");
 }
 
-/// G13, P5, F08 of the fault table: a server that does not start is tried a few times, then left alone; whoever
+/// P5: a server that does not start is tried a few times, then left alone; whoever
 /// calls meanwhile is told at once why, and for how long. A person may have it tried again.
 #[tokio::test]
 async fn a_crash_loop_suspends_the_server() {
@@ -77,7 +77,7 @@ async fn a_crash_loop_suspends_the_server() {
     call(&client, "who").await.unwrap();
 }
 
-/// G13: many who wait for a start that fails fail with it; it is not tried once for each.
+/// Many who wait for a start that fails fail with it; it is not tried once for each.
 #[tokio::test]
 async fn all_who_wait_for_a_failing_start_fail() {
     let house = House::with(quick(), mcpact_engine::client::EraMode::Legacy, &["broken"]);
@@ -89,7 +89,7 @@ async fn all_who_wait_for_a_failing_start_fail() {
     assert_eq!(house.bridge.status().starts, 1);
 }
 
-/// G13: a server that takes too long to start is given up, and nothing of it is left.
+/// A server that takes too long to start is given up, and nothing of it is left.
 #[tokio::test]
 async fn a_slow_start_has_an_end() {
     let run = RunSettings {
@@ -108,7 +108,7 @@ async fn a_slow_start_has_an_end() {
         .await;
 }
 
-/// O5: a call that was not written before its server died is told so; one that was written may have run.
+/// A call that was not written before its server died is told so; one that was written may have run.
 #[tokio::test]
 async fn a_call_that_was_not_written_is_told_so() {
     let house = House::new(quick());
@@ -141,7 +141,7 @@ async fn a_call_that_was_not_written_is_told_so() {
     );
 }
 
-/// G13, O5: who may not wait while a failed server is left alone is told of the failure, not that there is no room.
+/// Who may not wait while a failed server is left alone is told of the failure, not that there is no room.
 #[tokio::test]
 async fn who_may_not_wait_is_told_what_for() {
     let second = Duration::from_secs(1);

@@ -19,7 +19,7 @@ fn restless() -> RunSettings {
     }
 }
 
-/// G2, G3, G10: nothing runs before somebody asks; it is stopped when nobody has asked for a while,
+/// Nothing runs before somebody asks; it is stopped when nobody has asked for a while,
 /// although the client stays, which notices nothing: its next call starts another one.
 #[tokio::test]
 async fn a_server_sleeps_while_its_clients_stay() {
@@ -43,7 +43,7 @@ async fn a_server_sleeps_while_its_clients_stay() {
     assert_eq!(house.bridge.status().failures, 0);
 }
 
-/// G10: who is in the middle of a call is not idle.
+/// Who is in the middle of a call is not idle.
 #[tokio::test]
 async fn a_long_call_is_not_interrupted() {
     let house = House::new(restless());
@@ -71,7 +71,7 @@ fn asked_often(failures: u32) -> RunSettings {
     }
 }
 
-/// G11, F03 of the fault table: a server that does not answer while it has calls is left to finish them, and seen
+/// A server that does not answer while it has calls is left to finish them, and seen
 /// meanwhile; another call does not wait behind them where there may be another instance.
 #[tokio::test]
 async fn who_is_silent_while_it_works_is_passed_by() {
@@ -95,7 +95,7 @@ async fn who_is_silent_while_it_works_is_passed_by() {
     assert_eq!(house.bridge.status().failures, 0);
 }
 
-/// G11: a call that nobody waits for any more does not show that its server is well: the next one goes elsewhere,
+/// A call that nobody waits for any more does not show that its server is well: the next one goes elsewhere,
 /// and the server is ended.
 #[tokio::test]
 async fn who_is_silent_after_its_calls_is_replaced() {
@@ -126,7 +126,7 @@ async fn who_is_silent_after_its_calls_is_replaced() {
         .await;
 }
 
-/// G10: a server that shall end while it is started ends as soon as it is there, and nobody waits for calls that
+/// A server that shall end while it is started ends as soon as it is there, and nobody waits for calls that
 /// it never had.
 #[tokio::test]
 async fn who_shall_go_while_it_starts_goes() {
@@ -158,7 +158,7 @@ async fn who_shall_go_while_it_starts_goes() {
     assert_eq!(house.alive().len(), 0);
 }
 
-/// G12: a persistent server is there before anybody asks, is never stopped, and comes back by itself when
+/// A persistent server is there before anybody asks, is never stopped, and comes back by itself when
 /// it dies.
 #[tokio::test]
 async fn a_persistent_server_is_always_there() {
@@ -187,7 +187,7 @@ async fn a_persistent_server_is_always_there() {
     assert_ne!(call(&client, "who").await.unwrap(), first);
 }
 
-/// G12: so many are kept ready.
+/// So many are kept ready.
 #[tokio::test]
 async fn so_many_are_ready() {
     let run = RunSettings {
@@ -204,7 +204,7 @@ async fn so_many_are_ready() {
     assert_eq!(house.started().len(), 2);
 }
 
-/// G11: a server that does not answer when asked whether it is well is ended, and the next call starts
+/// A server that does not answer when asked whether it is well is ended, and the next call starts
 /// another one.
 #[tokio::test]
 async fn an_unwell_server_is_replaced() {
@@ -224,7 +224,7 @@ async fn an_unwell_server_is_replaced() {
     assert!(status.last_error.unwrap().why.contains("well"));
 }
 
-/// G13: a legacy server that dies of the question about its era is started again for the handshake, and
+/// A legacy server that dies of the question about its era is started again for the handshake, and
 /// never asked that question again.
 #[tokio::test]
 async fn a_server_that_dies_of_the_probe_is_remembered() {
@@ -239,7 +239,7 @@ async fn a_server_that_dies_of_the_probe_is_remembered() {
     assert_eq!(house.started().len(), 3);
 }
 
-/// G10: when the bridge is closed nothing runs any more, and nothing is started.
+/// When the bridge is closed nothing runs any more, and nothing is started.
 #[tokio::test]
 async fn nothing_is_left_when_it_is_closed() {
     let house = House::new(RunSettings::default());
@@ -252,7 +252,7 @@ async fn nothing_is_left_when_it_is_closed() {
     assert_eq!(house.started().len(), 1);
 }
 
-/// G9, G11: a server that has ended its output is sent no call, although its process lives on: the call goes to the next
+/// A server that has ended its output is sent no call, although its process lives on: the call goes to the next
 /// one.
 #[tokio::test]
 async fn no_call_goes_to_a_server_that_has_hushed() {

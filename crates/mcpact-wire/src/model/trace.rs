@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// O6: the place is told in `_meta`, and nothing else there changes.
+    /// The place is told in `_meta`, and nothing else there changes.
     #[test]
     fn a_place_is_put_beside_what_is_there() {
         let place = TraceContext::new(PARENT, Some("a=1")).unwrap();

@@ -96,7 +96,7 @@ impl Mark {
 mod tests {
     use super::*;
 
-    /// G12: a routing key has a limit and a form, and is never written down.
+    /// A routing key has a limit and a form, and is never written down.
     #[test]
     fn keys() {
         let longest = "k".repeat(LONGEST);

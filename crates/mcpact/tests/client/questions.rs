@@ -162,7 +162,7 @@ async fn pages_to_visit_first_are_listed() {
     }
 }
 
-/// F10, Q8: a person who can be sent to the pages of a -32042 is, and the call is sent once more, never
+/// F10: a person who can be sent to the pages of a -32042 is, and the call is sent once more, never
 /// a third time; where they decline, or are asked again, the caller hears of it.
 #[tokio::test]
 async fn a_call_is_repeated_once_after_its_pages_were_visited() {

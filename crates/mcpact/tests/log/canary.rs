@@ -32,7 +32,7 @@ fn server() -> Server {
     )
 }
 
-/// K5, P16: headers, the address, arguments and metadata never reach the log over HTTP, in either era.
+/// P16: headers, the address, arguments and metadata never reach the log over HTTP, in either era.
 #[tokio::test]
 async fn nothing_of_a_request_is_logged() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
@@ -62,7 +62,7 @@ async fn nothing_of_a_request_is_logged() {
     }
 }
 
-/// K5, P16: malformed and refused messages do not sing either.
+/// P16: malformed and refused messages do not sing either.
 #[tokio::test]
 async fn nothing_of_a_refused_message_is_logged() {
     let (log, _guard) = Log::keep();
@@ -83,7 +83,7 @@ async fn nothing_of_a_refused_message_is_logged() {
     nothing_sings(&log);
 }
 
-/// K5: what a process gets in its environment is covered in what it writes to its log, and its noise
+/// What a process gets in its environment is covered in what it writes to its log, and its noise
 /// is not repeated.
 #[tokio::test]
 async fn nothing_of_the_environment_is_logged() {
@@ -97,7 +97,7 @@ async fn nothing_of_the_environment_is_logged() {
     nothing_sings(&log);
 }
 
-/// K5: a server that repeats what it was sent in an answer that is no message does not make us repeat it.
+/// A server that repeats what it was sent in an answer that is no message does not make us repeat it.
 #[tokio::test]
 async fn nothing_of_a_strange_answer_is_logged() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

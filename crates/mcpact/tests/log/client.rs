@@ -14,7 +14,7 @@ fn served(revisions: &[Revision]) -> mcpact_transport::link::Link {
     near
 }
 
-/// O1: a client tells what it asked, what it saw, what it concluded, and how it ended.
+/// A client tells what it asked, what it saw, what it concluded, and how it ended.
 #[tokio::test]
 async fn a_fallback_is_told_step_by_step() {
     let (log, _guard) = Log::keep();
@@ -45,7 +45,7 @@ async fn a_fallback_is_told_step_by_step() {
     client.close().await;
 }
 
-/// O8: a client that finds no common version warns once, with both offers and an advice.
+/// A client that finds no common version warns once, with both offers and an advice.
 #[tokio::test]
 async fn a_mismatch_is_told() {
     let (log, _guard) = Log::keep();

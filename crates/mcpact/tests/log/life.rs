@@ -27,7 +27,7 @@ fn names(entries: &[Entry]) -> Vec<&str> {
     entries.iter().map(|entry| entry.get("event")).collect()
 }
 
-/// O2: start and stop of a process are told with server, instance, state and duration, and what it
+/// Start and stop of a process are told with server, instance, state and duration, and what it
 /// writes to its log is told as coming from there.
 #[tokio::test]
 async fn a_process_is_told_from_start_to_stop() {
@@ -57,7 +57,7 @@ async fn a_process_is_told_from_start_to_stop() {
     assert_eq!(below.unwrap().get("message"), "hello from below");
 }
 
-/// O2: a program that cannot be started and one that does not agree are told apart.
+/// A program that cannot be started and one that does not agree are told apart.
 #[tokio::test]
 async fn failures_are_told_apart() {
     let (log, _guard) = Log::keep();

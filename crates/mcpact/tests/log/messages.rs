@@ -13,7 +13,7 @@ use tracing_subscriber::layer::SubscriberExt;
 
 use crate::record::Log;
 
-/// O4: what a server logs is written into the local log at the level that it has there, and below the
+/// What a server logs is written into the local log at the level that it has there, and below the
 /// level that the client asked for nothing comes.
 #[tokio::test]
 async fn messages_of_a_server_reach_the_local_log() {
@@ -57,7 +57,7 @@ async fn messages_of_a_server_reach_the_local_log() {
     }
 }
 
-/// O4: what a handler tells the local log goes to the client that it serves, at the level that the
+/// What a handler tells the local log goes to the client that it serves, at the level that the
 /// client asked for, and nothing else does.
 #[tokio::test]
 async fn the_local_log_reaches_the_client() {

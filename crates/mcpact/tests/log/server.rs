@@ -18,7 +18,7 @@ fn says(entry: &Entry, expected: &[(&str, &str)]) {
     }
 }
 
-/// O1: a handshake is a span and an event, both with everything that was negotiated.
+/// A handshake is a span and an event, both with everything that was negotiated.
 #[tokio::test]
 async fn a_handshake_is_told() {
     let (log, _guard) = Log::keep();
@@ -59,7 +59,7 @@ async fn a_handshake_is_told() {
     }
 }
 
-/// O1: discovery and the first request of a modern client are told, its other requests are not.
+/// Discovery and the first request of a modern client are told, its other requests are not.
 #[tokio::test]
 async fn a_modern_client_is_told_of_once() {
     let (log, _guard) = Log::keep();
@@ -86,7 +86,7 @@ async fn a_modern_client_is_told_of_once() {
     );
 }
 
-/// O8: a version that does not fit is a warning with both offers and an advice; the same again is not.
+/// A version that does not fit is a warning with both offers and an advice; the same again is not.
 #[tokio::test]
 async fn a_mismatch_is_told_once() {
     let (log, _guard) = Log::keep();
@@ -120,7 +120,7 @@ async fn a_mismatch_is_told_once() {
     );
 }
 
-/// O8: so is a capability that the server will not do without, and a handshake that is refused before
+/// So is a capability that the server will not do without, and a handshake that is refused before
 /// anybody has looked at its capabilities.
 #[tokio::test]
 async fn refused_handshakes_are_told() {
@@ -158,7 +158,7 @@ async fn refused_handshakes_are_told() {
     );
 }
 
-/// O1: the same on every carrier of HTTP.
+/// The same on every carrier of HTTP.
 #[tokio::test]
 async fn every_carrier_of_http_tells() {
     for (revision, path, carrier, method) in [

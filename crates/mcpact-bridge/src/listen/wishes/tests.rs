@@ -214,7 +214,7 @@ fn a_gap_is_filled_with_everything() {
     assert_eq!(wishes.ended(4, later), [asked(5, &["a:1"], 1)]);
 }
 
-/// G15: a server that sleeps has not failed; the client is told of everything when it wakes, however often that is.
+/// A server that sleeps has not failed; the client is told of everything when it wakes, however often that is.
 #[test]
 fn a_server_that_sleeps_is_asked_without_a_pause() {
     let lists = ListenFilter {
@@ -241,7 +241,7 @@ fn a_server_that_sleeps_is_asked_without_a_pause() {
     assert_eq!(wishes.slept(9), [], "no such stream");
 }
 
-/// G15: what nobody could hear of is told once the server has agreed to tell, and at once if it has.
+/// What nobody could hear of is told once the server has agreed to tell, and at once if it has.
 #[test]
 fn what_was_missed_is_told_as_soon_as_there_is_a_stream() {
     let lists = ListenFilter {

@@ -6,7 +6,7 @@ fn client(session: &Arc<u8>) -> User {
     User::Client(Who::by(Arc::downgrade(session)))
 }
 
-/// G12: what is asked outside of a call stays with the server, and so do roots where it does not say what it asks for;
+/// What is asked outside of a call stays with the server, and so do roots where it does not say what it asks for;
 /// only an instance that clients share without knowing it becomes one's.
 #[test]
 fn what_a_server_keeps() {
@@ -26,7 +26,7 @@ fn what_a_server_keeps() {
     }
 }
 
-/// G12: a connection is its client's from the first answer on, and nobody else's as long as it lasts.
+/// A connection is its client's from the first answer on, and nobody else's as long as it lasts.
 #[test]
 fn a_connection_is_ones() {
     let (ann, bob) = (Arc::new(1), Arc::new(2));
@@ -45,7 +45,7 @@ fn a_connection_is_ones() {
     assert!(!claim.admits(&all[1]), "what she has told is still there");
 }
 
-/// G12: a client keeps what it has told as long as it is there and there is room for others.
+/// A client keeps what it has told as long as it is there and there is room for others.
 #[test]
 fn what_stands_in_the_way_is_let_go_of() {
     let sheet = [

@@ -37,7 +37,7 @@ fn names(catalog: &Catalog) -> Vec<&str> {
     catalog.servers.keys().map(|name| name.as_str()).collect()
 }
 
-/// K8: `mcpServers`, as Claude Desktop, Claude Code, Cursor, Windsurf, Cline and many others write it.
+/// `mcpServers`, as Claude Desktop, Claude Code, Cursor, Windsurf, Cline and many others write it.
 #[test]
 fn mcp_servers_are_taken_as_they_are() {
     let catalog = taken_from(
@@ -69,7 +69,7 @@ fn mcp_servers_are_taken_as_they_are() {
     );
 }
 
-/// K8: VS Code, in `mcp.json` and in its settings.
+/// VS Code, in `mcp.json` and in its settings.
 #[test]
 fn vs_code_is_understood() {
     let text = r#"{"inputs": [], "servers": {"a": {"type": "stdio", "command": "a", "cwd": "${workspaceFolder}"}}}"#;
@@ -91,7 +91,7 @@ fn vs_code_is_understood() {
     );
 }
 
-/// K8: Codex keeps servers in TOML, and secrets in variables that it names.
+/// Codex keeps servers in TOML, and secrets in variables that it names.
 #[test]
 fn codex_is_understood() {
     let catalog = taken_from(
@@ -122,7 +122,7 @@ bearer_token_env_var = "TOKEN"
     assert_eq!(headers, [("Authorization", "Bearer hunter2")]);
 }
 
-/// K8: Codex names variables alone, also in tables; one that is not set is told with what can be done about it there.
+/// Codex names variables alone, also in tables; one that is not set is told with what can be done about it there.
 #[test]
 fn variables_of_codex_are_names() {
     let text = "[mcp_servers.a]\ncommand = \"a\"\nenv_vars = [\"HOME\", { name = \"TOKEN\", source = \"local\" }]\n";
@@ -147,7 +147,7 @@ fn variables_of_codex_are_names() {
     }
 }
 
-/// K8: nobody is warned of a server that is switched off.
+/// Nobody is warned of a server that is switched off.
 #[test]
 fn what_is_switched_off_is_no_reason_to_warn() {
     for server in [
@@ -163,7 +163,7 @@ fn what_is_switched_off_is_no_reason_to_warn() {
     }
 }
 
-/// K8: what is wrong with a key of another client is told by the key that stands in its config.
+/// What is wrong with a key of another client is told by the key that stands in its config.
 #[test]
 fn what_is_wrong_is_told_by_their_keys() {
     for (pair, expected) in [
@@ -204,7 +204,7 @@ fn what_is_wrong_is_told_by_their_keys() {
     }
 }
 
-/// K1: what has no value is told, wherever it stands.
+/// What has no value is told, wherever it stands.
 #[test]
 fn nothing_is_not_taken_for_something() {
     for (name, text, expected) in [
@@ -254,7 +254,7 @@ fn nothing_is_not_taken_for_something() {
     assert_eq!(found_in("mcpact.yaml", ""), Vec::<String>::new());
 }
 
-/// K8: Zed, opencode, Amp, Goose and Continue.
+/// Zed, opencode, Amp, Goose and Continue.
 #[test]
 fn other_shapes_are_understood() {
     let zed = r#"{"context_servers": {
@@ -296,7 +296,7 @@ fn other_shapes_are_understood() {
     }
 }
 
-/// K8: Continue shows servers the headers of a request and a key, which wins over them, and takes secrets by their names.
+/// Continue shows servers the headers of a request and a key, which wins over them, and takes secrets by their names.
 #[test]
 fn continue_shows_servers_its_headers_and_keys() {
     let text = "\
@@ -329,7 +329,7 @@ mcpServers:
     assert_eq!(headers("b"), [("Authorization", "Bearer hunter2")]);
 }
 
-/// K3: a catalog of mcpv, with everything that it says about servers and their instances.
+/// A catalog of mcpv, with everything that it says about servers and their instances.
 #[test]
 fn catalogs_of_mcpv_are_understood() {
     let text = r#"
@@ -392,7 +392,7 @@ servers:
     assert_eq!(catalog.servers["old"].run.strategy, Strategy::Persistent);
 }
 
-/// K8: what is not used is noted, never refused, and an unknown type does no harm.
+/// What is not used is noted, never refused, and an unknown type does no harm.
 #[test]
 fn what_is_not_used_is_noted() {
     let text = r#"{"mcpServers": {
@@ -426,7 +426,7 @@ fn a_file_without_servers_says_what_is_looked_for() {
     );
 }
 
-/// K1: the native shape may be written in any of the three syntaxes, and is strict in each.
+/// The native shape may be written in any of the three syntaxes, and is strict in each.
 #[test]
 fn the_native_shape_is_strict_in_every_syntax() {
     let yaml = "servers:\n  a:\n    command: a\n    max_concurent: 3\n";
@@ -443,7 +443,7 @@ fn the_native_shape_is_strict_in_every_syntax() {
     );
 }
 
-/// K8: what Windows and over-careful guides add does no harm.
+/// What Windows and over-careful guides add does no harm.
 #[test]
 fn customs_of_others_do_no_harm() {
     let text = r#"{"mcpServers": {
@@ -454,7 +454,7 @@ fn customs_of_others_do_no_harm() {
     assert_eq!(address(&catalog.servers["b"]).1, [("X", "1")]);
 }
 
-/// K8: where a text is wanted, a number is the text that was written: versions, ids and zeros in front stay.
+/// Where a text is wanted, a number is the text that was written: versions, ids and zeros in front stay.
 #[test]
 fn numbers_are_texts_as_they_were_written() {
     let expected = [
@@ -481,7 +481,7 @@ fn numbers_are_texts_as_they_were_written() {
     }
 }
 
-/// K8: letters with marks become those without, and a name that loses letters is announced.
+/// Letters with marks become those without, and a name that loses letters is announced.
 #[test]
 fn names_that_lose_letters_are_announced() {
     let text = r#"{"mcpServers": {"été": {"command": "a"}, "文件 2": {"command": "b"}}}"#;
@@ -499,7 +499,7 @@ fn names_that_lose_letters_are_announced() {
     );
 }
 
-/// K8: names that become the same are told apart, whatever stands first: whoever has the name keeps it, the other one is
+/// Names that become the same are told apart, whatever stands first: whoever has the name keeps it, the other one is
 /// announced.
 #[test]
 fn names_that_become_the_same_are_told_apart() {

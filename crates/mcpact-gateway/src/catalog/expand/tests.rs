@@ -83,7 +83,7 @@ fn expanded(
     (node.text().unwrap().clone(), lines, worst)
 }
 
-/// K7: every spelling that configs use.
+/// Every spelling that configs use.
 #[test]
 fn variables_are_filled_in() {
     for (text, expected) in [
@@ -127,7 +127,7 @@ fn clients_with_a_spelling_of_their_own_are_understood() {
     assert_eq!(filled.value(), "pa$hunter2 $hunter2 $$");
 }
 
-/// K7: what is missing or wrong is an error with its place, and nothing that a variable holds is shown.
+/// What is missing or wrong is an error with its place, and nothing that a variable holds is shown.
 #[test]
 fn what_is_missing_is_told_with_its_place() {
     for (text, expected) in [
@@ -166,7 +166,7 @@ fn what_is_missing_is_told_with_its_place() {
     );
 }
 
-/// K7: what a variable holds is a value and nothing else, and is not expanded again.
+/// What a variable holds is a value and nothing else, and is not expanded again.
 #[test]
 fn values_cannot_become_anything_else() {
     let (filled, found, _) = expanded("${EVIL}", Spelling::Dollar, OnMissing::Refuse);
@@ -175,7 +175,7 @@ fn values_cannot_become_anything_else() {
     assert!(found.is_empty());
 }
 
-/// K8: an import keeps the names of variables, not their values.
+/// An import keeps the names of variables, not their values.
 #[test]
 fn names_may_be_kept_in_the_native_spelling() {
     for (text, spelling, expected) in [
@@ -205,7 +205,7 @@ fn names_may_be_kept_in_the_native_spelling() {
     }
 }
 
-/// K8: what to do about a variable is said in the words of the client whose config it is.
+/// What to do about a variable is said in the words of the client whose config it is.
 #[test]
 fn remedies_name_what_the_client_understands() {
     for (text, spelling, remedy, not) in [
@@ -247,7 +247,7 @@ fn remedies_name_what_the_client_understands() {
     }
 }
 
-/// K7: a variable that is set but is no text is told as that, and no default takes its place.
+/// A variable that is set but is no text is told as that, and no default takes its place.
 #[cfg(unix)]
 #[test]
 fn what_is_no_text_is_not_taken_for_unset() {

@@ -78,7 +78,7 @@ fn worst(words: &[&str]) -> (Option<Severity>, String) {
     (worst.map(|(severity, _)| *severity), format!("{found:?}"))
 }
 
-/// K4: what is refused, and what is only looked at.
+/// What is refused, and what is only looked at.
 #[test]
 fn dangerous_commands_are_refused() {
     const NONE: Option<Severity> = None;
@@ -441,7 +441,7 @@ fn dangerous_commands_are_refused() {
     }
 }
 
-/// K4: a program that starts another hides nothing.
+/// A program that starts another hides nothing.
 #[test]
 fn what_is_started_by_way_of_another_program_is_judged() {
     let sheet: &[&[&str]] = &[
@@ -478,7 +478,7 @@ fn what_is_started_by_way_of_another_program_is_judged() {
     }
 }
 
-/// K4: a script that is handed to a program as one text is judged, whether that program is known or not; words for people
+/// A script that is handed to a program as one text is judged, whether that program is known or not; words for people
 /// stay words.
 #[test]
 fn texts_that_any_program_may_run_are_judged() {
@@ -548,7 +548,7 @@ fn texts_that_any_program_may_run_are_judged() {
     }
 }
 
-/// K4: with `shells = "warn"` a shell may run, but not what no server does.
+/// With `shells = "warn"` a shell may run, but not what no server does.
 #[test]
 fn shells_may_be_allowed_but_not_everything_in_them() {
     let rules = CommandRules {
@@ -616,7 +616,7 @@ fn shells_may_be_allowed_but_not_everything_in_them() {
     }
 }
 
-/// K4: only listed programs and folders, by the place where the program really lies.
+/// Only listed programs and folders, by the place where the program really lies.
 #[test]
 fn a_list_of_programs_is_kept_to() {
     let rules = CommandRules {
@@ -646,7 +646,7 @@ fn a_list_of_programs_is_kept_to() {
     assert!(!at("python", "/usr/bin/python"));
 }
 
-/// K4: a program that everybody may change is refused; one that is not there is told.
+/// A program that everybody may change is refused; one that is not there is told.
 #[test]
 fn programs_that_others_may_change_are_refused() {
     let open = ProgramFacts {
@@ -685,7 +685,7 @@ fn programs_that_others_may_change_are_refused() {
     assert!(line[0].1.contains("is no program"), "{line:?}");
 }
 
-/// K4: a script that everybody may change is refused like a program, whoever is told to run it; what is no script is
+/// A script that everybody may change is refused like a program, whoever is told to run it; what is no script is
 /// none of its interpreter's concern.
 #[test]
 fn scripts_that_others_may_change_are_refused() {

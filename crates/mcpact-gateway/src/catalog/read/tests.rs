@@ -96,7 +96,7 @@ headers = { Authorization = "Bearer hunter2" }
 enabled = false
 "#;
 
-/// K1: the native file, with everything where it belongs.
+/// The native file, with everything where it belongs.
 #[test]
 fn the_native_file_is_read() {
     let catalog = taken(EXAMPLE);
@@ -116,7 +116,7 @@ fn the_native_file_is_read() {
     assert_eq!(tickets.run, RunSettings::default());
 }
 
-/// K5: neither `Debug` of a catalog nor a problem shows what stands in variables and headers.
+/// Neither `Debug` of a catalog nor a problem shows what stands in variables and headers.
 #[test]
 fn no_secret_is_shown() {
     let shown = format!("{:?}", taken(EXAMPLE));
@@ -128,7 +128,7 @@ fn no_secret_is_shown() {
     assert!(!wrong.concat().contains("hunter2"), "{wrong:?}");
 }
 
-/// K10: what is not said has a safe default.
+/// What is not said has a safe default.
 #[test]
 fn defaults_are_safe() {
     let gateway = Catalog::default().gateway;
@@ -143,7 +143,7 @@ fn defaults_are_safe() {
     assert_eq!(run.idle, Duration::from_secs(300));
 }
 
-/// K1: unknown keys are refused with their place and the nearest known key; everything is found at once.
+/// Unknown keys are refused with their place and the nearest known key; everything is found at once.
 #[test]
 fn everything_that_is_wrong_is_told_at_once() {
     let text = "\
@@ -179,7 +179,7 @@ builtin = \"evrything\"
     }
 }
 
-/// K1: what is possible for each key alone, but not together.
+/// What is possible for each key alone, but not together.
 #[test]
 fn contradictions_are_found() {
     let sheet: &[(&str, &str)] = &[
@@ -304,7 +304,7 @@ fn contradictions_are_found() {
     assert!(tagged.servers["x"].tags.contains("Team-A_1.b:c"));
 }
 
-/// K1: whoever writes a key as another client has it is told how it is called here.
+/// Whoever writes a key as another client has it is told how it is called here.
 #[test]
 fn keys_of_other_clients_are_told_by_their_own_names() {
     for (theirs, ours) in [
@@ -322,7 +322,7 @@ fn keys_of_other_clients_are_told_by_their_own_names() {
     }
 }
 
-/// K1: ports of addresses that are possible.
+/// Ports of addresses that are possible.
 #[test]
 fn addresses_have_possible_ports() {
     for url in ["http://a", "http://a:/", "https://[::1]:65535/mcp"] {
@@ -335,7 +335,7 @@ fn addresses_have_possible_ports() {
     );
 }
 
-/// K1, H3: a name that no client can send is refused where it stands, with what to write instead.
+/// H3: a name that no client can send is refused where it stands, with what to write instead.
 #[test]
 fn names_are_written_as_clients_send_them() {
     let text = "[gateway]\nallow_hosts = [\"a.example\", \"b\u{fc}cher.example\"]\nallow_origins = [\"https://b\u{fc}cher.example\"]\n";
@@ -351,7 +351,7 @@ fn names_are_written_as_clients_send_them() {
     }
 }
 
-/// K10: a gateway that others can reach needs a token or a word that this is meant.
+/// A gateway that others can reach needs a token or a word that this is meant.
 #[test]
 fn reaching_beyond_loopback_is_said() {
     let found = |text: &str| {

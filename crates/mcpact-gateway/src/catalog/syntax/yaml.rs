@@ -283,7 +283,7 @@ mod tests {
         assert!(told("a: *b\n").contains("cannot be read"));
     }
 
-    /// K1: a merge that would bring nothing is an error at its value.
+    /// A merge that would bring nothing is an error at its value.
     #[test]
     fn merges_take_tables_alone() {
         for (text, at) in [

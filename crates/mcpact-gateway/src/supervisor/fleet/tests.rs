@@ -55,7 +55,7 @@ fn useful(fleet: &mut Fleet, now: Moment) -> InstanceId {
     id
 }
 
-/// G3, G10: from its start to its idle stop, with what a person sees meanwhile.
+/// From its start to its idle stop, with what a person sees meanwhile.
 #[test]
 fn the_life_of_an_instance() {
     let mut fleet = Fleet::new(settings());
@@ -73,7 +73,7 @@ fn the_life_of_an_instance() {
     assert_eq!(admission, Admission::Start(InstanceId(1)));
     let id = InstanceId(1);
     assert_eq!(seen(&fleet, 0), "starting starting");
-    // G2: nobody is let in before there is an agreement.
+    // No call is admitted before the negotiation has finished.
     assert_eq!(fleet.enter(id, Line::Arriving, at(0)), Entry::Retired);
     fleet.spawned(id, 7, at(1));
     assert_eq!(seen(&fleet, 1), "starting handshaking");
@@ -99,7 +99,7 @@ fn the_life_of_an_instance() {
     assert_eq!((status.failures, status.last_error), (0, None));
 }
 
-/// G12: calls beyond what an instance takes wait, as many as may, and the rest is refused.
+/// Calls beyond what an instance takes wait, as many as may, and the rest is refused.
 #[test]
 fn calls_wait_and_are_refused() {
     let mut fleet = Fleet::new(settings());
@@ -120,7 +120,7 @@ fn calls_wait_and_are_refused() {
     assert_eq!(fleet.enter(id, Line::Waiting, at(2)), Entry::Entered);
 }
 
-/// G12: an instance that nobody uses makes room for another; one in use does not.
+/// An instance that nobody uses makes room for another; one in use does not.
 #[test]
 fn idle_instances_make_room() {
     let mut fleet = Fleet::new(settings());
@@ -140,7 +140,7 @@ fn idle_instances_make_room() {
     assert_eq!(admit(&mut fleet, 4), waiting(None));
 }
 
-/// G11: who does not answer is retired, counts as a failure and is drained no longer than it may.
+/// Who does not answer is retired, counts as a failure and is drained no longer than it may.
 #[test]
 fn the_unwell_are_retired() {
     let mut fleet = Fleet::new(settings());
@@ -159,7 +159,7 @@ fn the_unwell_are_retired() {
     assert!(fleet.status(at(14)).last_error.is_some());
 }
 
-/// G11: who has calls is asked as well. That it does not answer says nothing against it, for many do one thing at
+/// Who has calls is asked as well. That it does not answer says nothing against it, for many do one thing at
 /// a time; it is seen, and other calls go elsewhere if they can.
 #[test]
 fn the_busy_may_be_silent() {
@@ -190,7 +190,7 @@ fn the_busy_may_be_silent() {
     assert_eq!(fleet.round(at(32)).ask, [id], "it is asked at once");
 }
 
-/// G11: who has calls is asked something that is no call, whatever it is asked otherwise; that it answers that does not
+/// Who has calls is asked something that is no call, whatever it is asked otherwise; that it answers that does not
 /// make good what it got wrong before.
 #[test]
 fn the_busy_are_not_given_more_work() {
@@ -222,7 +222,7 @@ fn the_busy_are_not_given_more_work() {
     assert_eq!(failed, (probe, Diagnosis::Failed));
 }
 
-/// G11: no call takes longer than it may, so that an instance which is silent for longer is not merely busy.
+/// No call takes longer than it may, so that an instance which is silent for longer is not merely busy.
 #[test]
 fn nobody_is_silent_for_ever() {
     let mut fleet = Fleet::new(RunSettings {
@@ -248,7 +248,7 @@ fn nobody_is_silent_for_ever() {
     assert_eq!(diagnoses, [Silent, Silent, Silent, Shaky, Failed]);
 }
 
-/// G11: what an instance did not answer while it had a call counts for nothing; what it does not answer
+/// What an instance did not answer while it had a call counts for nothing; what it does not answer
 /// afterwards does.
 #[test]
 fn the_silent_are_asked_when_they_are_idle() {
@@ -270,7 +270,7 @@ fn the_silent_are_asked_when_they_are_idle() {
     }
 }
 
-/// G13: who dies again and again is suspended; who waits is told for how long.
+/// Who dies again and again is suspended; who waits is told for how long.
 #[test]
 fn a_crash_loop_suspends() {
     let mut fleet = Fleet::new(settings());
@@ -291,7 +291,7 @@ fn a_crash_loop_suspends() {
     started(&mut fleet, at(15));
 }
 
-/// G11, G13: a server that is suspended because it died cannot be used, which is known until it has been tried
+/// A server that is suspended because it died cannot be used, which is known until it has been tried
 /// again: without being called, when the suspension is over.
 #[test]
 fn who_is_suspended_is_tried_again() {
@@ -353,7 +353,7 @@ fn failed(fleet: &mut Fleet, cause: StartCause, now: Moment) {
     let _ = fleet.gone(id, FELL, u32::MAX, now);
 }
 
-/// G5, G13: a server that did not start is tried again without being called, ever more rarely, until it is suspended
+/// A server that did not start is tried again without being called, ever more rarely, until it is suspended
 /// as if it had been; one that is well is left alone, and so is one that nobody is served by any more.
 #[test]
 fn what_did_not_start_is_tried_again() {
@@ -387,7 +387,7 @@ fn what_did_not_start_is_tried_again() {
     assert_eq!(fleet.round(at(290)).start, None);
 }
 
-/// G12: those that must run are missing until they are on their way.
+/// Those that must run are missing until they are on their way.
 #[test]
 fn some_are_kept_ready() {
     let settings = RunSettings {
@@ -524,7 +524,7 @@ proptest! {
     }
 }
 
-/// G19: other limits hold for an instance that runs, which goes on.
+/// Other limits hold for an instance that runs, which goes on.
 #[test]
 fn limits_change_while_instances_run() {
     let mut fleet = Fleet::new(settings());
@@ -549,7 +549,7 @@ fn limits_change_while_instances_run() {
     assert_eq!(fleet.round(at(8)).close, [id]);
 }
 
-/// G12, G19: where fewer instances may run than do, those beyond get no calls, and go when they have none.
+/// Where fewer instances may run than do, those beyond get no calls, and go when they have none.
 #[test]
 fn there_may_be_fewer_instances() {
     let mut fleet = Fleet::new(RunSettings {

@@ -47,7 +47,7 @@ fn shown(state: &InstanceState) -> String {
     }
 }
 
-/// G3: what every event makes of every state; `!` closes the connection.
+/// What every event makes of every state; `!` closes the connection.
 #[test]
 fn every_event_in_every_state() {
     let events = [
@@ -90,7 +90,7 @@ fn every_event_in_every_state() {
     assert_eq!(rows, sheet);
 }
 
-/// G3: the time of a state is that of its beginning, and what is known stays.
+/// The time of a state is that of its beginning, and what is known stays.
 #[test]
 fn times_and_facts() {
     let start = Instance::new(InstanceId(1), StartCause::Request, at(1));

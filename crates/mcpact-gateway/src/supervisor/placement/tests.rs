@@ -44,7 +44,7 @@ fn settings() -> RunSettings {
     }
 }
 
-/// G12: who shares what under each strategy, and how many there may and must be.
+/// Who shares what under each strategy, and how many there may and must be.
 #[test]
 fn strategies() {
     let sheet = [
@@ -63,7 +63,7 @@ fn strategies() {
     }
 }
 
-/// G12: a call goes to the instance with the fewest calls, then to a new one, then it waits, then it is
+/// A call goes to the instance with the fewest calls, then to a new one, then it waits, then it is
 /// refused.
 #[test]
 fn where_a_call_goes() {
@@ -98,7 +98,7 @@ fn where_a_call_goes() {
     }
 }
 
-/// G12: `max_instances` holds over all kinds of clients; one that nobody uses makes room, but not one that
+/// `max_instances` holds over all kinds of clients; one that nobody uses makes room, but not one that
 /// is a client's own, that is held awake, or beside one that is going already.
 #[test]
 fn room_for_another() {
@@ -140,7 +140,7 @@ fn room_for_another() {
     }
 }
 
-/// G12: an instance that was started for a call is not ended for another before that one has begun, unless it does not
+/// An instance that was started for a call is not ended for another before that one has begun, unless it does not
 /// come; whoever waits looks again then.
 #[test]
 fn who_waited_for_a_start_is_served_by_it() {

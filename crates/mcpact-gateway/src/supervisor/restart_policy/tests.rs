@@ -23,7 +23,7 @@ fn fallen(times: u64) -> RestartPolicy {
     })
 }
 
-/// G13: pauses double up to the longest, and too many failures suspend.
+/// Pauses double up to the longest, and too many failures suspend.
 #[test]
 fn pauses_double_until_it_is_suspended() {
     let states: Vec<State> = (1..=5).map(|times| fallen(times).state()).collect();
@@ -38,7 +38,7 @@ fn pauses_double_until_it_is_suspended() {
     assert_eq!(states[4], suspended);
 }
 
-/// G13: a short pause is waited for, a longer one is told at once.
+/// A short pause is waited for, a longer one is told at once.
 #[test]
 fn a_short_pause_is_worth_waiting_for() {
     assert_eq!(fallen(0).ask(at(0)), Verdict::Start);
@@ -49,7 +49,7 @@ fn a_short_pause_is_worth_waiting_for() {
     assert_eq!(fallen(5).ask(at(5)), Verdict::Refuse { until: at(64) });
 }
 
-/// G13: after a suspension one is tried, and the others wait for what comes of it.
+/// After a suspension one is tried, and the others wait for what comes of it.
 #[test]
 fn one_is_tried_after_a_suspension() {
     let mut policy = fallen(5);
@@ -73,7 +73,7 @@ fn one_is_tried_after_a_suspension() {
     assert_eq!(fell.reset().ask(at(70)), Verdict::Start);
 }
 
-/// G13: failures that are long ago do not count, and an instance that lasted makes them forgotten.
+/// Failures that are long ago do not count, and an instance that lasted makes them forgotten.
 #[test]
 fn old_failures_are_forgotten() {
     let later = fallen(4).handle(Outcome::Failed(WHOLE), at(200));
@@ -82,7 +82,7 @@ fn old_failures_are_forgotten() {
     assert_eq!((calm.state(), calm.failures()), (State::Calm, 0));
 }
 
-/// F08 of the fault table: a server that never starts is started at most twelve times in five minutes,
+/// A server that never starts is started at most twelve times in five minutes,
 /// even if somebody asks all the time and every pause is as short as it can be.
 #[test]
 fn a_crash_loop_is_slow() {

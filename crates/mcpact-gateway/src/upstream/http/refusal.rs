@@ -103,7 +103,7 @@ mod tests {
         Nothing,
     }
 
-    /// G9: a server that another revision has taken the place of is known by its refusal, in the words of every SDK;
+    /// A server that another revision has taken the place of is known by its refusal, in the words of every SDK;
     /// where a server may say the same of a call, it is in doubt, and what was said is kept.
     #[test]
     fn another_server_is_known_by_its_refusal() {

@@ -64,7 +64,7 @@ impl Outgoing {
 mod tests {
     use super::*;
 
-    /// O5: a call that nobody has written is known to be unseen; what else waits is still written.
+    /// A call that nobody has written is known to be unseen; what else waits is still written.
     #[test]
     fn calls_that_were_not_written_are_known() {
         let mut outgoing = Outgoing::default();
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(outgoing.close(), HashSet::new());
     }
 
-    /// O5: what was not written when the server ended its side never is, and whoever comes then waits for the end.
+    /// What was not written when the server ended its side never is, and whoever comes then waits for the end.
     #[test]
     fn nothing_is_written_to_a_server_that_has_ended_its_side() {
         let mut outgoing = Outgoing::default();

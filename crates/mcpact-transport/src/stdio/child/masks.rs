@@ -206,7 +206,7 @@ fn is_secret(option: &str) -> bool {
 mod tests {
     use super::{ChildCommand, Masks, secret_args};
 
-    /// K5: the values of variables are covered in a child's log, the longest first.
+    /// The values of variables are covered in a child's log, the longest first.
     #[test]
     fn values_are_covered() {
         let command = ChildCommand::new("server")
@@ -222,7 +222,7 @@ mod tests {
         assert!(!format!("{masks:?}").contains("hunter2"));
     }
 
-    /// K5: a value of several lines is covered line by line, and so is what came by the arguments.
+    /// A value of several lines is covered line by line, and so is what came by the arguments.
     #[test]
     fn lines_and_arguments_are_covered() {
         let mut command = ChildCommand::new("server")
@@ -251,7 +251,7 @@ mod tests {
         }
     }
 
-    /// K5: a value is covered as it stands in a line of JSON, too.
+    /// A value is covered as it stands in a line of JSON, too.
     #[test]
     fn values_are_covered_as_json_writes_them() {
         let key = "{\"key\":\"é-line-1\\nline-2\"}";
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// O7: values of options whose name says so are secrets, however they are written.
+    /// Values of options whose name says so are secrets, however they are written.
     #[test]
     fn options_tell_which_arguments_are_secret() {
         for (args, expected) in [

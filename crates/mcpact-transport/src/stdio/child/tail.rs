@@ -195,7 +195,7 @@ mod tests {
         );
     }
 
-    /// K5: a secret that stands where a long line is cut is covered.
+    /// A secret that stands where a long line is cut is covered.
     #[test]
     fn a_secret_is_not_cut_in_two() {
         let secret = "hunter2-hunter2";

@@ -6,7 +6,7 @@ fn fallen(fleet: &mut Fleet, id: InstanceId, now: Moment) {
     let _ = fleet.gone(id, FELL, u32::MAX, now);
 }
 
-/// G5, O5: a server that falls before it was of any use cannot be used, and is tried again after the pause that any
+/// A server that falls before it was of any use cannot be used, and is tried again after the pause that any
 /// failure has, although nobody calls; one that has answered a call is started by the next one.
 #[test]
 fn who_falls_before_it_is_of_use_is_tried_again() {
@@ -30,7 +30,7 @@ fn who_falls_before_it_is_of_use_is_tried_again() {
     assert_eq!(fleet.round(at(62)).start, None);
 }
 
-/// G5, O5: who was wanted while it was left alone is tried again as soon as it may be.
+/// Who was wanted while it was left alone is tried again as soon as it may be.
 #[test]
 fn who_was_wanted_while_it_rests_is_tried_again() {
     let mut settings = settings();
@@ -48,7 +48,7 @@ fn who_was_wanted_while_it_rests_is_tried_again() {
     assert_eq!(fleet.round(at(30)).start, Some(StartCause::Recovery));
 }
 
-/// G5, O5: who falls while somebody does without it is tried again, whichever is known first; who sleeps is not.
+/// Who falls while somebody does without it is tried again, whichever is known first; who sleeps is not.
 #[test]
 fn who_is_done_without_is_tried_again() {
     for is_known in [true, false] {
@@ -74,7 +74,7 @@ fn who_is_done_without_is_tried_again() {
     assert_eq!(fleet.round(at(62)).start, None);
 }
 
-/// G13: what failed is started once after a pause, whoever asks, and the others wait for what comes of it; what can be
+/// What failed is started once after a pause, whoever asks, and the others wait for what comes of it; what can be
 /// used again is started as often as it is needed.
 #[test]
 fn a_pause_ends_with_one_start() {
@@ -100,7 +100,7 @@ fn a_pause_ends_with_one_start() {
     assert!(matches!(second, Admission::Start(_)), "{second:?}");
 }
 
-/// G11, G13: what ended by itself has failed from then on, whoever lets go of it before its process is gone; it counts
+/// What ended by itself has failed from then on, whoever lets go of it before its process is gone; it counts
 /// once, and takes its place for so long.
 #[test]
 fn who_lets_go_of_what_fell_does_not_end_it() {
