@@ -64,7 +64,7 @@ use tokio::time::Instant;
 use self::acquaintance::Acquaintance;
 pub(crate) use self::acquaintance::{Herald, Met};
 pub(crate) use self::caller::Caller;
-pub(crate) use self::crossing::{Waiter, wire_error};
+pub(crate) use self::crossing::{Waiter, refusal, wire_error};
 pub(crate) use self::ear::{Ear, FarEar, View};
 use self::guests::Guests;
 pub(crate) use self::guests::parted;
@@ -79,7 +79,7 @@ use self::port::Shared;
 pub(crate) use self::pump::level_of;
 use self::regulars::Regulars;
 use self::succession::Succession;
-pub(crate) use self::succession::{SUCCESSORS, Undone};
+pub(crate) use self::succession::{Handover, Undone};
 use self::tasks::{Hosting, Mapping, ToolTasks};
 use crate::approvals::Approval;
 use crate::catalog::{

@@ -1,20 +1,23 @@
 //! What goes wrong with an upstream server.
 
 mod room;
+mod serve;
+mod text;
 
 use mcpact_bridge::shape::ShapeError;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::Revision;
+use mcpact_spec::{ErrorCode, Revision};
 use mcpact_transport::error::DoorError;
 use mcpact_transport::stdio::child::{Masks, Obstacle};
 use mcpact_wire::raw::ObjectWriter;
 
 pub(crate) use self::room::Room;
+pub(crate) use self::serve::{Delivery, ServeError};
+pub use self::text::FailureText;
+pub(crate) use self::text::{AGAIN, Explanation};
 use crate::approvals::DeedKind;
-
-/// The word for [`Trouble::Closed`].
-pub(crate) const CLOSED: &str = "upstream_closed";
+use crate::figures::Outcome;
 
 /// Why an upstream server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -84,14 +87,14 @@ pub enum Trouble {
         limit: std::time::Duration,
     },
     /// The connection was lost before a call was given to the server.
-    #[error("{0}; the server has not seen this call")]
-    Unsent(String),
+    #[error("{}; the server has not seen this call", .0.cause)]
+    Unsent(FailureText),
     /// The connection was lost during a call.
-    #[error("{0}")]
-    Gone(String),
+    #[error("{}", .0.cause)]
+    Gone(FailureText),
     /// The same, and what it kept for the client was lost with it.
-    #[error("what the server kept for this client is gone, and the call is lost: {0}")]
-    GoneWithState(String),
+    #[error("what the server kept for this client is gone, and the call is lost: {}", .0.cause)]
+    GoneWithState(FailureText),
     /// It was ended by us, and the call with it.
     #[error(
         "the server was ended while this call ran, because the config was read anew or the gateway stops"
@@ -101,8 +104,8 @@ pub enum Trouble {
     #[error("the instance of the server that ran this task is gone, and the task with it")]
     TaskGone,
     /// What it kept for the client was lost before the call, which was not made.
-    #[error("what the server kept for this client is gone, and this call was not made: {0}")]
-    StateLost(String),
+    #[error("what the server kept for this client is gone, and this call was not made: {}", .0.cause)]
+    StateLost(FailureText),
     /// It has forgotten a session during a call.
     #[error("the server forgot the session")]
     Forgotten,
@@ -121,14 +124,14 @@ pub enum Trouble {
     #[error("the server broke a rule: {0}")]
     Misbehaved(String),
     /// It crashed too often lately.
-    #[error("the server failed {}because {why}", often(*tries))]
+    #[error("the server failed {}because {}", often(*tries), why.cause)]
     Suspended {
         /// How often.
         tries: u32,
         /// Until it is tried again.
         wait: std::time::Duration,
         /// The last failure.
-        why: String,
+        why: FailureText,
     },
     /// All its instances have as many calls as they may.
     #[error("{}", room.full(state))]
@@ -177,6 +180,11 @@ pub enum Trouble {
     /// It is not served any more.
     #[error("the server is not served any more, and has not seen this call")]
     Closed,
+    /// The server speaks another revision than the request was translated for; the request was not sent.
+    #[error(
+        "the server speaks another revision than before, and has not looked at this; try again"
+    )]
+    Changed,
     /// What another call was told that waited for the same start.
     #[error(transparent)]
     Same(std::sync::Arc<Self>),
@@ -195,50 +203,6 @@ fn often(tries: u32) -> String {
     match tries {
         1 => String::from("once, "),
         tries => format!("{tries} times in a row, last "),
-    }
-}
-
-/// What stands before the end of a log, and before a hint.
-pub(crate) const LOG: &str = "; its log ends with: ";
-pub(crate) const HINT: &str = "; hint: ";
-
-/// What stands before the time after which a server is tried again.
-pub(crate) const AGAIN: &str = "it is tried again in ";
-
-/// The same without that time, which is over when somebody reads it later.
-pub(crate) fn without_time(message: &str) -> &str {
-    let hint = message.rsplit_once(HINT);
-    let timed = hint.filter(|(_, hint)| hint.starts_with(AGAIN));
-    timed.map_or(message, |(cause, _)| cause)
-}
-
-/// The same without the end of the log, in one line.
-pub(crate) fn in_short(message: &str) -> String {
-    let (cause, rest) = message.split_once(LOG).unwrap_or((message, ""));
-    let hint = rest.rsplit_once(HINT).map(|(_, hint)| hint);
-    let mut text = cause.to_owned();
-    for part in hint.into_iter().flat_map(|hint| [HINT, hint]) {
-        text.push_str(part);
-    }
-    text.replace(['\n', '\r'], " ")
-}
-
-/// How much of a log is told.
-const TOLD: usize = 600;
-
-/// The last lines of a log, short and without control characters.
-fn last_words(stderr: &str) -> String {
-    let skipped = stderr.trim().chars().count().saturating_sub(TOLD);
-    let clean = |letter: char| match letter {
-        '\n' | '\t' => letter,
-        letter if letter.is_control() => '\u{fffd}',
-        letter => letter,
-    };
-    let end: String = stderr.trim().chars().skip(skipped).map(clean).collect();
-    match (end.as_str(), skipped) {
-        ("", _) => String::new(),
-        (text, 0) => format!("{LOG}{text}"),
-        (text, _) => format!("{LOG}…{text}"),
     }
 }
 
@@ -284,7 +248,8 @@ impl Trouble {
             Self::Slow { .. } => "upstream_slow",
             Self::TooLong { .. } => "upstream_too_long",
             Self::Unapproved { .. } | Self::Unapprovable(_) => "upstream_unapproved",
-            Self::Closed => CLOSED,
+            Self::Closed => "upstream_closed",
+            Self::Changed => "upstream_changed",
             Self::Same(same) => same.reason(),
         }
     }
@@ -299,22 +264,110 @@ impl Trouble {
 
     /// The same for a call of which the server has seen something.
     fn after_all(self) -> Self {
-        match self.reason() {
-            CLOSED => Self::Ended,
-            _ => self,
+        match self.is_retired() {
+            true => Self::Ended,
+            false => self,
         }
     }
 
-    /// With its causes and the end of the server's log, the secrets that the server repeats covered.
-    pub(crate) fn told(&self, masks: &Masks) -> String {
+    /// Outcome of the request in the metrics.
+    pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Exited { stderr, .. } | Self::Failure { stderr, .. } => {
-                masks.cover(chain(self)) + &last_words(stderr)
-            }
-            Self::Same(same) => same.told(masks),
-            // Nothing in it comes from the server, and a program may lie in a folder that a variable names, too.
+            Self::Busy { .. } | Self::Late { .. } | Self::Unseen { .. } => Outcome::Busy,
+            Self::Gone(_)
+            | Self::GoneWithState(_)
+            | Self::Ended
+            | Self::TaskGone
+            | Self::Unsent(_)
+            | Self::Forgotten
+            | Self::TooLong { .. }
+            | Self::Misbehaved(_) => Outcome::Lost,
+            Self::Silent { .. } => Outcome::Timeout,
+            Self::Unfit { .. } => Outcome::Error,
+            Self::Door(_)
+            | Self::NotThere { .. }
+            | Self::Exited { .. }
+            | Self::Failure { .. }
+            | Self::Status { .. }
+            | Self::Circle
+            | Self::StateLost(_)
+            | Self::Suspended { .. }
+            | Self::Slow { .. }
+            | Self::Unapproved { .. }
+            | Self::Unapprovable(_)
+            | Self::Closed
+            | Self::Changed => Outcome::Unavailable,
+            Self::Same(same) => same.outcome(),
+        }
+    }
+
+    /// Fate of the request that failed this way.
+    pub(crate) fn delivery(&self) -> Delivery {
+        match self {
+            Self::Door(_)
+            | Self::NotThere { .. }
+            | Self::Exited { .. }
+            | Self::Failure { .. }
+            | Self::Circle
+            | Self::Unseen { .. }
+            | Self::Unsent(_)
+            | Self::StateLost(_)
+            | Self::Suspended { .. }
+            | Self::Busy { .. }
+            | Self::Late { .. }
+            | Self::Slow { .. }
+            | Self::Unapproved { .. }
+            | Self::Unapprovable(_)
+            | Self::Closed
+            | Self::Changed => Delivery::NotSent,
+            Self::Forgotten => Delivery::RefusedUnread,
+            Self::Status { .. }
+            | Self::Silent { .. }
+            | Self::Gone(_)
+            | Self::GoneWithState(_)
+            | Self::Ended
+            | Self::TaskGone
+            | Self::Unfit { .. }
+            | Self::Misbehaved(_)
+            | Self::TooLong { .. } => Delivery::Unknown,
+            Self::Same(same) => same.delivery(),
+        }
+    }
+
+    /// Returns true if the server left the config before it was given the request.
+    pub(crate) fn is_retired(&self) -> bool {
+        match self {
+            Self::Closed => true,
+            Self::Same(same) => same.is_retired(),
+            _ => false,
+        }
+    }
+
+    /// Returns the cause and the end of the server's log, with the secrets masked that the server repeats.
+    pub(crate) fn text(&self, masks: &Masks) -> FailureText {
+        let cause = match self {
+            Self::Same(same) => return same.text(masks),
+            // It contains nothing from the server, and a masked value may be part of the program's path.
             Self::Door(_) => chain(self),
             _ => masks.cover(chain(self)),
+        };
+        FailureText {
+            cause,
+            stderr: self.stderr().to_owned(),
+        }
+    }
+
+    /// Returns the end of the server's log, if it is part of the failure.
+    fn stderr(&self) -> &str {
+        match self {
+            Self::Exited { stderr, .. } | Self::Failure { stderr, .. } => stderr,
+            Self::Unsent(text)
+            | Self::Gone(text)
+            | Self::GoneWithState(text)
+            | Self::StateLost(text)
+            | Self::Suspended { why: text, .. } => &text.stderr,
+            Self::Same(same) => same.stderr(),
+            _ => "",
         }
     }
 
@@ -421,19 +474,40 @@ impl UpstreamError {
         }
     }
 
-    /// What a client is told.
+    /// Returns cause, log and lasting advice.
+    pub(crate) fn explanation(&self) -> Explanation {
+        // The time until the next start is over when the text is read later.
+        let is_lasting = self.kind.pause().is_none();
+        Explanation {
+            text: self.kind.text(&self.masks),
+            hint: is_lasting.then(|| self.kind.advised(&self.masks)).flatten(),
+        }
+    }
+
+    /// JSON-RPC error code of every upstream error.
+    pub(crate) const CODE: i64 = ErrorCode::InternalError.code();
+
+    /// Returns the message for the client: server, cause, log and advice.
+    pub(crate) fn message(&self) -> String {
+        let explanation = Explanation {
+            text: self.kind.text(&self.masks),
+            hint: self.kind.advised(&self.masks),
+        };
+        format!("{}: {explanation}", self.target)
+    }
+
+    /// Encodes the error for the client.
     #[must_use]
     pub fn on_wire(&self) -> WireError {
-        let reason = self.kind.reason();
-        let data = ObjectWriter::new().text("reason", reason);
-        let why = format!("{}: {}", self.target, self.kind.told(&self.masks));
-        let (message, data) = match self.kind.advised(&self.masks) {
-            None => (why, data),
-            Some(advice) => (format!("{why}{HINT}{advice}"), data.text("advice", &advice)),
+        let advice = self.kind.advised(&self.masks);
+        let data = ObjectWriter::new().text("reason", self.kind.reason());
+        let data = match &advice {
+            None => data,
+            Some(advice) => data.text("advice", advice),
         };
         WireError {
-            code: -32603,
-            message,
+            code: Self::CODE,
+            message: self.message(),
             data: Some(data.finish()),
             http_status: 200,
         }
@@ -450,7 +524,7 @@ mod tests {
             target: String::from("`x`"),
             kind: Trouble::Failure {
                 failure: Failure::InitTimeout,
-                stderr: format!("{}\u{1b}[1mwaiting\n", "-".repeat(TOLD)),
+                stderr: format!("{}\u{1b}[1mwaiting\n", "-".repeat(600)),
             },
             masks: Masks::default(),
         };
@@ -461,7 +535,7 @@ mod tests {
             message.contains("\u{fffd}[1mwaiting; hint: it is silent"),
             "{message}"
         );
-        let short = in_short(&message);
+        let short = error.explanation().in_short();
         assert!(
             short.contains("in time; hint: it is silent") && !short.contains("waiting"),
             "{short}"
@@ -471,27 +545,25 @@ mod tests {
     /// What is read later names no time that is over by then, and one failure is told as one.
     #[test]
     fn a_failure_that_is_kept_names_no_time() {
-        let message = |tries| {
+        let error = |tries| {
             let kind = Trouble::Suspended {
                 tries,
                 wait: std::time::Duration::from_millis(27_200),
-                why: String::from("it fell"),
+                why: FailureText::from("it fell"),
             };
-            let error = UpstreamError {
+            UpstreamError {
                 target: String::from("`x`"),
                 kind,
                 masks: Masks::default(),
-            };
-            error.on_wire().message
+            }
         };
-        let once = "`x`: the server failed once, because it fell";
+        let once = "the server failed once, because it fell";
         assert_eq!(
-            message(1),
-            format!("{once}; hint: it is tried again in 27.2s")
+            error(1).on_wire().message,
+            format!("`x`: {once}; hint: it is tried again in 27.2s")
         );
-        assert_eq!(without_time(&message(1)), once);
-        let thrice = "`x`: the server failed 3 times in a row, last because it fell";
-        assert_eq!(without_time(&message(3)), thrice);
-        assert_eq!(without_time("it fell; hint: look"), "it fell; hint: look");
+        assert_eq!(error(1).explanation().to_string(), once);
+        let often = "the server failed 3 times in a row, last because it fell";
+        assert_eq!(error(3).explanation().to_string(), often);
     }
 }

@@ -30,6 +30,7 @@ pub(crate) use self::negotiate::{Met, Wish, connect};
 
 use self::http::{HttpCall, HttpWire};
 use self::lines::{LinesCall, LinesWire};
+use crate::error::{Delivery, FailureText};
 
 /// A connection to a server, with what was agreed on.
 #[derive(Debug)]
@@ -95,12 +96,12 @@ impl Upstream {
     }
 
     /// Why the connection is gone for good, if it is.
-    pub(crate) fn end(&self) -> Option<String> {
+    pub(crate) fn end(&self) -> Option<FailureText> {
         match &self.wire {
             Wire::Lines(wire) => wire.end(),
             Wire::Http(wire) => wire
                 .is_gone()
-                .then(|| String::from("the server forgot the session, or has become another one")),
+                .then(|| "the server forgot the session, or has become another one".into()),
         }
     }
 
@@ -157,18 +158,24 @@ impl Upstream {
 }
 
 impl Call {
-    /// Whether the server refused it unseen, because it has forgotten the session or is gone: then it
-    /// can be made again. Waits for the first thing that happens to the call where only that tells.
-    pub(crate) async fn was_unseen(&mut self) -> bool {
+    /// Fate of the call if its connection turns out to be stale: not sent, or refused unread because the server
+    /// does not know the session. [`Delivery::Unknown`] for every other call.
+    ///
+    /// Waits for the first event of the call where only that tells.
+    pub(crate) async fn refused(&mut self) -> Delivery {
         match &self.kind {
-            Kind::Lines(call) => return call.was_unsent(),
-            Kind::Http(call) if !call.has_session() => return false,
+            Kind::Lines(call) if call.was_unsent() => return Delivery::NotSent,
+            Kind::Lines(_) => return Delivery::Unknown,
+            Kind::Http(call) if !call.has_session() => return Delivery::Unknown,
             Kind::Http(_) => {}
         }
         let first = self.next().await;
-        let is_unseen = matches!(first, Event::Lost(Loss::Session));
+        let delivery = match &first {
+            Event::Lost(loss @ Loss::Session) => loss.delivery(),
+            _ => Delivery::Unknown,
+        };
         self.seen = Some(first);
-        is_unseen
+        delivery
     }
 
     /// What happens next to this call. Safe to drop at any time.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_bridge::input::Backoff;
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
@@ -63,9 +63,9 @@ impl Breaks {
 /// How a stream has ended.
 enum Ended {
     /// The server has ended it, or refused it.
-    Told(Result<ByteString, WireError>),
+    Told(Result<ByteString, ServeError>),
     /// It was lost with its connection, and can be opened again.
-    Lost(WireError),
+    Lost(ServeError),
 }
 
 impl Bridge {
@@ -73,7 +73,7 @@ impl Bridge {
     pub(super) async fn listen_along(
         &self,
         mut crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let params = crossing.params()?;
         let Listened { first, later } = crossing.go_to_tasks(params).await;
         let mut call = crossing.send(&first).await?;
@@ -110,7 +110,7 @@ struct Changed;
 async fn open_again(
     crossing: &mut Crossing,
     params: &str,
-) -> Result<Result<Call, WireError>, Changed> {
+) -> Result<Result<Call, ServeError>, Changed> {
     let before = crossing.upstream();
     if let Err(error) = crossing.board().await {
         return Ok(Err(error));

@@ -26,8 +26,8 @@ use super::levels::Hearing;
 use super::pool::Turn;
 use super::port::Boarded;
 use super::refused::{Refusals, Refused, disagreed};
-use super::renewal::changed;
-use crate::error::Trouble;
+use crate::error::{Delivery, ServeError, Trouble};
+use crate::retry::{Attempt, Cause, Retry, RetryPolicy};
 use crate::supervisor::InUse;
 use crate::upstream::{Call, Doubt, Event, Loss, Note, Ordered, Reply};
 
@@ -105,7 +105,7 @@ impl Crossing {
     }
 
     /// The client's parameters as far as they mean something to the server.
-    pub(super) fn params(&self) -> Result<ByteString, WireError> {
+    pub(super) fn params(&self) -> Result<ByteString, ServeError> {
         let job = &self.waiter.job;
         let raw = &job.params;
         // Whoever speaks the same revision is understood as it is.
@@ -134,8 +134,8 @@ impl Crossing {
         }
     }
 
-    pub(super) fn malformed(&self, fault: &ShapeError) -> WireError {
-        wire_error(
+    pub(super) fn malformed(&self, fault: &ShapeError) -> ServeError {
+        refusal(
             ErrorCode::InvalidParams.code(),
             format!("Invalid params: {fault}"),
             None,
@@ -145,7 +145,7 @@ impl Crossing {
 
     /// Sends the request with these parameters. One that the server refused unseen is sent once more,
     /// on a new connection; one that it may have run is not.
-    pub(super) async fn send(&mut self, params: &str) -> Result<Call, WireError> {
+    pub(super) async fn send(&mut self, params: &str) -> Result<Call, ServeError> {
         self.send_until(params, std::future::pending()).await
     }
 
@@ -154,16 +154,24 @@ impl Crossing {
         &mut self,
         params: &str,
         seen: impl Future<Output = ()>,
-    ) -> Result<Call, WireError> {
+    ) -> Result<Call, ServeError> {
         if self.in_use.is_none() {
             self.board().await?;
         }
         let mut call = self.send_once(params).await?;
-        let was_unseen = tokio::select! {
-            was_unseen = call.was_unseen() => was_unseen,
-            () = seen => false,
+        let delivery = tokio::select! {
+            delivery = call.refused() => delivery,
+            () = seen => Delivery::Unknown,
         };
-        if was_unseen {
+        let attempt = Attempt {
+            cause: Cause::ConnectionStale,
+            delivery,
+            // Checked below, because it is reported as its own error.
+            state_lost: false,
+            has_successor: false,
+            retries: 0,
+        };
+        if RetryPolicy::REMOTE.decide(attempt) == Retry::FreshConnection {
             let method = self.waiter.job.method;
             self.caller.check_kept_on(&self.lane, method)?;
             self.in_use = None;
@@ -179,7 +187,7 @@ impl Crossing {
     }
 
     /// Gets a connection that has room for a call.
-    pub(super) async fn board(&mut self) -> Result<(), WireError> {
+    pub(super) async fn board(&mut self) -> Result<(), ServeError> {
         self.check_place()?;
         let boarded = match (&self.turn, self.waiter.job.method) {
             (Some(turn), _) => self.caller.board_at(&turn.port).await,
@@ -195,8 +203,8 @@ impl Crossing {
             (None, _) => self.caller.board().await,
         };
         let boarded = boarded.map_err(|error| match self.is_given.load(Ordering::Relaxed) {
-            true => error.after_all().on_wire(),
-            false => error.on_wire(),
+            true => error.after_all(),
+            false => error,
         });
         let Boarded { lane, in_use } = boarded?;
         self.lane = lane;
@@ -204,7 +212,7 @@ impl Crossing {
         Ok(())
     }
 
-    async fn send_once(&mut self, params: &str) -> Result<Call, WireError> {
+    async fn send_once(&mut self, params: &str) -> Result<Call, ServeError> {
         let job = &self.waiter.job;
         if job.method != Some(Method::LoggingSetLevel) {
             self.lane.patrons.came(&self.caller.user());
@@ -238,7 +246,7 @@ impl Crossing {
     }
 
     /// The parameters as this server gets them on behalf of this client.
-    pub(super) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, WireError> {
+    pub(super) fn stamped<'p>(&self, params: &'p str) -> Result<Cow<'p, str>, ServeError> {
         let reach = self.waiter.job.reach;
         let stamped = stamped(&self.caller, reach, self.told, self.upstream(), params);
         let stamped = stamped.map_err(|fault| self.malformed(&fault.into()))?;
@@ -258,7 +266,7 @@ impl Crossing {
         &self,
         method: Method,
         params: &str,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let params = self.stamped(params)?;
         match self.lane.request(method, &params).await {
             Ok(Reply::Result(raw)) => Ok(raw),
@@ -274,7 +282,7 @@ impl Crossing {
     }
 
     /// Waits for the answer and passes on everything before it; `ask` deals with questions.
-    pub(super) async fn reply(&mut self, call: &mut Call) -> Result<Reply, WireError> {
+    pub(super) async fn reply(&mut self, call: &mut Call) -> Result<Reply, ServeError> {
         loop {
             match call.next().await {
                 Event::Note(note) => self.waiter.tell(&note, &mut self.progress).await,
@@ -292,12 +300,12 @@ impl Crossing {
     }
 
     /// What is told of a request that is not sent, because the server speaks another revision than before.
-    pub(super) fn changed(&self) -> WireError {
+    pub(super) fn changed(&self) -> ServeError {
         self.refusals.note(Refused::Unsent, &self.caller);
-        changed(self.downstream())
+        self.caller.lost_call(Trouble::Changed).into()
     }
 
-    pub(super) fn lost(&self, loss: &Loss) -> WireError {
+    pub(super) fn lost(&self, loss: &Loss) -> ServeError {
         let refusals = &self.refusals;
         refusals.note_loss(loss, self.upstream(), &self.caller);
         let trouble = match loss {
@@ -317,10 +325,10 @@ impl Crossing {
             Loss::Doubt(Doubt { status, .. }) | Loss::Status(status) => self.status(*status),
             Loss::TooLong(limit) => {
                 let trouble = Trouble::TooLong { limit: *limit };
-                return self.caller.error(trouble).on_wire();
+                return self.caller.error(trouble).into();
             }
         };
-        self.caller.lost_call(trouble).on_wire()
+        self.caller.lost_call(trouble).into()
     }
 
     fn status(&self, status: u16) -> Trouble {
@@ -347,7 +355,7 @@ impl Crossing {
     }
 
     /// The answer in the client's words.
-    pub(super) fn finished(&self, reply: &Reply) -> Result<ByteString, WireError> {
+    pub(super) fn finished(&self, reply: &Reply) -> Result<ByteString, ServeError> {
         self.note_answer();
         match reply {
             Reply::Result(raw) => {
@@ -360,7 +368,7 @@ impl Crossing {
         }
     }
 
-    pub(super) fn result(&self, raw: &ByteString) -> Result<ByteString, WireError> {
+    pub(super) fn result(&self, raw: &ByteString) -> Result<ByteString, ServeError> {
         if !raw.starts_with('{') {
             return Err(self.no_result(raw));
         }
@@ -384,17 +392,17 @@ impl Crossing {
     }
 
     /// What is told of something that the client cannot be told.
-    pub(super) fn unfit(&self, what: &'static str, fault: ShapeError) -> WireError {
+    pub(super) fn unfit(&self, what: &'static str, fault: ShapeError) -> ServeError {
         let to = self.downstream();
         let trouble = Trouble::Unfit { what, to, fault };
-        self.caller.error(trouble).on_wire()
+        self.caller.error(trouble).into()
     }
 
     /// What is told of a result that is none: in every revision it is an object.
-    fn no_result(&self, raw: &str) -> WireError {
+    fn no_result(&self, raw: &str) -> ServeError {
         let (name, kind) = (&self.waiter.job.name, JsonKind::of(raw));
         let why = format!("its answer to `{name}` should be `object`, and is `{kind}`");
-        self.caller.error(Trouble::Misbehaved(why)).on_wire()
+        self.caller.error(Trouble::Misbehaved(why)).into()
     }
 
     /// Where tasks are hosted here, every tool runs as one.
@@ -409,7 +417,7 @@ impl Crossing {
         Ok(Cow::Owned(with_task_support(&page)?.into_owned()))
     }
 
-    pub(super) fn error(&self, raw: &str) -> WireError {
+    pub(super) fn error(&self, raw: &str) -> ServeError {
         let (down, up) = (self.downstream(), self.upstream());
         let shaped = match (down.era(), up.era()) {
             (Era::Modern, Era::Legacy) => raise_error(raw, down),
@@ -422,7 +430,7 @@ impl Crossing {
             }
         };
         let shaped = shaped.unwrap_or(raw.into());
-        match ErrorBody::parse(&shaped) {
+        ServeError::Response(match ErrorBody::parse(&shaped) {
             Some(body) => wire_error(
                 body.code,
                 body.message.into_owned(),
@@ -435,7 +443,7 @@ impl Crossing {
                 None,
                 down,
             ),
-        }
+        })
     }
 }
 
@@ -473,6 +481,16 @@ pub(super) fn stamped(
 }
 
 /// An error for a client of this revision.
+pub(crate) fn refusal(
+    code: i64,
+    message: String,
+    data: Option<String>,
+    to: Revision,
+) -> ServeError {
+    ServeError::Refused(wire_error(code, message, data, to))
+}
+
+/// Error in JSON-RPC form, with the HTTP status that its code has for a client of this revision.
 pub(crate) fn wire_error(
     code: i64,
     message: String,

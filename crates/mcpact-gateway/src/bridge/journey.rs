@@ -1,9 +1,8 @@
 //! A request on its way, as figures and the log see it.
 
-use bytestring::ByteString;
+use crate::error::ServeError;
 use mcpact::log::{REQUEST, event};
 use mcpact::server::backend::Job;
-use mcpact_engine::refusal::WireError;
 use mcpact_wire::model::trace::TraceContext;
 use tracing::Span;
 
@@ -50,7 +49,7 @@ impl<'a> Journey<'a> {
     }
 
     /// Counts how it ended. What could not be reached was told when it was tried.
-    pub(super) fn end(mut self, served: &Result<ByteString, WireError>) {
+    pub(super) fn end(mut self, served: Result<(), &ServeError>) {
         let outcome = Outcome::of(served);
         self.routed.ended(outcome);
         let server = &*self.shared.name;
@@ -59,7 +58,7 @@ impl<'a> Journey<'a> {
         let duration_ms = u64::try_from(self.routed.took().as_millis()).unwrap_or(u64::MAX);
         match (outcome, served) {
             (Outcome::Lost | Outcome::Timeout, Err(error)) => {
-                let error = error.message.as_str();
+                let error = &*error.message();
                 tracing::warn!(
                     target: REQUEST,
                     event = event::ROUTE_ERROR,

@@ -6,13 +6,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 
 use super::caller::Caller;
 use super::lane::Lane;
 use super::port::Port;
-use crate::error::Trouble;
+use crate::error::{FailureText, ServeError, Trouble};
 use crate::supervisor::{StopCause, UNWELL};
 
 /// Whether a connection has anything of its client.
@@ -44,9 +43,9 @@ impl Lane {
     }
 
     /// Why it is over, if nobody wanted that.
-    fn fell(&self) -> Option<String> {
+    fn fell(&self) -> Option<FailureText> {
         match self.running.retired() {
-            Some(StopCause::Unhealthy) => Some(String::from(UNWELL)),
+            Some(StopCause::Unhealthy) => Some(UNWELL.into()),
             Some(_) => None,
             // The supervisor knows a moment before those who use the connection do.
             None => self.upstream.end().or_else(|| self.running.failure()),
@@ -61,7 +60,7 @@ impl Port {
     }
 
     /// Why what the client had on a connection is lost, if it is and nobody has told it.
-    pub(super) fn bereaved(&self, lane: &Lane) -> Option<String> {
+    pub(super) fn bereaved(&self, lane: &Lane) -> Option<FailureText> {
         let why = self.keeps_on(lane).then(|| lane.fell())??;
         let was_told = lane.keepsake.is_told.swap(true, Ordering::Relaxed);
         (!was_told).then_some(why)
@@ -70,7 +69,7 @@ impl Port {
 
 impl Caller {
     /// Refuses a request if what it may rest on is lost, and its client does not know.
-    pub(super) fn check_kept(&self, method: Option<Method>) -> Result<(), WireError> {
+    pub(super) fn check_kept(&self, method: Option<Method>) -> Result<(), ServeError> {
         if !matters(method) {
             return Ok(());
         }
@@ -85,7 +84,7 @@ impl Caller {
         &self,
         lane: &Lane,
         method: Option<Method>,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), ServeError> {
         if !matters(method) {
             return Ok(());
         }
@@ -95,12 +94,12 @@ impl Caller {
         }
     }
 
-    fn state_lost(&self, why: String) -> WireError {
-        self.lost_call(Trouble::StateLost(why)).on_wire()
+    fn state_lost(&self, why: FailureText) -> ServeError {
+        self.lost_call(Trouble::StateLost(why)).into()
     }
 
     /// What a call is told that was lost with its connection; that is how its client learns what else is.
-    pub(super) fn gone(&self, lane: &Lane, why: String) -> Trouble {
+    pub(super) fn gone(&self, lane: &Lane, why: FailureText) -> Trouble {
         if !lane.upstream.is_gone() || !self.port().keeps_on(lane) {
             return Trouble::Gone(why);
         }

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::error::ServeError;
 use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::sync::OnceCell;
@@ -45,7 +45,7 @@ impl Kept {
         &self,
         bridge: &Bridge,
         visitor: &Visitor,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         let (raw, meta) = match self {
             Self::Handshake { params } => (&**params, Meta::default()),
             Self::Request { capabilities, info } => {
@@ -122,7 +122,7 @@ impl Latecomer {
     }
 
     /// Who stands for it at the server, which is woken if it sleeps.
-    pub(super) async fn caller(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
+    pub(super) async fn caller(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, ServeError> {
         let met = self.caller.get_or_try_init(|| self.meet(bridge));
         met.await.cloned()
     }
@@ -134,7 +134,7 @@ impl Latecomer {
 
     /// Somebody else has woken the server: it hears of its changes from here on, and that there may have been some since
     /// it was told what the server said earlier.
-    async fn hear(&self, bridge: &Arc<Bridge>) -> Result<(), WireError> {
+    async fn hear(&self, bridge: &Arc<Bridge>) -> Result<(), ServeError> {
         let caller = self.caller(bridge).await?;
         if let Some(wishing) = caller.wishing() {
             wishing.missed(&caller);
@@ -143,11 +143,11 @@ impl Latecomer {
     }
 
     /// The same at the server that has taken the place of this one.
-    pub(super) async fn follow(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
+    pub(super) async fn follow(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, ServeError> {
         self.followed.to(bridge, self.meet(bridge)).await
     }
 
-    async fn meet(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, WireError> {
+    async fn meet(&self, bridge: &Arc<Bridge>) -> Result<Arc<Caller>, ServeError> {
         let caller = self.opening.receive(bridge, &self.visitor).await?;
         let ear = self.ear.get().and_then(FarEar::near);
         if let Some(ear) = &ear {
@@ -199,7 +199,10 @@ impl Bridge {
                 };
                 for latecomer in bridge.regulars.latecomers() {
                     if let Err(error) = latecomer.hear(&bridge).await {
-                        tracing::debug!(error = error.message, "a client hears of no changes yet");
+                        tracing::debug!(
+                            error = &*error.message(),
+                            "a client hears of no changes yet"
+                        );
                     }
                 }
             }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_bridge::listen::Registry;
 use mcpact_bridge::listen::registry::{Act, ListenKey, Push, RegistryLimits};
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
@@ -150,7 +150,10 @@ impl Listens {
 }
 
 impl Bridge {
-    pub(super) async fn stream_changes(&self, crossing: Crossing) -> Result<ByteString, WireError> {
+    pub(super) async fn stream_changes(
+        &self,
+        crossing: Crossing,
+    ) -> Result<ByteString, ServeError> {
         match crossing.upstream().era() {
             Era::Modern => self.listen_along(crossing).await,
             Era::Legacy => self.listen_for(crossing).await,
@@ -158,7 +161,7 @@ impl Bridge {
     }
 
     /// A legacy server is subscribed to, once for all who listen.
-    async fn listen_for(&self, crossing: Crossing) -> Result<ByteString, WireError> {
+    async fn listen_for(&self, crossing: Crossing) -> Result<ByteString, ServeError> {
         let Crossing {
             waiter,
             lane,

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Opening, Visitor, Welcome};
 use mcpact_bridge::shape::{ShapeError, lower_result, raise_result};
 use mcpact_bridge::tasks::with_task_support;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
 use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
@@ -16,15 +16,15 @@ use super::Bridge;
 use super::acquaintance::{Herald, Met};
 use super::caller::Caller;
 use super::common::Passage;
-use super::crossing::wire_error;
+use super::crossing::refusal;
 use super::paging::{Errand, missing};
 use super::port::Boarded;
 use super::refused::{Refusals, Refused};
-use super::renewal::STALE;
 use crate::aggregate::flaws::{Flaws, Sifted};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{CacheHint, Page, Part};
 use crate::cache::{KeptList, Record};
+use crate::retry::{Attempt, Retry, RetryPolicy};
 use crate::target::{Target, digest};
 
 /// A whole list as the server gave it.
@@ -62,11 +62,11 @@ impl Readers {
 #[derive(Debug)]
 pub(crate) enum Unlisted {
     /// The server is not there, or has gone meanwhile.
-    Lost(WireError),
+    Lost(ServeError),
     /// It is there, and does not answer.
-    Late(WireError),
+    Late(ServeError),
     /// It is there, and says something else than a list.
-    Refused(WireError),
+    Refused(ServeError),
 }
 
 impl Listing {
@@ -195,12 +195,12 @@ impl Bridge {
         &self,
         opening: Opening<'_>,
         visitor: &Visitor,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         let Welcome { state, .. } = self.admit(opening, visitor).await?;
         let caller = state.and_then(|state| state.downcast::<Caller>().ok());
         caller.ok_or_else(|| {
             let why = String::from("the client did not introduce itself in a way that can be read");
-            wire_error(ErrorCode::InvalidParams.code(), why, None, Revision::LATEST)
+            refusal(ErrorCode::InvalidParams.code(), why, None, Revision::LATEST)
         })
     }
 
@@ -235,9 +235,9 @@ impl Bridge {
     }
 
     /// Why nobody may start it, if it must be approved and is not.
-    pub(crate) async fn unapproved(&self) -> Option<WireError> {
+    pub(crate) async fn unapproved(&self) -> Option<ServeError> {
         let kind = self.shared.check_approved().await.err()?;
-        Some(self.shared.error(kind).on_wire())
+        Some(self.shared.error(kind).into())
     }
 
     /// Whether it costs nobody a process to ask it.
@@ -275,7 +275,7 @@ impl Bridge {
         readers: Readers,
     ) -> Result<Listing, Unlisted> {
         let refusals = Refusals::default();
-        for _ in 0..STALE {
+        for retries in 0..RetryPolicy::REMOTE.renegotiations {
             let before = caller.open_lane();
             let was_modern = before.is_some_and(|lane| lane.revision().era() == Era::Modern);
             let listed = self.list_once(caller, kind, readers, &refusals).await;
@@ -287,7 +287,12 @@ impl Bridge {
                 }
                 _ => return listed,
             };
-            if !self.is_another(refused, &by).await {
+            let attempt = Attempt {
+                retries,
+                ..refused.attempt()
+            };
+            let decision = RetryPolicy::REMOTE.decide(attempt);
+            if decision != Retry::IfServerChanged || !self.is_another(refused, &by).await {
                 return listed;
             }
         }
@@ -304,7 +309,7 @@ impl Bridge {
         let current = self.current(Arc::clone(caller)).await;
         let (caller, _) = current.map_err(Unlisted::Lost)?;
         let boarded = caller.board().await;
-        let boarded = boarded.map_err(|error| Unlisted::Lost(error.on_wire()))?;
+        let boarded = boarded.map_err(|error| Unlisted::Lost(error.into()))?;
         let Boarded { lane, in_use } = boarded;
         let errand = Errand {
             kind,

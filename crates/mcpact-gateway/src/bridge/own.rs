@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::ServeError;
 use mcpact::server::backend::{Mark, Visitor};
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, Method};
 use mcpact_wire::envelope::Params;
 
@@ -127,7 +127,7 @@ impl Bridge {
         &self,
         opening: &Kept,
         principal: &str,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         let declared = declared(opening);
         let raw = declared.raw().to_owned();
         let kind = self.kind(nobody(principal, &raw), || {
@@ -135,7 +135,7 @@ impl Bridge {
             Pool::of_nobody(Arc::clone(&self.shared), wish)
         });
         let reached = self.reach(kind.pool.first(), Some(&kind.pool), StartCause::Request);
-        let reached = reached.await.map_err(|error| error.on_wire())?;
+        let reached = reached.await.map_err(ServeError::from)?;
         let Reached { port, pool, .. } = reached;
         Ok(Arc::new(Caller::passing(port, pool)))
     }

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::Reach;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
@@ -13,7 +13,7 @@ use mcpact_wire::raw::ObjectWriter;
 
 use super::caller::Caller;
 use super::common::Passage;
-use super::crossing::{Told, stamped, wire_error};
+use super::crossing::{Told, refusal, stamped, wire_error};
 use super::lane::Lane;
 use super::listing::{Listing, Readers, Unlisted};
 use super::refused::{Refusals, disagreed};
@@ -128,7 +128,7 @@ impl Lane {
 
     /// Why there is no page, if its request was lost.
     fn unlisted(&self, caller: &Caller, loss: &Loss) -> Unlisted {
-        let refused = |trouble| Unlisted::Refused(caller.error(trouble).on_wire());
+        let refused = |trouble| Unlisted::Refused(caller.error(trouble).into());
         let why = match loss {
             Loss::Agreement => return refused(disagreed(self.revision())),
             Loss::TooLong(limit) => return refused(Trouble::TooLong { limit: *limit }),
@@ -139,7 +139,8 @@ impl Lane {
                 format!("the server answered with status {status}")
             }
             Loss::Session => String::from("the server forgot the session"),
-            Loss::Unsent(why) | Loss::Connection(why) | Loss::Misbehaved(why) => why.clone(),
+            Loss::Unsent(why) | Loss::Connection(why) => why.to_string(),
+            Loss::Misbehaved(why) => why.clone(),
             Loss::Unreached(trouble) => chain(&**trouble),
         };
         Unlisted::Lost(missing(why))
@@ -161,22 +162,23 @@ impl Lane {
 }
 
 /// What is told of an answer that is no list.
-fn no_list(kind: ListKind) -> WireError {
+fn no_list(kind: ListKind) -> ServeError {
     missing(format!("the answer has no list `{}`", kind.member()))
 }
 
 /// An error of the server as it came.
-fn told(raw: &str) -> WireError {
+fn told(raw: &str) -> ServeError {
     match ErrorBody::parse(raw) {
         Some(body) => {
             let data = body.data.map(str::to_owned);
-            wire_error(body.code, body.message.into_owned(), data, Revision::LATEST)
+            let message = body.message.into_owned();
+            ServeError::Response(wire_error(body.code, message, data, Revision::LATEST))
         }
         None => missing(String::from("its error cannot be read")),
     }
 }
 
 /// What is told of something that went wrong with a list.
-pub(super) fn missing(why: String) -> WireError {
-    wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
+pub(super) fn missing(why: String) -> ServeError {
+    refusal(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
 }

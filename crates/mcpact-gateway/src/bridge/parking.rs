@@ -11,6 +11,7 @@ mod resume;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Visitor};
 use mcpact_bridge::input::{
@@ -18,7 +19,6 @@ use mcpact_bridge::input::{
     url_required,
 };
 use mcpact_bridge::tasks::Way;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
@@ -60,7 +60,7 @@ impl Bridge {
     pub(super) async fn with_parking(
         self: &Arc<Self>,
         crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let raw = &crossing.waiter.job.params;
         if raw.is_plain_call() {
             return self.call_and_park(crossing).await;
@@ -79,7 +79,7 @@ impl Bridge {
     async fn call_and_park(
         self: &Arc<Self>,
         mut crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let way = self.way(&crossing).await;
         if way == Way::Task {
             return Box::pin(self.call_as_task(crossing)).await;
@@ -166,8 +166,8 @@ impl Bridge {
     fn conclude(
         &self,
         open: &Open,
-        reply: Result<Reply, WireError>,
-    ) -> Result<ByteString, WireError> {
+        reply: Result<Reply, ServeError>,
+    ) -> Result<ByteString, ServeError> {
         let crossing = &open.crossing;
         let reply = reply?;
         let Reply::Error(raw) = &reply else {
@@ -181,20 +181,20 @@ impl Bridge {
                     ticket,
                     input_requests,
                 } => self.lot.sealed(&input_requests, &ticket.encode()),
-                UrlRequired::Fail(error) => Err(error),
+                UrlRequired::Fail(error) => Err(error.into()),
             };
         }
         if open.missing.is_empty() {
             return crossing.finished(&reply);
         }
-        Err(refine_error(&open.missing, crossing.downstream()))
+        Err(refine_error(&open.missing, crossing.downstream()).into())
     }
 
     /// A modern client cannot be asked during anything but the three methods that say so.
     pub(super) async fn asking_nobody(
         &self,
         mut crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let params = crossing.params()?;
         let mut call = crossing.send(&params).await?;
         loop {
@@ -218,7 +218,7 @@ pub(super) enum Said {
     /// The server asks these, which the client can answer.
     Asked(Vec<ServerQuestion>),
     /// It is over.
-    Ended(Result<Reply, WireError>),
+    Ended(Result<Reply, ServeError>),
 }
 
 impl Open {
@@ -344,14 +344,14 @@ impl Crossing {
 }
 
 /// Where a question does not say whose it is, only one call may be open that could have caused it.
-pub(super) async fn take_turn(crossing: &mut Crossing) -> Result<(), WireError> {
+pub(super) async fn take_turn(crossing: &mut Crossing) -> Result<(), ServeError> {
     let lane = &crossing.lane;
     if let Some(pool) = crossing.caller.pool()
         && !lane.upstream.has_own_streams()
         && lane.may_ask()
     {
         let turn = pool.turn(&crossing.caller.user()).await;
-        crossing.turn = Some(turn.map_err(|error| error.on_wire())?);
+        crossing.turn = Some(turn.map_err(ServeError::from)?);
     }
     Ok(())
 }

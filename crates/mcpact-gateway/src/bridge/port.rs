@@ -22,7 +22,7 @@ use super::own::{Hearers, Tidings, said_to};
 use super::tasks::{Mapping, ToolTasks};
 use crate::approvals::Approval;
 use crate::catalog::{RunSettings, Strategy};
-use crate::error::{Trouble, UpstreamError};
+use crate::error::{FailureText, Trouble, UpstreamError};
 use crate::figures::ServerFigures;
 use crate::pins::Pins;
 use crate::supervisor::{
@@ -127,7 +127,7 @@ pub(super) struct Port {
     /// How many times it was tried.
     tries: AtomicU64,
     /// Why what its client had is lost, until that is told.
-    lost: Mutex<Option<String>>,
+    lost: Mutex<Option<FailureText>>,
     /// What the server says of its lists to whoever has it for itself.
     tidings: Arc<Tidings>,
 }
@@ -196,12 +196,12 @@ impl Port {
             .is_some_and(|lane| !Arc::ptr_eq(lane, from))
     }
 
-    fn untold(&self) -> MutexGuard<'_, Option<String>> {
+    fn untold(&self) -> MutexGuard<'_, Option<FailureText>> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Why what the client had is lost, if it is and nobody has told it.
-    pub(super) fn loss(&self) -> Option<String> {
+    pub(super) fn loss(&self) -> Option<FailureText> {
         if !self.is_own() {
             return None;
         }
@@ -455,7 +455,7 @@ impl Port {
             event = event::ROUTE_ERROR,
             server = %self.shared.name,
             state = self.shared.supervisor.status().state.as_str(),
-            error = error.kind.told(&error.masks),
+            error = %error.kind.text(&error.masks),
             advice = error.kind.advised(&error.masks),
             "the server cannot be used"
         );

@@ -21,16 +21,17 @@ use tracing::Instrument;
 
 use super::Bridge;
 use super::caller::Caller;
-use super::crossing::{Crossing, Told, Waiter, wire_error};
+use super::crossing::{Crossing, Told, Waiter, refusal};
 use super::ear::Ear;
 use super::journey::Journey;
 use super::latecomer::Latecomer;
 use super::refused::Refusals;
-use super::renewal::{Renewal, STALE};
+use super::renewal::Renewal;
 use super::subscribing::is_subscription;
-use super::succession::{Place, Undone, is_unseen};
+use super::succession::{Handover, Place, Undone};
 use super::wishes::Wishing;
-use crate::error::Trouble;
+use crate::error::{ServeError, Trouble};
+use crate::retry::{Attempt, Retry, RetryPolicy};
 use crate::turnstile::closed;
 use crate::upstream::Reply;
 
@@ -51,12 +52,13 @@ impl Backend for Bridge {
         match self.welcome_asleep(&opening, visitor) {
             Some(welcome) => Ok(welcome),
             None => match self.admit(opening, visitor).await {
-                Err(error) if is_unseen(&error) => {
+                Err(error) if error.is_retired() => {
                     let onward = Box::pin(self.welcome_onward(opening, visitor)).await;
                     onward.unwrap_or(Err(error))
                 }
                 welcome => welcome,
-            },
+            }
+            .map_err(ServeError::into_wire),
         }
     }
 
@@ -71,15 +73,17 @@ impl Backend for Bridge {
         let looked_at = self.settings.filters.looked_at(&job);
         let job = self.settings.filters.admit(job).await?;
         let (method, client) = (job.method, job.pact.revision());
-        self.check_served(method, &job.params, client)?;
+        self.check_served(method, &job.params, client)
+            .map_err(ServeError::into_wire)?;
         let ear = Ear::new(session, outbox);
         let again = (job.clone(), ear.clone());
         let raw = match self.attend(job, ear).await {
             Ok(raw) => raw,
-            Err(Undone::Told(error)) => return Err(error),
+            Err(Undone::Told(error)) => return Err(error.into_wire()),
             Err(Undone::Unseen) => {
                 let (job, ear) = again;
-                Box::pin(self.attend_onward(job, ear)).await?
+                let onward = Box::pin(self.attend_onward(job, ear)).await;
+                onward.map_err(ServeError::into_wire)?
             }
         };
         let filters = &self.settings.filters;
@@ -124,7 +128,10 @@ impl Backend for Bridge {
 impl Bridge {
     /// Serves a client that the front has welcomed.
     async fn attend(self: &Arc<Self>, job: Job, ear: Ear) -> Result<ByteString, Undone> {
-        let goes_on = || self.is_succeeded();
+        let goes_on = || Handover {
+            has_successor: self.is_succeeded(),
+            moves: 0,
+        };
         // Who asks: the front has put it into the session when it was welcomed.
         let caller = match (ear.state::<Caller>(), ear.state::<Latecomer>()) {
             (Some(caller), _) => caller,
@@ -142,7 +149,7 @@ impl Bridge {
                 let Some(place) = ear.state::<Place>() else {
                     let error = ErrorCode::InternalError.code();
                     let why = String::from("this conversation has no server");
-                    return Err(wire_error(error, why, None, job.pact.revision()).into());
+                    return Err(refusal(error, why, None, job.pact.revision()).into());
                 };
                 let Place { bridge, caller } = &*place;
                 let attended = bridge.attend_for(job, Arc::clone(caller), ear, goes_on);
@@ -158,7 +165,7 @@ impl Bridge {
         job: Job,
         caller: Arc<Caller>,
         ear: Ear,
-        goes_on: impl FnOnce() -> bool,
+        goes_on: impl FnOnce() -> Handover,
     ) -> Result<ByteString, Undone> {
         let (method, declared) = (job.method, job.pact.effective());
         if method == Some(Method::SubscriptionsListen) {
@@ -174,11 +181,11 @@ impl Bridge {
         job: Job,
         caller: Arc<Caller>,
         ear: Ear,
-    ) -> Result<ByteString, WireError> {
-        match self.carry_unless(job, caller, ear, || false).await {
+    ) -> Result<ByteString, ServeError> {
+        match self.carry_unless(job, caller, ear, || Handover::NONE).await {
             Ok(raw) => Ok(raw),
             Err(Undone::Told(error)) => Err(error),
-            Err(Undone::Unseen) => Err(self.shared.error(Trouble::Closed).on_wire()),
+            Err(Undone::Unseen) => Err(self.shared.error(Trouble::Closed).into()),
         }
     }
 
@@ -188,7 +195,7 @@ impl Bridge {
         job: Job,
         caller: Arc<Caller>,
         ear: Ear,
-        goes_on: impl FnOnce() -> bool,
+        goes_on: impl FnOnce() -> Handover,
     ) -> Result<ByteString, Undone> {
         self.check_able(&job)?;
         let (method, client) = (job.method, job.pact.revision());
@@ -197,15 +204,18 @@ impl Bridge {
             .bring_once_more(job, caller, ear)
             .instrument(journey.span())
             .await;
-        match served {
-            Err(error) if is_unseen(&error) && goes_on() => {
+        match served.map_err(|error| Undone::of(error, goes_on)) {
+            Ok(raw) => {
+                journey.end(Ok(()));
+                Ok(self.in_private(method, client, raw))
+            }
+            Err(Undone::Unseen) => {
                 journey.goes_on();
                 Err(Undone::Unseen)
             }
-            served => {
-                journey.end(&served);
-                let shown = served.map(|raw| self.in_private(method, client, raw));
-                shown.map_err(Undone::Told)
+            Err(Undone::Told(error)) => {
+                journey.end(Err(&error));
+                Err(Undone::Told(error))
             }
         }
     }
@@ -217,22 +227,32 @@ impl Bridge {
         mut job: Job,
         mut caller: Arc<Caller>,
         mut ear: Ear,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         // A program that becomes another one is another connection, which is seen before anything is sent.
-        let mut left = if self.is_remote() { STALE } else { 0 };
+        let policy = match self.is_remote() {
+            true => RetryPolicy::REMOTE,
+            false => RetryPolicy::LOCAL,
+        };
+        let mut retries = 0;
         loop {
-            let again = (left > 0).then(|| (job.clone(), Arc::clone(&caller), ear.clone()));
+            let may_retry = retries < policy.renegotiations;
+            let again = may_retry.then(|| (job.clone(), Arc::clone(&caller), ear.clone()));
             let refusals = Arc::<Refusals>::default();
             let served = self.bring(job, caller, ear, Arc::clone(&refusals)).await;
             let (Err(_), Some((refused, by)), Some(again)) = (&served, refusals.take(), again)
             else {
                 return served;
             };
-            if !self.is_another(refused, &by).await {
+            let attempt = Attempt {
+                retries,
+                ..refused.attempt()
+            };
+            let decision = policy.decide(attempt);
+            if decision != Retry::IfServerChanged || !self.is_another(refused, &by).await {
                 return served;
             }
             (job, caller, ear) = again;
-            left -= 1;
+            retries += 1;
         }
     }
 
@@ -242,7 +262,7 @@ impl Bridge {
         caller: Arc<Caller>,
         ear: Ear,
         refusals: Arc<Refusals>,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         if job.method == Some(Method::LoggingSetLevel) && !caller.is_awake() {
             let level = level_of(&job)?;
             caller.wants_logs(level, &ear, &job);
@@ -305,7 +325,10 @@ impl Bridge {
 
     /// The way that a request takes. Each in a box: a future is moved as often as it is handed on, and has room
     /// for the largest.
-    fn cross(self: &Arc<Self>, crossing: Crossing) -> BoxFuture<'_, Result<ByteString, WireError>> {
+    fn cross(
+        self: &Arc<Self>,
+        crossing: Crossing,
+    ) -> BoxFuture<'_, Result<ByteString, ServeError>> {
         let job = &crossing.waiter.job;
         if let Some(wish) = Self::wished_task(&crossing) {
             return Box::pin(ready(self.host(crossing, &wish)));
@@ -324,7 +347,7 @@ impl Bridge {
     }
 
     /// One request, one answer; what is answered in the client's place comes between them.
-    async fn plainly(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
+    async fn plainly(&self, mut crossing: Crossing) -> Result<ByteString, ServeError> {
         let mut params = match crossing.go_to_task().await? {
             Some(params) => self.introduced(&crossing, params.into())?,
             None => self.introduced(&crossing, crossing.params()?)?,
@@ -343,17 +366,21 @@ impl Bridge {
                     self.note_question(&crossing, &raw);
                     return Ok(raw.into());
                 }
-                Settled::Fail(error) => return Err(error),
+                Settled::Fail(error) => return Err(error.into()),
                 Settled::Again(next) => params = next.into(),
             }
         }
         let why = String::from("Too many input rounds: the server keeps asking");
         let code = ErrorCode::InternalError.code();
-        Err(wire_error(code, why, None, crossing.downstream()))
+        Err(refusal(code, why, None, crossing.downstream()))
     }
 
     /// The client's parameters. A modern client says itself what it can; the rest is said for it.
-    fn introduced(&self, crossing: &Crossing, params: ByteString) -> Result<ByteString, WireError> {
+    fn introduced(
+        &self,
+        crossing: &Crossing,
+        params: ByteString,
+    ) -> Result<ByteString, ServeError> {
         let client = crossing.waiter.job.pact.party(Side::Client);
         let introduced = match crossing.downstream().era() {
             Era::Legacy => None,
@@ -381,7 +408,11 @@ impl Bridge {
         }
     }
 
-    async fn emulate(&self, machine: Machine, crossing: Crossing) -> Result<ByteString, WireError> {
+    async fn emulate(
+        &self,
+        machine: Machine,
+        crossing: Crossing,
+    ) -> Result<ByteString, ServeError> {
         let job = &crossing.waiter.job;
         match machine {
             Machine::SetLevel => {
@@ -405,13 +436,13 @@ impl Bridge {
 }
 
 /// Which log messages a legacy client wants.
-pub(crate) fn level_of(job: &Job) -> Result<LogLevel, WireError> {
+pub(crate) fn level_of(job: &Job) -> Result<LogLevel, ServeError> {
     let params = Object::parse(&job.params).unwrap_or_default();
     let level = params.get_str("level").unwrap_or_default();
     LogLevel::parse(&level).ok_or_else(|| {
         let why = format!("`{level}` is not a log level");
         let code = ErrorCode::InvalidParams.code();
-        wire_error(code, why, None, job.pact.revision())
+        refusal(code, why, None, job.pact.revision())
     })
 }
 
@@ -425,8 +456,8 @@ struct Late {
 impl Late {
     async fn unless(
         self,
-        serving: impl Future<Output = Result<ByteString, WireError>>,
-    ) -> Result<ByteString, WireError> {
+        serving: impl Future<Output = Result<ByteString, ServeError>>,
+    ) -> Result<ByteString, ServeError> {
         let limit = self.limit;
         let served = tokio::time::timeout(limit, serving).await;
         served.unwrap_or_else(|_| {
@@ -434,14 +465,14 @@ impl Late {
                 true => Trouble::Silent { limit },
                 false => Trouble::Unseen { limit },
             };
-            Err(self.caller.lost_call(trouble).on_wire())
+            Err(self.caller.lost_call(trouble).into())
         })
     }
 }
 
 /// The server has nothing like it.
-fn refused(crossing: &Crossing) -> WireError {
-    wire_error(
+fn refused(crossing: &Crossing) -> ServeError {
+    refusal(
         ErrorCode::MethodNotFound.code(),
         format!(
             "`{}` has no counterpart at a server of {}",

@@ -6,7 +6,8 @@ use mcpact_spec::{Era, Revision};
 
 use super::Bridge;
 use super::caller::Caller;
-use crate::error::Trouble;
+use crate::error::{Delivery, Trouble};
+use crate::retry::{Attempt, Cause};
 use crate::upstream::Loss;
 
 /// How a request was refused that may belong to another server than was met.
@@ -18,6 +19,24 @@ pub(super) enum Refused {
     Disagreed(Revision),
     /// The server is not of the modern era any more, or has looked at it and means just this request.
     InDoubt,
+}
+
+impl Refused {
+    /// The refusal as the retry policy sees it.
+    pub(super) const fn attempt(self) -> Attempt {
+        let (cause, delivery) = match self {
+            Self::Unsent => (Cause::RevisionChanged, Delivery::NotSent),
+            Self::Disagreed(_) => (Cause::RevisionChanged, Delivery::RefusedUnread),
+            Self::InDoubt => (Cause::Ambiguous, Delivery::Unknown),
+        };
+        Attempt {
+            cause,
+            delivery,
+            state_lost: false,
+            has_successor: false,
+            retries: 0,
+        }
+    }
 }
 
 /// The last refusal of a request and on whose behalf it was made, for whoever may bring it once more.

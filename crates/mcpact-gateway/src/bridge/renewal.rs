@@ -3,25 +3,20 @@
 use std::sync::{Arc, OnceLock};
 
 use mcpact::server::backend::Visitor;
-use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Era, ErrorCode, Method, Revision};
-use mcpact_wire::raw::ObjectWriter;
+use mcpact_spec::{Era, Method};
 use tokio::sync::OnceCell;
 
 use super::Bridge;
 use super::caller::Caller;
 use super::claim::Who;
-use super::crossing::wire_error;
 use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::latecomer::Kept;
 use super::succession::Followed;
+use crate::error::{ServeError, Trouble};
 
 /// How often in a row a server may turn out to be another one than a moment ago.
 const TURNS: usize = 3;
-
-/// How many connections to a server that is gone are found out one after the other by the same request.
-pub(super) const STALE: usize = 4;
 
 /// What it takes to introduce a client once more.
 #[derive(Debug)]
@@ -73,11 +68,11 @@ impl Renewal {
         &self,
         bridge: &Arc<Bridge>,
         before: &Caller,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         self.followed.to(bridge, self.renew(bridge, before)).await
     }
 
-    async fn renew(&self, bridge: &Bridge, before: &Caller) -> Result<Arc<Caller>, WireError> {
+    async fn renew(&self, bridge: &Bridge, before: &Caller) -> Result<Arc<Caller>, ServeError> {
         let caller = self.opening.receive(bridge, &self.visitor).await?;
         if let Some(ear) = self.ear.get().and_then(FarEar::near) {
             bridge.settle(&caller, &ear);
@@ -95,9 +90,9 @@ impl Bridge {
     pub(super) async fn current(
         &self,
         mut caller: Arc<Caller>,
-    ) -> Result<(Arc<Caller>, Arc<Lane>), WireError> {
+    ) -> Result<(Arc<Caller>, Arc<Lane>), ServeError> {
         for _ in 0..TURNS {
-            let lane = caller.lane().await.map_err(|error| error.on_wire())?;
+            let lane = caller.lane().await.map_err(ServeError::from)?;
             let Some(renewal) = caller
                 .renewal()
                 .filter(|renewal| renewal.era != lane.revision().era())
@@ -111,21 +106,6 @@ impl Bridge {
             let renewed = Arc::clone(Box::pin(renewed).await?);
             caller = renewed;
         }
-        Err(changed(Revision::LATEST))
+        Err(caller.lost_call(Trouble::Changed).into())
     }
-}
-
-/// What is told of a request that the server did not look at, because it speaks another revision than was agreed.
-pub(super) fn changed(to: Revision) -> WireError {
-    let why =
-        "the server speaks another revision than before, and has not looked at this; try again";
-    let data = ObjectWriter::new()
-        .text("reason", "upstream_changed")
-        .finish();
-    wire_error(
-        ErrorCode::InternalError.code(),
-        why.to_owned(),
-        Some(data),
-        to,
-    )
 }

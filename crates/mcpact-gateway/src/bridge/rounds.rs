@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Heard;
 use mcpact_bridge::input::{self, Outcome, Question, Rounds, Turn};
 use mcpact_bridge::tasks::{Status, Way, related, wants_tasks};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
@@ -44,7 +44,7 @@ pub(super) enum CallEnd {
 
 impl Bridge {
     /// A modern server asks by ending the call; the client sees one call with questions in it.
-    pub(super) async fn in_rounds(&self, mut crossing: Crossing) -> Result<ByteString, WireError> {
+    pub(super) async fn in_rounds(&self, mut crossing: Crossing) -> Result<ByteString, ServeError> {
         match self.through_rounds(&mut crossing, Asking::Here).await? {
             CallEnd::Answer(raw) => Ok(raw),
             CallEnd::Task(raw) => {
@@ -59,7 +59,7 @@ impl Bridge {
         &self,
         crossing: &mut Crossing,
         asking: Asking<'_>,
-    ) -> Result<CallEnd, WireError> {
+    ) -> Result<CallEnd, ServeError> {
         let method = crossing.waiter.job.method.unwrap_or(Method::ToolsCall);
         let original = crossing.params()?;
         let mut rounds = Rounds::new(
@@ -108,7 +108,7 @@ impl Bridge {
                     // Nobody said that the client follows tasks.
                     Turn::Task => return crossing.finished(&reply).map(CallEnd::Answer),
                     Turn::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
-                    Turn::Fail(error) => return Err(error),
+                    Turn::Fail(error) => return Err(error.into()),
                     Turn::Again => break,
                     Turn::Wait(pause) => {
                         tokio::time::sleep(pause).await;
@@ -208,7 +208,7 @@ impl Bridge {
     pub(super) async fn asking_along(
         &self,
         mut crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let params = match crossing.go_to_task().await? {
             Some(params) => params.into(),
             None => crossing.params()?,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 use mcpact_wire::raw::Object;
 
@@ -66,7 +66,7 @@ impl Bridge {
     pub(super) async fn subscribing_along(
         &self,
         crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let params = crossing.params()?;
         let named = Object::parse(&params).unwrap_or_default();
         let uri = named.get_str("uri").unwrap_or_default();

@@ -4,7 +4,6 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Revision, Side};
 use tokio::sync::Mutex;
 
@@ -13,41 +12,62 @@ use super::caller::Caller;
 use super::ear::Ear;
 use super::latecomer::{Kept, Latecomer};
 use super::parking::ParkingLot;
-use crate::error::{CLOSED, Trouble};
-
-/// How often in a row a call follows its server to the one that has taken its place.
-pub(crate) const SUCCESSORS: usize = 2;
+use crate::error::{ServeError, Trouble};
+use crate::retry::{Attempt, Retry, RetryPolicy};
 
 /// How many servers before one are remembered for the calls that wait for input.
 const FORMER: usize = 8;
-
-/// Whether the server that was to get a call is not served any more, and has not seen it.
-pub(crate) fn is_unseen(error: &WireError) -> bool {
-    let data = error.data.as_deref();
-    data.is_some_and(|data| data.contains(CLOSED))
-}
 
 /// Why a call that may go on elsewhere has no result here.
 #[derive(Debug)]
 pub(crate) enum Undone {
     /// The client is told this.
-    Told(WireError),
+    Told(ServeError),
     /// The server has not seen it, and another one has taken its place.
     Unseen,
 }
 
-impl From<WireError> for Undone {
-    fn from(error: WireError) -> Self {
+impl From<ServeError> for Undone {
+    fn from(error: ServeError) -> Self {
         Self::Told(error)
     }
 }
 
+/// The hand-over of a server to its successor, as one call sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handover {
+    /// Another server has replaced this one.
+    pub(crate) has_successor: bool,
+    /// Number of times the call was moved to a successor.
+    pub(crate) moves: usize,
+}
+
+impl Handover {
+    /// No successor is asked.
+    pub(crate) const NONE: Self = Self {
+        has_successor: false,
+        moves: 0,
+    };
+}
+
 impl Undone {
-    /// What is made of an error, if it is known whether there is a place to go on.
-    pub(crate) fn of(error: WireError, goes_on: impl FnOnce() -> bool) -> Self {
-        match is_unseen(&error) && goes_on() {
-            true => Self::Unseen,
-            false => Self::Told(error),
+    /// Decides whether a failed call moves to the successor of its server.
+    pub(crate) fn of(error: ServeError, handover: impl FnOnce() -> Handover) -> Self {
+        // Most errors are not of this kind: the successor is looked for only if it matters.
+        let handover = match error.is_retired() {
+            true => handover(),
+            false => Handover::NONE,
+        };
+        let attempt = Attempt {
+            cause: error.retry_cause(),
+            delivery: error.delivery(),
+            state_lost: false,
+            has_successor: handover.has_successor,
+            retries: handover.moves,
+        };
+        match RetryPolicy::REMOTE.decide(attempt) {
+            Retry::Successor => Self::Unseen,
+            Retry::FreshConnection | Retry::IfServerChanged | Retry::No => Self::Told(error),
         }
     }
 }
@@ -77,8 +97,8 @@ impl Followed {
     pub(super) async fn to(
         &self,
         bridge: &Arc<Bridge>,
-        meeting: impl Future<Output = Result<Arc<Caller>, WireError>>,
-    ) -> Result<Arc<Caller>, WireError> {
+        meeting: impl Future<Output = Result<Arc<Caller>, ServeError>>,
+    ) -> Result<Arc<Caller>, ServeError> {
         let mut place = self.0.lock().await;
         if let Some(place) = place.as_ref().filter(|place| place.is_at(bridge)) {
             return Ok(Arc::clone(&place.caller));
@@ -134,7 +154,7 @@ impl Bridge {
         &self,
         opening: Opening<'_>,
         visitor: &Visitor,
-    ) -> Option<Result<Welcome, WireError>> {
+    ) -> Option<Result<Welcome, ServeError>> {
         let next = self.successor()?;
         let welcome = match next.admit(opening, visitor).await {
             Ok(welcome) => welcome,
@@ -153,13 +173,16 @@ impl Bridge {
     }
 
     /// Serves a request that the server has not seen by those who have taken its place.
-    pub(super) async fn attend_onward(&self, job: Job, ear: Ear) -> Result<ByteString, WireError> {
-        for left in (0..SUCCESSORS).rev() {
+    pub(super) async fn attend_onward(&self, job: Job, ear: Ear) -> Result<ByteString, ServeError> {
+        for moves in 1..=RetryPolicy::REMOTE.successors {
             let Some(next) = self.successor() else {
                 break;
             };
             next.check_served(job.method, &job.params, job.pact.revision())?;
-            let goes_on = || left > 0 && next.is_succeeded();
+            let goes_on = || Handover {
+                has_successor: next.is_succeeded(),
+                moves,
+            };
             let undone = match self.caller_at(&next, &job, &ear).await {
                 Ok(caller) => {
                     let (job, ear) = (job.clone(), ear.clone());
@@ -174,7 +197,7 @@ impl Bridge {
                 return Err(error);
             }
         }
-        Err(self.shared.error(Trouble::Closed).on_wire())
+        Err(self.shared.error(Trouble::Closed).into())
     }
 
     /// Who stands for a client of this server at the next one.
@@ -183,7 +206,7 @@ impl Bridge {
         next: &Arc<Self>,
         job: &Job,
         ear: &Ear,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         if let Some(latecomer) = ear.state::<Latecomer>() {
             return latecomer.follow(next).await;
         }

@@ -17,8 +17,8 @@ mod waited;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::error::ServeError;
 use mcpact_bridge::input::Outcome;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -30,7 +30,7 @@ pub(super) use self::runner::Runner;
 pub(super) use self::tool_tasks::ToolTasks;
 pub(super) use self::waited::{Begun, Started};
 
-use super::crossing::{Waiter, wire_error};
+use super::crossing::{Waiter, refusal};
 use crate::upstream::Reply;
 
 /// How many tasks are known at a time, in each direction, and how many of them one principal has.
@@ -66,12 +66,12 @@ pub(super) fn watch<T: Forgetful>(tasks: &Arc<T>) {
 }
 
 /// A name that nobody can guess.
-fn new_name(to: Revision) -> Result<String, WireError> {
+fn new_name(to: Revision) -> Result<String, ServeError> {
     let mut random = [0_u8; 16];
     let drawn = getrandom::fill(&mut random);
     drawn.map_err(|_| {
         let why = String::from("the operating system gave no random numbers");
-        wire_error(ErrorCode::InternalError.code(), why, None, to)
+        refusal(ErrorCode::InternalError.code(), why, None, to)
     })?;
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -82,12 +82,12 @@ fn of_task(id: &str) -> String {
 }
 
 /// The task that a client means.
-fn meant(waiter: &Waiter) -> Result<String, WireError> {
+fn meant(waiter: &Waiter) -> Result<String, ServeError> {
     let params = Object::parse(&waiter.job.params).unwrap_or_default();
     let id = params.get_str("taskId").map(std::borrow::Cow::into_owned);
     id.ok_or_else(|| {
         let why = String::from("Invalid params: `taskId` must be a string");
-        wire_error(
+        refusal(
             ErrorCode::InvalidParams.code(),
             why,
             None,
@@ -105,10 +105,10 @@ fn outcome(reply: &Reply) -> Outcome {
 }
 
 /// The client asks something that its revision has no word for.
-fn unknown(waiter: &Waiter) -> WireError {
+fn unknown(waiter: &Waiter) -> ServeError {
     let name = waiter.job.method.map_or("", Method::as_str);
     let why = format!("Method not found: `{name}`");
-    wire_error(
+    refusal(
         ErrorCode::MethodNotFound.code(),
         why,
         None,

@@ -10,10 +10,11 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, elements};
 
-use super::{Bridge, Listing, wire_error};
+use super::{Bridge, Listing, refusal};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::edit;
 use crate::catalog::{ChangedTools, ToolFilter};
+use crate::error::ServeError;
 
 impl Bridge {
     /// From here on these tools are served, and no others; clients at the server's own address are told.
@@ -84,7 +85,7 @@ impl Bridge {
     }
 
     /// Refuses a call of a tool for which its client lacks something, and says what.
-    pub(super) fn check_able(&self, job: &Job) -> Result<(), WireError> {
+    pub(super) fn check_able(&self, job: &Job) -> Result<(), ServeError> {
         if job.method != Some(Method::ToolsCall) || self.tools().needs.is_empty() {
             return Ok(());
         }
@@ -95,13 +96,13 @@ impl Bridge {
             return Ok(());
         }
         let paths: Vec<String> = missing.iter().map(|row| format!("`{row}`")).collect();
-        Err(WireError {
+        Err(ServeError::Refused(WireError {
             message: format!(
                 "this tool needs {}, which this client did not declare",
                 paths.join(", ")
             ),
             ..refine_error(&missing, job.pact.revision())
-        })
+        }))
     }
 
     /// Refuses a call of a tool that is not served; to the client it is one that does not exist.
@@ -110,7 +111,7 @@ impl Bridge {
         method: Option<Method>,
         params: &str,
         client: Revision,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), ServeError> {
         if method != Some(Method::ToolsCall) || self.serves_everything() {
             return Ok(());
         }
@@ -123,7 +124,7 @@ impl Bridge {
         let withheld = withheld.unwrap_or_default();
         let why = format!("Unknown tool: `{name}`. `tools/list` says what there is{withheld}");
         let code = ErrorCode::InvalidParams.code();
-        Err(wire_error(code, why, None, client))
+        Err(refusal(code, why, None, client))
     }
 
     /// A page of tools without those that are not served to a client that declares this.

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use crate::error::ServeError;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact::server::backend::{Mark, Opening, Visitor, Welcome};
@@ -15,7 +16,6 @@ use mcpact_bridge::lifecycle::{
 };
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Extension, Revision, Side};
 use mcpact_wire::envelope::{Meta, Params};
@@ -107,7 +107,7 @@ impl Bridge {
         &self,
         opening: Opening<'_>,
         visitor: &Visitor,
-    ) -> Result<Welcome, WireError> {
+    ) -> Result<Welcome, ServeError> {
         let welcome = match opening {
             Opening::Handshake(params) => self.welcome_legacy(params, visitor).await,
             Opening::Request(params) => {
@@ -115,11 +115,11 @@ impl Bridge {
                 self.welcome_modern(params, visitor, cause).await
             }
         };
-        welcome.map_err(|error| error.on_wire())
+        welcome.map_err(ServeError::from)
     }
 
     /// Reaches the server for nobody in particular, so that something is known about it.
-    pub(crate) async fn meet(&self) -> Result<(), WireError> {
+    pub(crate) async fn meet(&self) -> Result<(), ServeError> {
         let params = Params {
             raw: Some("{}"),
             meta: Meta {
@@ -130,7 +130,7 @@ impl Bridge {
         };
         let visitor = Visitor::default();
         let met = self.welcome_modern(&params, &visitor, StartCause::Introduction);
-        met.await.map(|_| ()).map_err(|error| error.on_wire())
+        met.await.map(|_| ()).map_err(ServeError::from)
     }
 
     /// As whom the server is approached for a client that declares this.

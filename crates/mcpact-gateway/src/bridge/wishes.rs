@@ -22,9 +22,10 @@ use tokio::task::AbortHandle;
 
 use super::Clock;
 use super::caller::Caller;
-use super::crossing::{Crossing, Told, stamped, wire_error};
+use super::crossing::{Crossing, Told, refusal, stamped};
 use super::ear::{Ear, FarEar};
 use super::lane::{Hold, Lane};
+use crate::error::ServeError;
 use crate::upstream::{Call, Event};
 
 const LIMITS: WishLimits = WishLimits {
@@ -161,7 +162,7 @@ impl Wishing {
     pub(super) async fn wish(
         self: &Arc<Self>,
         crossing: &Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let job = &crossing.waiter.job;
         // It does not fall asleep before it has heard of it.
         let _awake = crossing.lane.hold();
@@ -176,8 +177,11 @@ impl Wishing {
         };
         self.perform(&crossing.caller, acts);
         match answered.await {
-            Ok(outcome) => outcome.map(|()| ByteString::from_static("{}")),
-            Err(_) => Err(wire_error(
+            Ok(outcome) => {
+                outcome?;
+                Ok(ByteString::from_static("{}"))
+            }
+            Err(_) => Err(refusal(
                 ErrorCode::InternalError.code(),
                 String::from("the session ended"),
                 None,

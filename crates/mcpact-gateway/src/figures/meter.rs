@@ -4,11 +4,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bytestring::ByteString;
 use mcpact_bridge::plan::Plan;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
-use mcpact_wire::raw::Object;
+
+use crate::error::ServeError;
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,23 +51,13 @@ impl Outcome {
         }
     }
 
-    /// Told by the word that errors of ours carry; everything else is the server's.
-    pub(crate) fn of(served: &Result<ByteString, WireError>) -> Self {
-        let Err(error) = served else {
-            return Self::Ok;
-        };
-        let data = error.data.as_deref().unwrap_or("{}");
-        let data = Object::parse(data).unwrap_or_default();
-        let reason = data.get_str("reason").unwrap_or_default();
-        match reason.as_ref() {
-            "upstream_busy" | "upstream_late" => Self::Busy,
-            "upstream_gone" | "upstream_session" | "upstream_too_long" | "upstream_misbehaved" => {
-                Self::Lost
-            }
-            "upstream_timeout" => Self::Timeout,
-            "upstream_unfit" => Self::Error,
-            reason if reason.starts_with("upstream_") => Self::Unavailable,
-            _ => Self::Error,
+    /// Outcome of a request, by the variant of its error.
+    pub(crate) fn of(served: Result<(), &ServeError>) -> Self {
+        match served {
+            Ok(()) => Self::Ok,
+            Err(ServeError::Upstream(error)) => error.kind.outcome(),
+            // A refusal of the gateway is about the request, and so is a response of the server.
+            Err(ServeError::Response(_) | ServeError::Refused(_)) => Self::Error,
         }
     }
 }

@@ -1,8 +1,13 @@
-use bytestring::ByteString;
+use std::sync::Arc;
+use std::time::Duration;
+
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
 
+use mcpact_transport::stdio::child::Masks;
+
 use super::*;
+use crate::error::{ServeError, Trouble, UpstreamError};
 
 fn written(figures: &Figures) -> String {
     let mut out = Exposition::default();
@@ -10,38 +15,43 @@ fn written(figures: &Figures) -> String {
     out.finish()
 }
 
-fn error(data: Option<&str>) -> Result<ByteString, WireError> {
-    Err(WireError {
+fn upstream(kind: Trouble) -> ServeError {
+    ServeError::from(UpstreamError {
+        target: String::from("`x`"),
+        kind,
+        masks: Masks::default(),
+    })
+}
+
+/// Error response of a server that claims one of the gateway's reasons.
+fn response(data: &str) -> ServeError {
+    ServeError::Response(WireError {
         code: -32603,
         message: String::from("x"),
-        data: data.map(str::to_owned),
+        data: Some(data.to_owned()),
         http_status: 200,
     })
 }
 
-/// How a call ended is told by the words of our own errors.
 #[test]
-fn outcomes_are_told_apart() {
+fn outcome_follows_the_kind_of_error_and_not_its_data() {
+    let limit = Duration::from_secs(1);
     let cells = [
-        (Ok(ByteString::new()), "ok"),
-        (error(None), "error"),
-        (error(Some("[1]")), "error"),
+        (response(r#"{"reason":"upstream_busy"}"#), "error"),
+        (response(r#"{"reason":"upstream_gone"}"#), "error"),
+        (upstream(Trouble::Unseen { limit }), "busy"),
+        (upstream(Trouble::Gone("x".into())), "lost"),
+        (upstream(Trouble::Silent { limit }), "timeout"),
+        (upstream(Trouble::Closed), "unavailable"),
         (
-            error(Some(r#"{"reason":"a secret of the server"}"#)),
-            "error",
-        ),
-        (error(Some(r#"{"reason":"upstream_busy"}"#)), "busy"),
-        (error(Some(r#"{"reason":"upstream_late"}"#)), "busy"),
-        (error(Some(r#"{"reason":"upstream_gone"}"#)), "lost"),
-        (error(Some(r#"{"reason":"upstream_timeout"}"#)), "timeout"),
-        (
-            error(Some(r#"{"reason":"upstream_suspended"}"#)),
-            "unavailable",
+            upstream(Trouble::Same(Arc::new(Trouble::Forgotten))),
+            "lost",
         ),
     ];
-    for (served, expected) in cells {
-        assert_eq!(Outcome::of(&served).as_str(), expected, "{served:?}");
+    for (error, expected) in cells {
+        assert_eq!(Outcome::of(Err(&error)).as_str(), expected, "{error:?}");
     }
+    assert_eq!(Outcome::of(Ok(())).as_str(), "ok");
 }
 
 /// Calls are counted by method and outcome, with the time that they took; who goes away is counted,
@@ -88,7 +98,7 @@ fn counting_a_call_allocates_nothing() {
     let call = || {
         server.crosses(Revision::V2025_06_18, Revision::V2026_07_28, Plan::Raise);
         let mut routed = server.routed(Some(Method::ToolsCall));
-        routed.ended(Outcome::of(&Ok(ByteString::new())));
+        routed.ended(Outcome::of(Ok(())));
     };
     call();
     let measured = allocation_counter::measure(call);

@@ -4,7 +4,7 @@ use mcpact_transport::http::server::Answer;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::{Gateway, Served, State};
-use crate::error::{AGAIN, in_short};
+use crate::error::AGAIN;
 use crate::supervisor::{InstanceState, ServerStatus};
 
 /// How a server stands.
@@ -95,7 +95,7 @@ fn told(
     if standing != Standing::Usable {
         // The log is for the owner.
         let mishap = status.last_error.as_ref();
-        let mishap = mishap.map(|mishap| in_short(&mishap.why));
+        let mishap = mishap.map(|mishap| mishap.why.in_short());
         let why = failure.or(mishap.as_deref()).unwrap_or("it is on its way");
         out = match status.state.wait().filter(|wait| !wait.is_zero()) {
             None => out.text("why", why),

@@ -190,7 +190,7 @@ fn line(
         missing: report.failure,
         missing_seconds: member.missing_for().map(|time| time.as_secs()),
         last_error: status.last_error.map(|mishap| LastError {
-            why: mishap.why,
+            why: mishap.why.to_string(),
             seconds_ago: mishap.age.as_secs(),
         }),
     }
@@ -204,7 +204,7 @@ fn instance(status: &InstanceStatus) -> InstanceLine {
         InstanceState::Draining { cause, .. } | InstanceState::Stopped { cause } => {
             Some(cause.as_str().to_owned())
         }
-        InstanceState::Failed { why } => Some(why.clone()),
+        InstanceState::Failed { why } => Some(why.to_string()),
         InstanceState::Starting
         | InstanceState::Handshaking
         | InstanceState::Ready

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 use mcpact_transport::stdio::child::Masks;
 
@@ -68,7 +68,7 @@ impl Hub {
         method: Method,
         guest: &Guest,
         ear: &Ear,
-    ) -> Option<Result<ByteString, WireError>> {
+    ) -> Option<Result<ByteString, ServeError>> {
         let carried = self.carried_in(guest.principal(), &job.params);
         let (server, sent) = match (&carried, subject(method, &job.params)) {
             (Some(carried), _) => {
@@ -101,7 +101,9 @@ impl Hub {
                 let called = || carried.map(|carried| carried.called).unwrap_or_default();
                 let sealed = |raw| self.sealed(&member, guest.principal(), called, raw);
                 let shown = told.map(|raw| view.result(method, sealed(raw)));
-                return Some(shown.map_err(|error| view.error(error, None)));
+                return Some(
+                    shown.map_err(|error| error.map_wire(|error| view.error(error, None))),
+                );
             }
         }
         let lost = UpstreamError {
@@ -109,6 +111,6 @@ impl Hub {
             kind: Trouble::Ended,
             masks: Masks::default(),
         };
-        Some(Err(lost.on_wire()))
+        Some(Err(lost.into()))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_engine::refusal::WireError;
+use crate::error::ServeError;
 
 use super::Hub;
 use super::guest::Guest;
@@ -71,7 +71,7 @@ impl Errand {
     }
 
     /// Who is asked for it; the server is started if it has to be.
-    pub(super) async fn caller(&self, hub: &Arc<Hub>) -> Result<Arc<Caller>, WireError> {
+    pub(super) async fn caller(&self, hub: &Arc<Hub>) -> Result<Arc<Caller>, ServeError> {
         match self.whose {
             Whose::Nobody => self.guest.nobody(hub, &self.member).await,
             Whose::Kind | Whose::Own => self.guest.part(hub, &self.member).await,

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use crate::error::ServeError;
 use futures_util::future::join_all;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode};
 use tokio::time::Instant;
 
@@ -214,7 +214,7 @@ impl Hub {
             Ok(listing) => listing,
             // It may have fallen asleep meanwhile.
             Err(Unlisted::Lost(error)) if way == Way::Awake => {
-                let error = member.bridge.covered(error.message);
+                let error = member.bridge.covered(error.message().into_owned());
                 tracing::debug!(server = %member.name, error, "a list could not be looked at again");
                 None
             }
@@ -226,7 +226,7 @@ impl Hub {
                 None
             }
             Err(Unlisted::Lost(error)) => {
-                member.judge(Some(&error.message));
+                member.judge(Some(&error));
                 member.bridge.did_without();
                 None
             }
@@ -335,7 +335,7 @@ impl Hub {
         };
         match listed {
             // The server declares more than it has.
-            Err(Unlisted::Refused(error)) if error.code == ErrorCode::MethodNotFound.code() => {
+            Err(Unlisted::Refused(error)) if error.code() == ErrorCode::MethodNotFound.code() => {
                 Ok(Some(Listing::empty(kind, member.revision())))
             }
             outcome => outcome,
@@ -432,10 +432,10 @@ impl Errand {
     }
 
     /// It has not come, and why.
-    fn do_without(&self, error: &WireError) {
+    fn do_without(&self, error: &ServeError) {
         if self.whose != Whose::Own {
             let method = self.kind.method();
-            let why = format!("its `{method}` is missing: {}", error.message);
+            let why = format!("its `{method}` is missing: {}", error.message());
             self.member.do_without(self.kind, why);
         }
     }
@@ -446,7 +446,7 @@ impl Errand {
             return;
         }
         match self.member.known() {
-            None => self.member.judge(Some("it has not answered yet")),
+            None => self.member.missing("it has not answered yet".into()),
             Some(_) => {
                 let why = format!("its `{}` has not come yet", self.kind.method());
                 self.member.do_without(self.kind, why);
@@ -456,8 +456,8 @@ impl Errand {
 }
 
 /// Whether a server is there, and has no room for a request.
-fn has_no_room(error: &WireError) -> bool {
-    Outcome::of(&Err(error.clone())) == Outcome::Busy
+fn has_no_room(error: &ServeError) -> bool {
+    Outcome::of(Err(error)) == Outcome::Busy
 }
 
 const fn needed(kind: ListKind) -> Capability {

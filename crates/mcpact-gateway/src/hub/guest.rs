@@ -4,11 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use crate::error::ServeError;
 use mcpact::server::backend::{Job, Mark, Visitor};
 use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Side};
 use mcpact_wire::envelope::Meta;
 use mcpact_wire::model::initialize::InitializeParams;
@@ -138,7 +138,7 @@ impl Guest {
         self: &Arc<Self>,
         hub: &Arc<Hub>,
         member: &Arc<Member>,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         let received = match &self.opening {
             Kept::Request { .. } => self.receive(member).await,
             Kept::Handshake { .. } => {
@@ -160,7 +160,7 @@ impl Guest {
         &self,
         hub: &Arc<Hub>,
         member: &Arc<Member>,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         let (opening, principal) = (&self.opening, self.principal());
         let received = member.bridge.nobody(opening, principal).await;
         self.received(hub, member, &received);
@@ -171,9 +171,9 @@ impl Guest {
         &self,
         hub: &Arc<Hub>,
         member: &Arc<Member>,
-        received: &Result<Arc<Caller>, WireError>,
+        received: &Result<Arc<Caller>, ServeError>,
     ) {
-        member.judge(received.as_ref().err().map(|error| error.message.as_str()));
+        member.judge(received.as_ref().err());
         if received.is_ok() && member.is_to_be_verified() {
             hub.look_again(member);
         }
@@ -230,11 +230,11 @@ impl Guest {
     /// Reaches a server of which nothing is known, as whoever comes will need it.
     pub(super) async fn meet(&self, member: &Member) {
         let met = self.receive(member).await;
-        member.judge(met.as_ref().err().map(|error| error.message.as_str()));
+        member.judge(met.as_ref().err());
     }
 
     /// Who stands for it at a server, as it began here.
-    async fn receive(&self, member: &Member) -> Result<Arc<Caller>, WireError> {
+    async fn receive(&self, member: &Member) -> Result<Arc<Caller>, ServeError> {
         self.opening.receive(&member.bridge, &self.visitor).await
     }
 
@@ -243,7 +243,7 @@ impl Guest {
         &self,
         hub: &Arc<Hub>,
         member: &Arc<Member>,
-    ) -> Result<Arc<Caller>, WireError> {
+    ) -> Result<Arc<Caller>, ServeError> {
         let caller = self.receive(member).await?;
         if let Some(ear) = self.ear.get().and_then(FarEar::near) {
             let view = PartView::new(hub, member, &self.watched);

@@ -6,11 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Job;
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
@@ -132,7 +132,7 @@ impl Hub {
         job: Job,
         guest: &Arc<Guest>,
         ear: Ear,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let params = &job.params;
         let wanted = ListenFilter::parse(Some(params)).unwrap_or_default();
         let mut filter = wanted.granted(&job.pact);
@@ -242,7 +242,7 @@ impl Hub {
         ear: &Ear,
         share: &Share,
         agreed: mpsc::UnboundedSender<Agreed>,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let caller = guest.part(self, &share.member).await?;
         let filter = ListenFilter {
             uris: inner(&share.wanted.uris),

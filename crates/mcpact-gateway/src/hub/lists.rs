@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_engine::capability::CapabilityBits;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_wire::raw::Object;
 
@@ -18,7 +18,7 @@ use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::{self, Merged, Part};
 use crate::aggregate::names::Names;
 use crate::aggregate::uris::Uris;
-use crate::bridge::{Listing, Readers, wire_error};
+use crate::bridge::{Listing, Readers, refusal};
 
 /// How often the servers may become others while one client waits for what they have.
 pub(super) const ROSTERS: usize = 32;
@@ -77,7 +77,7 @@ impl Hub {
         kind: ListKind,
         params: &str,
         client: Revision,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let board = self.board(guest, kind, client).await?;
         let params = Object::parse(params).unwrap_or_default();
         let cursor = params.get_str("cursor");
@@ -88,7 +88,7 @@ impl Hub {
         let page = board.list.page(kind, cursor, size);
         let page = page.map_err(|_| {
             let why = "the cursor is not known, or the list has changed since; begin again without a cursor";
-            wire_error(ErrorCode::InvalidParams.code(), why.to_owned(), None, client)
+            refusal(ErrorCode::InvalidParams.code(), why.to_owned(), None, client)
         })?;
         Ok(match client.era() {
             Era::Legacy => format!("{{{page}}}").into(),
@@ -107,7 +107,7 @@ impl Hub {
         guest: &Arc<Guest>,
         kind: ListKind,
         client: Revision,
-    ) -> Result<Arc<Board>, WireError> {
+    ) -> Result<Arc<Board>, ServeError> {
         for _ in 0..ROSTERS {
             let roster = self.roster();
             // Where the servers have become others meanwhile, nothing may be made of those from before.
@@ -117,7 +117,7 @@ impl Hub {
         }
         let why = "the servers of the gateway have become others again and again meanwhile; try again when its config stays as it is";
         let code = ErrorCode::InternalError.code();
-        Err(wire_error(code, why.to_owned(), None, client))
+        Err(refusal(code, why.to_owned(), None, client))
     }
 
     /// The merged list of these servers; none if they are not the servers any more.

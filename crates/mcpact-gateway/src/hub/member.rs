@@ -24,7 +24,7 @@ use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
 use crate::catalog::ToolFilter;
 use crate::control::Lists;
-use crate::error::{in_short, without_time};
+use crate::error::{Explanation, ServeError};
 use crate::gateway::ServerReport;
 
 /// How many lists are kept of one server; clients that declare the same share them.
@@ -53,7 +53,7 @@ pub struct Member {
     /// Whether it has woken up since its lists were last looked at.
     is_unverified: AtomicBool,
     /// Why it cannot be used, and since when.
-    failure: Mutex<Option<(Box<str>, Instant)>>,
+    failure: Mutex<Option<(Explanation, Instant)>>,
     /// What its lists lack.
     lacking: Mutex<BTreeMap<ListKind, Gap>>,
     /// How often any of that has changed.
@@ -163,51 +163,58 @@ impl Member {
             // What is known from an earlier run may have to be approved since.
             let refused = self.bridge.unapproved().await;
             if let Some(error) = &refused {
-                self.judge(Some(&error.message));
+                self.judge(Some(error));
             }
             return refused.is_none();
         }
         let met = self.bridge.meet().await;
-        self.judge(met.as_ref().err().map(|error| error.message.as_str()));
+        self.judge(met.as_ref().err());
         met.is_ok()
     }
 
     /// Remembers whether it could be used.
-    pub(super) fn judge(&self, failure: Option<&str>) {
-        let failure = failure.map(|failure| without_time(self.without_name(failure)));
+    pub(super) fn judge(&self, failure: Option<&ServeError>) {
+        self.note_failure(failure.map(ServeError::explanation));
+    }
+
+    /// Remembers that it cannot be used.
+    pub(super) fn missing(&self, why: Explanation) {
+        self.note_failure(Some(why));
+    }
+
+    fn note_failure(&self, failure: Option<Explanation>) {
         let mut known = lock(&self.failure);
-        if known.as_ref().map(|(why, _)| &**why) == failure {
+        if known.as_ref().map(|(why, _)| why) == failure.as_ref() {
             return;
         }
         let since = known
             .as_ref()
             .map_or_else(Instant::now, |(_, since)| *since);
-        *known = failure.map(|why| (Box::from(why), since));
+        *known = failure.clone().map(|why| (why, since));
         drop(known);
         self.judgements.fetch_add(1, Ordering::Release);
         match failure {
             Some(error) => {
-                tracing::warn!(event = "route_error", server = %self.name, error, "a server is missing");
+                tracing::warn!(event = "route_error", server = %self.name, %error, "a server is missing");
             }
             None => tracing::info!(server = %self.name, "a server is back"),
         }
     }
 
-    /// What is said about it, without its name before it.
-    pub(super) fn without_name<'m>(&self, message: &'m str) -> &'m str {
-        let rest = message.strip_prefix('`');
-        let rest = rest.and_then(|rest| rest.strip_prefix(&*self.name)?.strip_prefix("`: "));
-        rest.unwrap_or(message)
-    }
-
     /// Why it is missing, if it is, in one line and without its log.
     pub(crate) fn failure_in_short(&self) -> Option<String> {
-        self.failure().as_deref().map(in_short)
+        self.explanation().map(|failure| failure.in_short())
     }
 
     /// Why it is missing, if it is.
     #[must_use]
     pub fn failure(&self) -> Option<Box<str>> {
+        let failure = self.explanation()?;
+        Some(failure.to_string().into())
+    }
+
+    /// Why it is missing, if it is, in parts.
+    pub(super) fn explanation(&self) -> Option<Explanation> {
         let judged = lock(&self.failure).clone();
         let judged = judged.map(|(why, _)| why);
         judged.or_else(|| Some(self.bridge.stands()?.why.into()))

@@ -23,7 +23,8 @@ use super::watched::Watching;
 use super::{Hub, lock};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::{Subject, subject};
-use crate::bridge::{Ear, SUCCESSORS, Undone, again, level_of, wire_error};
+use crate::bridge::{Ear, Handover, Undone, again, level_of, wire_error};
+use crate::error::ServeError;
 use crate::turnstile::closed;
 
 impl Backend for Hub {
@@ -64,7 +65,8 @@ impl Backend for Hub {
         let looked_at = self.settings.filters.looked_at(&job);
         let job = self.settings.filters.admit(job).await?;
         let ear = Ear::new(session, outbox);
-        let raw = self.answer(job, method, &guest, ear).await?;
+        let answered = self.answer(job, method, &guest, ear).await;
+        let raw = answered.map_err(ServeError::into_wire)?;
         let filters = &self.settings.filters;
         filters.release(looked_at.as_deref(), client, raw).await
     }
@@ -152,7 +154,7 @@ impl Hub {
         method: Method,
         guest: &Arc<Guest>,
         ear: Ear,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         // What all servers have in common is answered here.
         if let Some(kind) = ListKind::of(method) {
             let client = job.pact.revision();
@@ -179,9 +181,9 @@ impl Hub {
         method: Method,
         guest: &Arc<Guest>,
         mut ear: Ear,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let client = job.pact.revision();
-        let mut left = SUCCESSORS;
+        let mut moves = 0;
         loop {
             // Which server, and what it calls the thing.
             let routed = self.route(guest, method, &job.params, client).await;
@@ -197,7 +199,10 @@ impl Hub {
             };
             let member = Arc::clone(&routed.member);
             let again = (job.clone(), ear.clone());
-            let goes_on = || left > 0 && self.is_succeeded(&member);
+            let goes_on = || Handover {
+                has_successor: self.is_succeeded(&member),
+                moves,
+            };
             match self
                 .forward_to(routed, job, method, guest, ear, goes_on)
                 .await
@@ -206,7 +211,7 @@ impl Hub {
                 Err(Undone::Told(error)) => return Err(error),
                 Err(Undone::Unseen) => (job, ear) = again,
             }
-            left = left.saturating_sub(1);
+            moves += 1;
         }
     }
 
@@ -217,7 +222,7 @@ impl Hub {
         method: Method,
         guest: &Arc<Guest>,
         ear: Ear,
-        goes_on: impl Fn() -> bool,
+        goes_on: impl Fn() -> Handover,
     ) -> Result<ByteString, Undone> {
         let client = job.pact.revision();
         let given = job.params.clone();
@@ -232,11 +237,8 @@ impl Hub {
             job.params = params.into();
         }
         // Who stands for the client there: a server that sleeps is woken here.
-        let caller = guest.part(self, &member).await.map_err(|mut error| {
-            let why = member.without_name(&error.message);
-            error.message = format!("`{}`: {why}", member.name);
-            Undone::of(error, &goes_on)
-        })?;
+        let caller = guest.part(self, &member).await;
+        let caller = caller.map_err(|error| Undone::of(error.at(&member.name), &goes_on))?;
         let sent = job.params.clone();
         // The bridge translates; the view shows its addresses as clients know them.
         let view = PartView::new(self, &member, &guest.watched);
@@ -271,8 +273,8 @@ impl Hub {
                         None
                     }
                 };
-                let error = view.error(error, uri.as_deref());
-                if error.code == ErrorCode::InvalidParams.code()
+                let error = error.map_wire(|error| view.error(error, uri.as_deref()));
+                if error.code() == ErrorCode::InvalidParams.code()
                     && let (Some((kind, outer)), Some((_, inner))) =
                         (named(method, &given), named(method, &sent))
                 {
@@ -281,7 +283,7 @@ impl Hub {
                     let is_there = self.check_listed(guest, &member, kind, names, client);
                     is_there.await?;
                 }
-                Err(error.into())
+                Err(Undone::Told(error))
             }
         }
     }
@@ -303,7 +305,7 @@ impl Hub {
         job: &Job,
         guest: &Arc<Guest>,
         ear: &Ear,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         level_of(job)?;
         guest.want_logs(again(job));
         let met = guest.met();

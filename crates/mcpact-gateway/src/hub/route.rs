@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_engine::refusal::WireError;
+use crate::error::ServeError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::ObjectWriter;
@@ -20,7 +20,7 @@ use crate::aggregate::kind::ListKind;
 use crate::aggregate::names::may_be_marked;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::uris::{Lead, names_a_server};
-use crate::bridge::wire_error;
+use crate::bridge::refusal;
 use crate::nearest::{listed, shortened};
 
 /// A server, and the parameters as it understands them.
@@ -48,7 +48,7 @@ impl Hub {
         method: Method,
         params: &str,
         client: Revision,
-    ) -> Result<Routed, WireError> {
+    ) -> Result<Routed, ServeError> {
         let (member, inner) = match subject(method, params) {
             Subject::Tool(name) => self.by_name(guest, ListKind::Tools, &name, client).await?,
             Subject::Prompt(name) => {
@@ -66,7 +66,7 @@ impl Hub {
                 missing.path()
             );
             let code = ErrorCode::MethodNotFound.code();
-            return Err(wire_error(code, why, None, client));
+            return Err(refusal(code, why, None, client));
         }
         Ok(Routed {
             params: with_subject(method, params, &inner),
@@ -75,7 +75,7 @@ impl Hub {
     }
 
     /// A request that names nothing can go to a server that is alone.
-    fn only_one(&self, method: Method, client: Revision) -> Result<Routed, WireError> {
+    fn only_one(&self, method: Method, client: Revision) -> Result<Routed, ServeError> {
         match self.roster().members.as_slice() {
             [member] => Ok(Routed {
                 member: Arc::clone(member),
@@ -91,12 +91,7 @@ impl Hub {
                         "`{method}` does not say which of the servers it is for; use `/servers/NAME/mcp` for one of them: {servers}"
                     ),
                 };
-                Err(wire_error(
-                    ErrorCode::InvalidParams.code(),
-                    why,
-                    None,
-                    client,
-                ))
+                Err(refusal(ErrorCode::InvalidParams.code(), why, None, client))
             }
         }
     }
@@ -107,7 +102,7 @@ impl Hub {
         kind: ListKind,
         name: &str,
         client: Revision,
-    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+    ) -> Result<(Arc<Member>, Box<str>), ServeError> {
         let mut left = ROSTERS;
         loop {
             left -= 1;
@@ -126,7 +121,7 @@ impl Hub {
         kind: ListKind,
         name: &str,
         client: Revision,
-    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+    ) -> Result<(Arc<Member>, Box<str>), ServeError> {
         if let Some(found) = self.listed_for(guest, kind, name) {
             return Ok(found);
         }
@@ -177,7 +172,7 @@ impl Hub {
         kind: ListKind,
         names: Names<'_>,
         client: Revision,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), ServeError> {
         let listing = self.looked_at(member, guest, kind).await;
         // Who does not say what it has is believed.
         if listing.is_none_or(|listing| listing.names().iter().any(|name| name == names.inner)) {
@@ -225,7 +220,7 @@ impl Hub {
         guest: &Arc<Guest>,
         uri: &str,
         client: Revision,
-    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+    ) -> Result<(Arc<Member>, Box<str>), ServeError> {
         let mut left = ROSTERS;
         loop {
             left -= 1;
@@ -243,7 +238,7 @@ impl Hub {
         guest: &Arc<Guest>,
         uri: &str,
         client: Revision,
-    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+    ) -> Result<(Arc<Member>, Box<str>), ServeError> {
         if let Some(found) = self.meant(guest, uri) {
             return Ok(found);
         }
@@ -323,7 +318,7 @@ impl Hub {
     }
 
     /// Refuses an address that leaves open which server is meant.
-    fn check_clear(&self, uri: &str, client: Revision) -> Result<(), WireError> {
+    fn check_clear(&self, uri: &str, client: Revision) -> Result<(), ServeError> {
         let Some(known) = self.boards.addressed() else {
             return Ok(());
         };
@@ -337,7 +332,7 @@ impl Hub {
         );
         let data = ObjectWriter::new().text("uri", uri).finish();
         let code = ErrorCode::InvalidParams.code();
-        Err(wire_error(code, why, Some(data), client))
+        Err(refusal(code, why, Some(data), client))
     }
 
     /// Where the servers stand that have mentioned an address.

@@ -5,9 +5,9 @@
 
 use std::borrow::Cow;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_bridge::input::invalid_state;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use mcpact_wire::scan::text;
@@ -51,7 +51,7 @@ impl Hub {
         member: &Member,
         principal: &str,
         params: &'a str,
-    ) -> Result<Cow<'a, str>, WireError> {
+    ) -> Result<Cow<'a, str>, ServeError> {
         let carried = Object::parse(params).unwrap_or_default();
         let Some(carried) = carried.get_str(STATE) else {
             return Ok(Cow::Borrowed(params));

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
 use mcpact_bridge::input::Backoff;
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::raw::ObjectWriter;
@@ -148,14 +148,20 @@ impl Hub {
                     let _ = self.carry_for(&guest, &member, ear, request).await;
                 }
             }
-            Err(error) if error.code == ErrorCode::InternalError.code() => {
-                let (server, error) = (&member.name, member.bridge.covered(error.message));
+            Err(error) if error.code() == ErrorCode::InternalError.code() => {
+                let (server, error) = (
+                    &member.name,
+                    member.bridge.covered(error.message().into_owned()),
+                );
                 tracing::debug!(%server, error, "a subscription waits");
                 return Tried::Again;
             }
             Err(error) => {
                 guest.watched.remove(outer);
-                let (server, error) = (&member.name, member.bridge.covered(error.message));
+                let (server, error) = (
+                    &member.name,
+                    member.bridge.covered(error.message().into_owned()),
+                );
                 tracing::warn!(event = "route_error", %server, error, "a subscription is lost");
                 // Whoever looks at it then is told why.
                 hint_updated(ear, outer);
@@ -170,7 +176,7 @@ impl Hub {
         member: &Arc<Member>,
         ear: &Ear,
         request: Job,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let caller = guest.part(self, member).await?;
         let view = PartView::new(self, member, &guest.watched);
         let ear = ear.clone().seeing(Arc::new(view));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -14,7 +14,7 @@ use super::member::Member;
 use super::view::PartView;
 use crate::aggregate::rewrite::{edit, quoted};
 use crate::aggregate::tasks::{place_of, placed};
-use crate::bridge::{Ear, again, wire_error};
+use crate::bridge::{Ear, again, refusal};
 
 impl Hub {
     /// The server that runs a task, and what it calls it.
@@ -22,7 +22,7 @@ impl Hub {
         &self,
         task: &str,
         client: Revision,
-    ) -> Result<(Arc<Member>, Box<str>), WireError> {
+    ) -> Result<(Arc<Member>, Box<str>), ServeError> {
         let roster = self.roster();
         let found = place_of(task).and_then(|(place, inner)| {
             let mut members = roster.members.iter();
@@ -34,7 +34,7 @@ impl Hub {
                 "Unknown task: `{task}`. A task is called `SERVER:ID`, and the servers are: {}",
                 self.server_names()
             );
-            wire_error(ErrorCode::InvalidParams.code(), why, None, client)
+            refusal(ErrorCode::InvalidParams.code(), why, None, client)
         })
     }
 
@@ -47,7 +47,7 @@ impl Hub {
         method: Method,
         params: &str,
         client: Revision,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), ServeError> {
         let wants_task = || {
             let params = Object::parse(params).unwrap_or_default();
             params.get_present("task").is_some()
@@ -62,7 +62,7 @@ impl Hub {
         }
         let why = format!("the tools of `{}` do not run as tasks", member.name);
         let code = ErrorCode::MethodNotFound.code();
-        Err(wire_error(code, why, None, client))
+        Err(refusal(code, why, None, client))
     }
 
     /// The tasks of all servers, one server after the other.
@@ -71,7 +71,7 @@ impl Hub {
         job: &Job,
         guest: &Arc<Guest>,
         ear: &Ear,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let client = job.pact.revision();
         let params = Object::parse(&job.params).unwrap_or_default();
         let cursor = params.get_str("cursor");
@@ -94,7 +94,7 @@ impl Hub {
                 });
                 found.ok_or_else(|| {
                     let why = String::from("the cursor is not known; begin again without a cursor");
-                    wire_error(ErrorCode::InvalidParams.code(), why, None, client)
+                    refusal(ErrorCode::InvalidParams.code(), why, None, client)
                 })?
             }
         };
@@ -105,7 +105,7 @@ impl Hub {
                 Err(error) if at == begin && cursor.is_some() => return Err(error),
                 // The tasks of the others are there all the same.
                 Err(error) => {
-                    let error = member.bridge.covered(error.message);
+                    let error = member.bridge.covered(error.message().into_owned());
                     tracing::warn!(server = %member.name, error, "no tasks");
                     continue;
                 }
@@ -123,7 +123,7 @@ impl Hub {
         guest: &Arc<Guest>,
         ear: &Ear,
         cursor: Option<String>,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let caller = guest.part(self, member).await?;
         let params = match cursor {
             Some(cursor) => ObjectWriter::new().text("cursor", &cursor).finish(),

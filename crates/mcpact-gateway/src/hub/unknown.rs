@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
@@ -10,8 +9,8 @@ use super::member::{Member, Unwell};
 use super::merges::Board;
 use super::{ABSENT, Hub};
 use crate::aggregate::kind::ListKind;
-use crate::bridge::wire_error;
-use crate::error::HINT;
+use crate::bridge::refusal;
+use crate::error::{Explanation, ServeError};
 use crate::nearest::{listed, shortened};
 
 /// Why a thing cannot be found whose server may have it, in a word that stays the same.
@@ -33,7 +32,7 @@ impl Hub {
         name: &str,
         board: &Board,
         client: Revision,
-    ) -> WireError {
+    ) -> ServeError {
         match self.unwell_owner(kind, name) {
             Some((server, unwell)) => may_be_there(kind, name, &server, &unwell, client),
             None => self.unknown(kind, name, board, client),
@@ -73,7 +72,7 @@ impl Hub {
         name: &str,
         board: &Board,
         client: Revision,
-    ) -> WireError {
+    ) -> ServeError {
         let what = word(kind);
         let all = board.keys(kind);
         let mut why = format!("Unknown {what}: `{}`. ", shortened(name));
@@ -85,7 +84,7 @@ impl Hub {
         if kind == ListKind::Tools {
             why.push_str(&self.withheld());
         }
-        wire_error(ErrorCode::InvalidParams.code(), why, None, client)
+        refusal(ErrorCode::InvalidParams.code(), why, None, client)
     }
 
     pub(super) fn unknown_resource(
@@ -93,7 +92,7 @@ impl Hub {
         uri: &str,
         all: &[String],
         client: Revision,
-    ) -> WireError {
+    ) -> ServeError {
         let mut why = format!("Unknown resource: `{}`. ", shortened(uri));
         why.push_str(&match all {
             [] => String::from("No server lists any"),
@@ -108,7 +107,7 @@ impl Hub {
             ErrorCode::InvalidParams
         };
         let data = ObjectWriter::new().text("uri", uri).finish();
-        wire_error(code.code(), why, Some(data), client)
+        refusal(code.code(), why, Some(data), client)
     }
 
     /// Of which servers tools are kept back: what is not found may be one of them.
@@ -128,7 +127,7 @@ impl Hub {
             .members
             .iter()
             .filter_map(|member| {
-                let why = member.unwell(kind)?.why;
+                let why = member.unwell(kind)?.why.in_short();
                 Some(format!("`{}` ({why})", member.name))
             })
             .chain(
@@ -149,7 +148,7 @@ impl Hub {
 fn wrong() -> Unwell {
     Unwell {
         state: "wrong",
-        why: ABSENT.to_owned(),
+        why: ABSENT.into(),
         advice: String::from("mend its config"),
     }
 }
@@ -161,21 +160,27 @@ fn may_be_there(
     server: &str,
     unwell: &Unwell,
     client: Revision,
-) -> WireError {
+) -> ServeError {
     let Unwell { state, why, advice } = unwell;
-    // What is wrong may come with a hint of its own.
-    let lead = if why.contains(HINT) { "; " } else { HINT };
+    let hint = match &why.hint {
+        Some(hint) => format!("{hint}; {advice}"),
+        None => advice.clone(),
+    };
+    let why = Explanation {
+        hint: Some(hint),
+        ..why.clone()
+    };
     let message = format!(
-        "`{server}`: the server, to which the {} `{}` may belong, cannot be used now (state: {state}): \
-         {why}{lead}{advice}",
+        "`{server}`: the server, to which the {} `{}` may belong, cannot be used now (state: {state}): {}",
         word(kind),
-        shortened(name)
+        shortened(name),
+        why.in_short()
     );
     let data = ObjectWriter::new()
         .text("reason", REASON)
         .text("advice", advice)
         .finish();
-    wire_error(ErrorCode::InternalError.code(), message, Some(data), client)
+    refusal(ErrorCode::InternalError.code(), message, Some(data), client)
 }
 
 pub(super) fn listed_of(given: &str, all: &[String]) -> String {

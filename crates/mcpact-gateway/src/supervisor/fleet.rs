@@ -23,6 +23,7 @@ use super::placement::{Choice, Room, Seat, Tenant, choose, room};
 use super::recovery::Recovery;
 use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
 use crate::catalog::RunSettings;
+use crate::error::FailureText;
 
 /// How many instances that are over are remembered.
 const REMEMBERED: usize = 8;
@@ -287,7 +288,7 @@ impl Fleet {
     pub(crate) fn gone(
         &mut self,
         id: InstanceId,
-        why: &str,
+        why: &FailureText,
         random: u32,
         now: Moment,
     ) -> Option<Instance> {
@@ -303,9 +304,9 @@ impl Fleet {
         Some(instance)
     }
 
-    fn over_with(&mut self, id: InstanceId, why: &str, now: Moment) {
+    fn over_with(&mut self, id: InstanceId, why: &FailureText, now: Moment) {
         self.mark_lasted(now);
-        let _ = self.handle(id, Event::Gone(why.to_owned()), now);
+        let _ = self.handle(id, Event::Gone(why.clone()), now);
     }
 
     /// A call wants to begin.

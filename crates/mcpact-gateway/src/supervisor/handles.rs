@@ -12,7 +12,7 @@ use super::placement::Tenant;
 use super::queue::Turn;
 use super::run::{Connection, Supervisor};
 use super::tell::Miss;
-use crate::error::Trouble;
+use crate::error::{FailureText, Trouble};
 use crate::figures::ServerFigures;
 
 /// The right to start one instance. Dropped without an outcome, the start was given up.
@@ -31,7 +31,7 @@ struct Stay {
     supervisor: Arc<Supervisor>,
     id: InstanceId,
     /// Why the connection ended, if whoever keeps it knows.
-    why: OnceLock<String>,
+    why: OnceLock<FailureText>,
 }
 
 /// An instance that agreed. Dropped, it is not needed any more.
@@ -67,7 +67,7 @@ impl Witness {
     pub(crate) fn missed(&self, miss: Miss, why: &str) {
         let Self { supervisor, id } = self;
         supervisor.tell_missed(*id, miss, why);
-        supervisor.fleet().missed(why.to_owned(), supervisor.now());
+        supervisor.fleet().missed(why.into(), supervisor.now());
     }
 
     /// The server has answered a call.
@@ -163,7 +163,7 @@ impl Life {
     }
 
     /// The connection has ended for this reason, which nobody wanted.
-    pub(crate) fn fell(&self, why: String) {
+    pub(crate) fn fell(&self, why: FailureText) {
         let Stay {
             supervisor,
             id,
@@ -194,11 +194,9 @@ impl Life {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        let why = self
-            .why
-            .get()
-            .map_or("the connection ended", String::as_str);
-        self.supervisor.gone(self.id, why);
+        let why = self.why.get().cloned();
+        let why = why.unwrap_or_else(|| "the connection ended".into());
+        self.supervisor.gone(self.id, &why);
     }
 }
 
@@ -239,7 +237,7 @@ impl Running {
     }
 
     /// Why it ended by itself, if it did.
-    pub(crate) fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<FailureText> {
         self.supervisor.fleet().failure(self.id)
     }
 

@@ -6,6 +6,8 @@ use std::num::NonZeroUsize;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
+use crate::error::FailureText;
+
 /// The number of an instance; no two instances of a server share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstanceId(pub(super) u64);
@@ -146,8 +148,8 @@ pub enum InstanceState {
     },
     /// It did not start, or ended by itself.
     Failed {
-        /// What happened.
-        why: String,
+        /// Cause and log.
+        why: FailureText,
     },
 }
 
@@ -194,9 +196,9 @@ pub(crate) enum Event {
     /// It shall go.
     Retire(StopCause),
     /// It did not start.
-    Failed(String),
+    Failed(FailureText),
     /// Its connection is gone, for this reason if nobody wanted that.
-    Gone(String),
+    Gone(FailureText),
 }
 
 /// What is to be done.

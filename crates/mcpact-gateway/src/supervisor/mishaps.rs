@@ -7,12 +7,12 @@ use mcpact_engine::time::Moment;
 
 use super::run::{Supervisor, random};
 use super::status::Mishap;
-use crate::error::Trouble;
+use crate::error::{FailureText, Trouble};
 
 /// What went wrong last. It stands until something goes well.
 #[derive(Debug, Default)]
 pub(super) struct Mishaps {
-    last: Option<(String, Moment)>,
+    last: Option<(FailureText, Moment)>,
     /// How many calls and questions in a row did not reach the server.
     missed: usize,
     standing: Arc<Standing>,
@@ -58,19 +58,19 @@ impl Mishaps {
     }
 
     /// Why it went wrong last.
-    pub(super) fn why(&self) -> Option<&str> {
-        self.last.as_ref().map(|(why, _)| why.as_str())
+    pub(super) fn why(&self) -> Option<&FailureText> {
+        self.last.as_ref().map(|(why, _)| why)
     }
 
     /// What still goes wrong.
-    pub(super) fn stands(&self) -> Option<&str> {
+    pub(super) fn stands(&self) -> Option<&FailureText> {
         self.why().filter(|_| self.standing.is_any())
     }
 
     /// The same, and since when.
     pub(super) fn standing_one(&self, now: Moment) -> Option<Mishap> {
         self.stands().map(|why| Mishap {
-            why: why.to_owned(),
+            why: why.clone(),
             age: now.since(self.since),
         })
     }
@@ -80,14 +80,14 @@ impl Mishaps {
     }
 
     /// Something went wrong that the next call may do better; what stands is the better cause.
-    pub(super) fn happened(&mut self, why: &str, now: Moment) {
-        let why = self.stands().unwrap_or(why).to_owned();
+    pub(super) fn happened(&mut self, why: &FailureText, now: Moment) {
+        let why = self.stands().unwrap_or(why).clone();
         self.last = Some((why, now));
     }
 
     /// Something went wrong, and does until something goes well.
-    pub(super) fn stand(&mut self, why: String, now: Moment) {
-        let is_new = self.stands() != Some(why.as_str());
+    pub(super) fn stand(&mut self, why: FailureText, now: Moment) {
+        let is_new = self.stands() != Some(&why);
         if !self.standing.is_any() {
             self.since = now;
         }
@@ -106,7 +106,7 @@ impl Mishaps {
     }
 
     /// A call did not reach the server.
-    pub(super) fn miss(&mut self, why: String, now: Moment) {
+    pub(super) fn miss(&mut self, why: FailureText, now: Moment) {
         self.missed = self.missed.saturating_add(1);
         self.stand(why, now);
     }
@@ -142,7 +142,7 @@ impl Supervisor {
 
     /// A start was not even tried, for somebody has to agree to it.
     pub(crate) fn not_allowed(&self, trouble: &Trouble) {
-        let why = trouble.told(&self.masks);
+        let why = trouble.text(&self.masks);
         self.fleet().not_allowed(&why, random(), self.now());
         self.changed();
     }

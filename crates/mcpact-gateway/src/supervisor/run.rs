@@ -24,7 +24,7 @@ use super::queue::Turn;
 use super::status::ServerStatus;
 use crate::catalog::RunSettings;
 use crate::chronicle::Journal;
-use crate::error::{Room, Trouble};
+use crate::error::{FailureText, Room, Trouble};
 use crate::figures::ServerFigures;
 
 /// How long the end of everything may take beyond what running calls are given.
@@ -244,13 +244,13 @@ impl Supervisor {
     }
 
     /// The connection has ended, which nobody wanted.
-    pub(super) fn lost(&self, id: InstanceId, why: &str) {
+    pub(super) fn lost(&self, id: InstanceId, why: &FailureText) {
         self.fleet().lost(id, why, random(), self.now());
         self.changed();
     }
 
     /// An instance and everything that belonged to it is gone.
-    pub(super) fn gone(&self, id: InstanceId, why: &str) {
+    pub(super) fn gone(&self, id: InstanceId, why: &FailureText) {
         lock(&self.connections).remove(&id);
         let over = self.fleet().gone(id, why, random(), self.now());
         if let Some(instance) = over {
@@ -392,7 +392,7 @@ impl Supervisor {
 
     /// A start came to nothing.
     pub(super) fn failed(&self, id: InstanceId, trouble: &Trouble) {
-        let why = trouble.told(&self.masks);
+        let why = trouble.text(&self.masks);
         self.tell_no_start(id, trouble, &why);
         self.fleet().failed(id, why, random(), self.now());
         self.changed();
@@ -417,7 +417,10 @@ impl Supervisor {
             Refusal::Suspended { failures, wait } => Trouble::Suspended {
                 tries: u32::try_from(failures).unwrap_or(u32::MAX),
                 wait,
-                why: fleet.last_error().unwrap_or("it went away").to_owned(),
+                why: fleet
+                    .last_error()
+                    .cloned()
+                    .unwrap_or_else(|| "it went away".into()),
             },
             Refusal::Closed => Trouble::Closed,
         }

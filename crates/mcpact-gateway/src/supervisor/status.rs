@@ -8,6 +8,7 @@ use mcpact_spec::Revision;
 use super::instance::{Instance, InstanceId, InstanceState, StartCause};
 use super::placement::Seat;
 use super::restart_policy::State;
+use crate::error::FailureText;
 
 /// How a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +60,8 @@ impl ServerStatus {
 /// Something that went wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mishap {
-    /// What.
-    pub why: String,
+    /// Cause and log.
+    pub why: FailureText,
     /// How long ago.
     pub age: Duration,
 }

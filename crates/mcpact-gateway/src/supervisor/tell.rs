@@ -12,7 +12,7 @@ use super::health::Diagnosis;
 use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause};
 use super::run::Supervisor;
 use crate::chronicle::EntryKind;
-use crate::error::Trouble;
+use crate::error::{FailureText, Trouble};
 
 /// What the journal calls a process that runs.
 const SPAWNED: &str = "spawned";
@@ -106,7 +106,7 @@ impl Supervisor {
     }
 
     /// It did not start, or did not agree.
-    pub(super) fn tell_no_start(&self, id: InstanceId, trouble: &Trouble, why: &str) {
+    pub(super) fn tell_no_start(&self, id: InstanceId, trouble: &Trouble, why: &FailureText) {
         self.figures.failed(trouble.reason());
         let event = if trouble.is_disagreement() {
             event::INITIALIZE_FAILURE
@@ -119,7 +119,7 @@ impl Supervisor {
             instance = id.0,
             state = "failed",
             duration_ms = self.age_of(id),
-            error = why,
+            error = %why,
             "an instance did not start"
         );
         self.note(id, event, &format!("did not start: {why}"));
@@ -236,7 +236,7 @@ impl Supervisor {
                     instance = instance.id.0,
                     state = instance.state.as_str(),
                     duration_ms,
-                    error = why,
+                    error = %why,
                     "an instance ended by itself"
                 );
                 let text = format!("has failed after {lived:.1?}: {why}");

@@ -281,7 +281,7 @@ impl HttpCall {
                 self.witness.missed(miss, &why);
                 let loss = match error.is_unconnected() {
                     true => Loss::Unreached(Arc::new(error.into())),
-                    false => Loss::Connection(why),
+                    false => Loss::Connection(why.into()),
                 };
                 return self.over(Event::Lost(loss));
             }
@@ -375,7 +375,7 @@ impl HttpCall {
             (resume.last_id.clone(), self.era, resume.attempt)
         else {
             let why = String::from(BROKEN);
-            return self.over(Event::Lost(Loss::Connection(why)));
+            return self.over(Event::Lost(Loss::Connection(why.into())));
         };
         let pause = resume.pause();
         let (http, facts) = (self.http.clone(), Arc::clone(&self.facts));
@@ -401,7 +401,7 @@ impl HttpCall {
                     "{BROKEN}, and could not be taken up again (HTTP {})",
                     answer.status
                 );
-                self.over(Event::Lost(Loss::Connection(why)))
+                self.over(Event::Lost(Loss::Connection(why.into())))
             }
             Err(error) => {
                 tracing::debug!(%error, "a stream could not be taken up again");

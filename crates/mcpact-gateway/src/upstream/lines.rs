@@ -25,7 +25,7 @@ pub(super) use self::way_back::WayBack;
 use super::ask::Ask;
 use super::mail::{Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
 use super::{Ordered, exit};
-use crate::error::LOG;
+use crate::error::FailureText;
 use crate::figures::ServerFigures;
 use crate::supervisor::Life;
 
@@ -49,7 +49,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Calls {
     pending: HashMap<i64, Pending>,
-    gone: Option<String>,
+    gone: Option<FailureText>,
 }
 
 impl Calls {
@@ -121,7 +121,7 @@ impl LinesWire {
 
     /// Ends it, whoever uses it.
     pub(super) fn close(&self) {
-        self.shared.end("the connection was ended");
+        self.shared.end(&"the connection was ended".into());
         *lock(&self.stop) = None;
     }
 
@@ -130,7 +130,7 @@ impl LinesWire {
     }
 
     /// Why it is gone, if it is.
-    pub(super) fn end(&self) -> Option<String> {
+    pub(super) fn end(&self) -> Option<FailureText> {
         lock(&self.shared.calls).gone.clone()
     }
 
@@ -199,14 +199,14 @@ impl Shared {
     }
 
     /// Ends every call; whatever comes later ends at once.
-    fn end(&self, why: &str) {
+    fn end(&self, why: &FailureText) {
         let mut calls = lock(&self.calls);
-        calls.gone = Some(why.to_owned());
+        calls.gone = Some(why.clone());
         let unsent = lock(&self.outgoing).close();
         for (number, pending) in calls.pending.drain() {
             let loss = match unsent.contains(&number) {
-                true => Loss::Unsent(why.to_owned()),
-                false => Loss::Connection(why.to_owned()),
+                true => Loss::Unsent(why.clone()),
+                false => Loss::Connection(why.clone()),
             };
             pending.mail.put(Event::Lost(loss));
         }
@@ -266,19 +266,17 @@ async fn keep(
     };
     // How it has ended is told a moment later; nobody is sent there meanwhile.
     lock(&shared.outgoing).hold();
-    let mut why = String::from("the server closed the connection");
+    let mut why = FailureText::from("the server closed the connection");
     if let Some(process) = &process
         && is_wanted
     {
         let status = timeout(LAST_WORDS, process.wait()).await;
         if let Ok(Ok(status)) = status {
-            why = format!("the server process ended ({})", exit::in_words(status));
+            why.cause = format!("the server process ended ({})", exit::in_words(status));
         }
         let tail = process.stderr_tail();
         let last = tail.trim_end().rsplit('\n').next().unwrap_or_default();
-        if !last.is_empty() {
-            why = format!("{why}{LOG}{last}");
-        }
+        why.stderr = last.to_owned();
     }
     // Before others hear of it, who would let go of the connection as if it were not needed.
     if is_wanted {
@@ -406,7 +404,7 @@ fn spoil(line: &[u8], shared: &Shared) {
     let number = answered(line);
     if let Some(pending) = number.and_then(|number| lock(&shared.calls).pending.remove(&number)) {
         let why = String::from("its answer cannot be read: it is too deep, or no JSON-RPC");
-        pending.mail.put(Event::Lost(Loss::Connection(why)));
+        pending.mail.put(Event::Lost(Loss::Connection(why.into())));
     }
 }
 

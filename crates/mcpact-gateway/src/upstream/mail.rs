@@ -16,7 +16,7 @@ use mcpact_wire::raw::Object;
 
 use super::ask::Ask;
 use super::part;
-use crate::error::Trouble;
+use crate::error::{Delivery, FailureText, Trouble};
 
 /// What happens to a call.
 #[derive(Debug)]
@@ -68,17 +68,32 @@ pub(crate) enum Loss {
     /// The server refused the request in a way that may mean the same, or be about the request.
     Doubt(Doubt),
     /// The connection was gone before the request could be sent.
-    Unsent(String),
+    Unsent(FailureText),
     /// There was no way to the server, for this reason.
     Unreached(Arc<Trouble>),
     /// The connection broke; what the server did is not known.
-    Connection(String),
+    Connection(FailureText),
     /// What the server answered breaks a rule; what it did is not known.
     Misbehaved(String),
     /// The server answered with a status and nothing else.
     Status(u16),
     /// The answer was longer than this many bytes.
     TooLong(usize),
+}
+
+impl Loss {
+    /// Fate of the request: the only fact that may decide a resend.
+    pub(crate) const fn delivery(&self) -> Delivery {
+        match self {
+            Self::Unsent(_) | Self::Unreached(_) => Delivery::NotSent,
+            Self::Session | Self::Agreement => Delivery::RefusedUnread,
+            Self::Doubt(_)
+            | Self::Connection(_)
+            | Self::Misbehaved(_)
+            | Self::Status(_)
+            | Self::TooLong(_) => Delivery::Unknown,
+        }
+    }
 }
 
 /// A refusal of which it is not known what it is about.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_bridge::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
 use mcpact_bridge::progress::Progress;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::lot::Post;
 use super::{Open, Said, binding};
 use crate::bridge::Bridge;
-use crate::bridge::crossing::{Waiter, wire_error};
+use crate::bridge::crossing::{Waiter, refusal};
 use crate::upstream::{Event, Note, Reply};
 
 /// How long a server may take to end a call whose client did not come back.
@@ -39,7 +39,7 @@ pub(super) enum Word {
 pub(super) struct Seat {
     pub(super) waiter: Waiter,
     pub(super) progress: Progress,
-    pub(super) reply: oneshot::Sender<Result<ByteString, WireError>>,
+    pub(super) reply: oneshot::Sender<Result<ByteString, ServeError>>,
 }
 
 /// The task of one parked call. It ends with the call, and the call with it.
@@ -178,11 +178,11 @@ impl Keeper {
         true
     }
 
-    async fn ended(&mut self, reply: Result<Reply, WireError>) -> bool {
+    async fn ended(&mut self, reply: Result<Reply, ServeError>) -> bool {
         let outcome = self.bridge.conclude(&self.open, reply);
         let raw = match &outcome {
             Ok(raw) => Outcome::Result(raw.to_string()),
-            Err(error) => Outcome::Error(error.encode()),
+            Err(error) => Outcome::Error(error.to_wire().encode()),
         };
         let ended = loop {
             {
@@ -202,7 +202,7 @@ impl Keeper {
         false
     }
 
-    fn deliver(&mut self, outcome: &Result<ByteString, WireError>) {
+    fn deliver(&mut self, outcome: &Result<ByteString, ServeError>) {
         for seat in self.seats.drain(..) {
             // Whoever waited may have gone.
             let _ = seat.reply.send(outcome.clone());
@@ -229,17 +229,17 @@ fn newest(known: Option<Note>, event: Option<&Event>) -> Option<Note> {
 }
 
 /// An outcome that was kept, as it goes to a modern client.
-pub(super) fn told(outcome: Outcome) -> Result<ByteString, WireError> {
+pub(super) fn told(outcome: Outcome) -> Result<ByteString, ServeError> {
     match outcome {
         Outcome::Result(raw) => Ok(raw.into()),
         Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
-            Some(body) => wire_error(
+            Some(body) => refusal(
                 body.code,
                 body.message.into_owned(),
                 body.data.map(str::to_owned),
                 Revision::LATEST,
             ),
-            None => wire_error(-32603, raw, None, Revision::LATEST),
+            None => refusal(-32603, raw, None, Revision::LATEST),
         }),
     }
 }

@@ -5,16 +5,16 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Sealer, Visitor};
 use mcpact_bridge::input::{ParkId, ParkLimits, Parks, Round, input_required};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::ErrorCode;
 use tokio::sync::{Notify, mpsc};
 
 use super::keeper::{LAST_WORDS, Word};
 use crate::bridge::Clock;
-use crate::bridge::crossing::wire_error;
+use crate::bridge::crossing::refusal;
 
 /// How often expired parks are looked for.
 const ROUND: Duration = Duration::from_secs(1);
@@ -64,7 +64,7 @@ impl ParkingLot {
     }
 
     /// The result that asks the client.
-    pub(super) fn asked(&self, round: &Round) -> Result<ByteString, WireError> {
+    pub(super) fn asked(&self, round: &Round) -> Result<ByteString, ServeError> {
         self.sealed(&round.input_requests, &round.claims.encode())
     }
 
@@ -72,10 +72,10 @@ impl ParkingLot {
         &self,
         input_requests: &str,
         claims: &[u8],
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let state = self.sealer.seal(claims).ok_or_else(|| {
             let why = String::from("the operating system gave no random numbers");
-            wire_error(
+            refusal(
                 ErrorCode::InternalError.code(),
                 why,
                 None,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_bridge::input::{Claims, Presented, Resume, Ticket, invalid_state, present};
 use mcpact_bridge::progress::Progress;
-use mcpact_engine::refusal::WireError;
 use mcpact_wire::raw::Object;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -41,7 +41,7 @@ impl Bridge {
         crossing: Crossing,
         state: &str,
         responses: Option<&str>,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         if let Some((lot, plain)) = self.opened(state) {
             if let Some(claims) = Claims::parse(&plain) {
                 return lot.resume(crossing.waiter, &claims, responses).await;
@@ -53,7 +53,7 @@ impl Bridge {
             }
         }
         tracing::warn!("a client came with a state that is not ours");
-        Err(invalid_state())
+        Err(invalid_state().into())
     }
 
     /// Where a state was given, and what it says.
@@ -63,7 +63,7 @@ impl Bridge {
     }
 
     /// A client comes back to a call that waits for it, although the server takes no more calls; none if it does not wait.
-    pub(crate) async fn come_back(&self, waiter: Waiter) -> Option<Result<ByteString, WireError>> {
+    pub(crate) async fn come_back(&self, waiter: Waiter) -> Option<Result<ByteString, ServeError>> {
         let raw = waiter.job.params.clone();
         let params = Object::parse(&raw).ok()?;
         let (lot, plain) = self.opened(&params.get_str("requestState")?)?;
@@ -77,14 +77,14 @@ impl Bridge {
         self: &Arc<Self>,
         crossing: Crossing,
         presented: Presented,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         match presented {
             Presented::Refused { error, cause } => {
                 tracing::warn!(cause, "a client came with a state that is worth nothing");
-                Err(error)
+                Err(error.into())
             }
             Presented::Answer(raw) => Ok(raw.into()),
-            Presented::Fail(error) => Err(error),
+            Presented::Fail(error) => Err(error.into()),
             Presented::Again => self.call_and_park(crossing).await,
             Presented::Wait(ids) => {
                 let until = Instant::now() + VISIT;
@@ -104,14 +104,14 @@ impl ParkingLot {
         waiter: Waiter,
         claims: &Claims,
         responses: Option<&str>,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let binding = binding(&waiter);
         let (outcome, mut waiting) = {
             let mut parks = self.parks();
             let answers = match parks.resume(claims, &binding, responses, self.clock.now()) {
                 Resume::Refused { error, cause } => {
                     tracing::warn!(cause, "a client came with a state that is worth nothing");
-                    return Err(error);
+                    return Err(error.into());
                 }
                 Resume::Done(outcome) => return told(outcome),
                 Resume::Join => Vec::new(),
@@ -142,6 +142,6 @@ impl ParkingLot {
         };
         let outcome = outcome.await;
         waiting.say = None;
-        outcome.unwrap_or_else(|_| Err(invalid_state()))
+        outcome.unwrap_or_else(|_| Err(invalid_state().into()))
     }
 }

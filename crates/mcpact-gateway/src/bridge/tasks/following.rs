@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_bridge::input::{Outcome, Rounds, Turn};
 use mcpact_bridge::tasks::{Followed, Step};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 
 use super::waited::Started;
 use super::{QUESTIONS, of_task};
 use crate::bridge::Bridge;
-use crate::bridge::crossing::{Crossing, wire_error};
+use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::rounds::{Asking, mint};
 use crate::upstream::Reply;
 
@@ -24,11 +24,11 @@ impl Bridge {
         &self,
         crossing: Crossing,
         result: &str,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let Some(mut task) = Followed::new(result, QUESTIONS) else {
             let why = String::from("the server made a task of the call and did not say which");
             let code = ErrorCode::InternalError.code();
-            return Err(wire_error(code, why, None, crossing.downstream()));
+            return Err(refusal(code, why, None, crossing.downstream()));
         };
         let mut started = Started::new(&crossing, task.id())?;
         let _awake = crossing.lane.hold();
@@ -68,7 +68,7 @@ impl Bridge {
         crossing: &Crossing,
         upstream: &str,
         after: Duration,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let params = of_task(upstream);
         let params = crossing.stamped(&params)?;
         let mut attempt = 0;
@@ -82,7 +82,7 @@ impl Bridge {
                     Ok(Reply::Error(raw)) => return Err(crossing.error(&raw)),
                     Err(loss) => crossing.lost(&loss),
                 },
-                Err(error) => error.on_wire(),
+                Err(error) => error.into(),
             };
             if attempt >= ATTEMPTS || crossing.lane.took_tasks_along() {
                 return Err(lost);
@@ -109,7 +109,7 @@ impl Bridge {
         params: &str,
         round: &str,
         rounds: &mut Rounds,
-    ) -> Result<Option<String>, WireError> {
+    ) -> Result<Option<String>, ServeError> {
         let mut turn = rounds.upstream(round, self.clock.now(), &mut mint);
         loop {
             match turn {
@@ -122,7 +122,7 @@ impl Bridge {
                     return Ok(None);
                 }
                 Turn::Answer(raw) => return Ok(Some(raw)),
-                Turn::Fail(error) => return Err(error),
+                Turn::Fail(error) => return Err(error.into()),
                 Turn::Finish | Turn::Task | Turn::Wait(_) => return Ok(None),
             }
         }

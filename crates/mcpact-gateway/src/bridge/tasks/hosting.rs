@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Heard, Job, Reach, date};
 use mcpact_bridge::input::{Outcome, Question};
 use mcpact_bridge::shape::lower_answer;
 use mcpact_bridge::tasks::Status;
 use mcpact_bridge::tasks::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
@@ -21,7 +21,7 @@ use super::runner::{Place, Runner};
 use super::{
     Forgetful, LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, unknown, watch,
 };
-use crate::bridge::crossing::{Crossing, Told, Waiter, stamped, wire_error};
+use crate::bridge::crossing::{Crossing, Told, Waiter, refusal, stamped};
 use crate::bridge::ear::Ear;
 use crate::bridge::rounds::{Asking, CallEnd, mint};
 use crate::bridge::{Bridge, Clock};
@@ -120,10 +120,10 @@ impl Hosting {
     }
 
     /// A server is gone, and the calls behind the tasks that have not ended: whoever waits for them is told so.
-    fn lost(self: &Arc<Self>, server: u64, error: &WireError) {
+    fn lost(self: &Arc<Self>, server: u64, error: &ServeError) {
         for (task, runner) in self.running(server) {
             runner.stop();
-            let outcome = Outcome::Error(error.encode());
+            let outcome = Outcome::Error(error.to_wire().encode());
             let acts = self.at(|hosted, now| hosted.finished(&task, outcome, now));
             self.perform(acts, Some(&runner));
             self.tell(&task);
@@ -247,7 +247,7 @@ impl Bridge {
     /// The server is gone: what is still hosted for it is lost.
     pub(in crate::bridge) fn lose_hosted(&self) {
         if let Some(hosting) = self.hosting.get() {
-            let ended = self.shared.error(Trouble::Ended).on_wire();
+            let ended = self.shared.error(Trouble::Ended).into();
             hosting.lost(self.number, &ended);
         }
     }
@@ -272,11 +272,11 @@ impl Bridge {
         self: &Arc<Self>,
         mut crossing: Crossing,
         wish: &str,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         if Object::parse(wish).is_err() {
             let why = String::from("Invalid params: `task` must be an object");
             let code = ErrorCode::InvalidParams.code();
-            return Err(wire_error(code, why, None, crossing.downstream()));
+            return Err(refusal(code, why, None, crossing.downstream()));
         }
         let task = new_name(crossing.downstream())?;
         let runner = Arc::new(Runner::new(&crossing, self.number));
@@ -308,9 +308,9 @@ impl Bridge {
             }
             Ok(CallEnd::Answer(raw)) => hosting
                 .at(|hosted, now| hosted.finished(task, Outcome::Result(raw.to_string()), now)),
-            Err(error) => {
-                hosting.at(|hosted, now| hosted.finished(task, Outcome::Error(error.encode()), now))
-            }
+            Err(error) => hosting.at(|hosted, now| {
+                hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
+            }),
         };
         // Between two looks nobody calls the server, and its task goes on.
         let _awake = crossing.lane.hold();
@@ -318,15 +318,16 @@ impl Bridge {
             acts = match self.look(&crossing, &upstream, after).await {
                 Ok(detailed) => hosting
                     .at(|hosted, now| hosted.polled(task, &detailed, &runner.pact, now, &mut mint)),
-                Err(error) => hosting
-                    .at(|hosted, now| hosted.finished(task, Outcome::Error(error.encode()), now)),
+                Err(error) => hosting.at(|hosted, now| {
+                    hosted.finished(task, Outcome::Error(error.to_wire().encode()), now)
+                }),
             };
             hosting.tell(task);
         }
     }
 
     /// What a client of 2025-11-25 asks about its tasks.
-    pub(crate) async fn about_hosted(&self, waiter: &Waiter) -> Result<ByteString, WireError> {
+    pub(crate) async fn about_hosted(&self, waiter: &Waiter) -> Result<ByteString, ServeError> {
         let hosting = self.hosting();
         let owner = waiter.ear.owner();
         match waiter.job.method {
@@ -335,11 +336,11 @@ impl Bridge {
                 let listed = hosting
                     .hosted()
                     .list(owner, params.get_str("cursor").as_deref());
-                listed.map(Into::into)
+                Ok(listed?.into())
             }
             Some(Method::TasksGet) => {
                 let told = hosting.hosted().get(&meant(waiter)?, owner);
-                told.map(Into::into)
+                Ok(told?.into())
             }
             Some(Method::TasksCancel) => {
                 let task = meant(waiter)?;
@@ -354,7 +355,7 @@ impl Bridge {
     }
 
     /// Waits for the end of a task; meanwhile its client can be asked.
-    async fn hosted_result(&self, asked: &Waiter, task: &str) -> Result<ByteString, WireError> {
+    async fn hosted_result(&self, asked: &Waiter, task: &str) -> Result<ByteString, ServeError> {
         let hosting = self.hosting();
         let ear = &asked.ear;
         let waiter = hosting.last.fetch_add(1, Ordering::Relaxed);
@@ -389,7 +390,7 @@ impl Bridge {
         match outcome {
             Outcome::Result(raw) => Ok(raw.into()),
             Outcome::Error(raw) => Err(match ErrorBody::parse(&raw) {
-                Some(body) => wire_error(
+                Some(body) => refusal(
                     body.code,
                     body.message.into_owned(),
                     body.data.map(str::to_owned),
@@ -401,8 +402,8 @@ impl Bridge {
     }
 }
 
-fn ended(waiter: &Waiter, why: &str) -> WireError {
-    wire_error(
+fn ended(waiter: &Waiter, why: &str) -> ServeError {
+    refusal(
         ErrorCode::InternalError.code(),
         why.to_owned(),
         None,

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_bridge::tasks::Status;
-use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
 use mcpact_wire::raw::Object;
@@ -20,7 +20,7 @@ use super::{LONGEST, TASKS, meant};
 use crate::aggregate::rewrite::with_subject;
 use crate::aggregate::tasks::TaskMap;
 use crate::bridge::claim::User;
-use crate::bridge::crossing::{Crossing, wire_error};
+use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::ear::{Ear, FarEar};
 use crate::bridge::lane::Lane;
 use crate::error::Trouble;
@@ -167,7 +167,7 @@ impl Crossing {
     }
 
     /// Goes to the instance in which a task runs; the parameters as that one knows them.
-    pub(in crate::bridge) async fn go_to_task(&mut self) -> Result<Option<String>, WireError> {
+    pub(in crate::bridge) async fn go_to_task(&mut self) -> Result<Option<String>, ServeError> {
         let Some(method) = self.about_task() else {
             return Ok(None);
         };
@@ -185,7 +185,7 @@ impl Crossing {
         let lane = self.lane_named(named.instance);
         let lane = lane.ok_or_else(|| self.task_gone())?;
         let entered = lane.running.enter().await;
-        let entered = entered.map_err(|trouble| self.caller.error(trouble).on_wire())?;
+        let entered = entered.map_err(|trouble| self.caller.error(trouble))?;
         let in_use = entered.ok_or_else(|| self.task_gone())?;
         let params = with_subject(method, &self.waiter.job.params, named.task);
         self.lane = lane;
@@ -210,19 +210,19 @@ impl Crossing {
     }
 
     /// Another's task is not told from none.
-    fn unknown_task(&self, task: &str) -> WireError {
+    fn unknown_task(&self, task: &str) -> ServeError {
         let why =
             format!("Unknown task: `{task}`; see whether it is one that this client was given");
         let code = ErrorCode::InvalidParams.code();
-        wire_error(code, why, None, self.downstream())
+        refusal(code, why, None, self.downstream())
     }
 
-    fn task_gone(&self) -> WireError {
-        self.caller.lost_call(Trouble::TaskGone).on_wire()
+    fn task_gone(&self) -> ServeError {
+        self.caller.lost_call(Trouble::TaskGone).into()
     }
 
     /// Refuses to go on in another instance with what is about a task: it would be another task there.
-    pub(in crate::bridge) fn check_place(&self) -> Result<(), WireError> {
+    pub(in crate::bridge) fn check_place(&self) -> Result<(), ServeError> {
         match self.about_task().filter(|_| self.names_tasks()) {
             Some(_) => Err(self.task_gone()),
             None => Ok(()),

@@ -18,10 +18,11 @@ use tokio::task::AbortHandle;
 use super::{
     Forgetful, LONGEST, PER_OWNER, QUESTIONS, TASKS, meant, new_name, of_task, outcome, unknown,
 };
-use crate::bridge::crossing::{Crossing, wire_error};
+use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::lane::Lane;
 use crate::bridge::unanswered::Unanswered;
 use crate::bridge::{Bridge, Clock};
+use crate::error::ServeError;
 use crate::upstream::{Ask, Event, Note, Reply, related_task};
 
 const LIMITS: MapLimits = MapLimits {
@@ -289,7 +290,7 @@ impl Bridge {
     pub(in crate::bridge) async fn call_as_task(
         &self,
         mut crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let mapping = Arc::clone(&self.shared.mapping);
         let owner = crossing.waiter.ear.owner().to_owned();
         mapping.mapped().room(&owner)?;
@@ -331,7 +332,7 @@ impl Bridge {
     pub(in crate::bridge) async fn about_mapped(
         &self,
         crossing: Crossing,
-    ) -> Result<ByteString, WireError> {
+    ) -> Result<ByteString, ServeError> {
         let mapping = &self.shared.mapping;
         let task = meant(&crossing.waiter)?;
         let owner = crossing.waiter.ear.owner();
@@ -362,7 +363,7 @@ impl Bridge {
         crossing.result(&answer)
     }
 
-    async fn mapped_task(&self, crossing: &Crossing, task: &str) -> Result<ByteString, WireError> {
+    async fn mapped_task(&self, crossing: &Crossing, task: &str) -> Result<ByteString, ServeError> {
         let mapping = &self.shared.mapping;
         let owner = crossing.waiter.ear.owner();
         let upstream = match mapping.mapped().get(task, owner)? {
@@ -389,7 +390,7 @@ impl Bridge {
         // It has ended meanwhile, or its time is up.
         match mapping.mapped().get(task, owner)? {
             Wanted::Known(detailed) => Ok(detailed.into()),
-            Wanted::Ask(_) => Err(wire_error(
+            Wanted::Ask(_) => Err(refusal(
                 ErrorCode::InternalError.code(),
                 String::from("the server does not say where the task stands"),
                 None,

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::error::ServeError;
 use mcpact_bridge::tasks::{created_task, with_task};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 
 use super::of_task;
@@ -23,7 +23,7 @@ pub(in crate::bridge) struct Started {
 }
 
 impl Started {
-    pub(in crate::bridge) fn new(crossing: &Crossing, id: &str) -> Result<Self, WireError> {
+    pub(in crate::bridge) fn new(crossing: &Crossing, id: &str) -> Result<Self, ServeError> {
         Ok(Self {
             lane: Arc::clone(&crossing.lane),
             params: crossing.stamped(&of_task(id))?.into_owned(),
@@ -62,7 +62,7 @@ pub(in crate::bridge) enum Begun {
 
 impl Crossing {
     /// Sends a call to a server of 2025-11-25 as a task; what comes back is the task, if it made one.
-    pub(super) async fn send_as_task(&mut self, params: &str) -> Result<Reply, WireError> {
+    pub(super) async fn send_as_task(&mut self, params: &str) -> Result<Reply, ServeError> {
         let params = with_task(params).map_err(|fault| self.malformed(&fault))?;
         let mut call = self.send(&params).await?;
         loop {
@@ -77,7 +77,7 @@ impl Crossing {
     }
 
     /// Calls a tool that runs only as a task, for a client that knows no tasks.
-    pub(in crate::bridge) async fn begin(&mut self, params: &str) -> Result<Begun, WireError> {
+    pub(in crate::bridge) async fn begin(&mut self, params: &str) -> Result<Begun, ServeError> {
         let reply = self.send_as_task(params).await?;
         let Reply::Result(raw) = &reply else {
             return Ok(Begun::Answered(reply));

@@ -2,15 +2,15 @@
 
 use super::Member;
 use crate::aggregate::kind::ListKind;
-use crate::error::{AGAIN, in_short};
+use crate::error::{AGAIN, Explanation};
 
 /// How a server is that may have what is looked for, and cannot say so.
 #[derive(Debug)]
 pub(in crate::hub) struct Unwell {
     /// In a word.
     pub(in crate::hub) state: &'static str,
-    /// What is wrong with it, in one line.
-    pub(in crate::hub) why: String,
+    /// Cause and advice.
+    pub(in crate::hub) why: Explanation,
     /// What can be done.
     pub(in crate::hub) advice: String,
 }
@@ -29,13 +29,13 @@ impl Member {
     /// Why it may have things of this kind that are in no list, if it may.
     pub(in crate::hub) fn unwell(&self, kind: ListKind) -> Option<Unwell> {
         let status = self.bridge.status();
-        let failure = self.failure_in_short();
+        let failure = self.explanation();
         let state = status.word(failure.is_some());
         let wait = status.state.wait();
         let rests = || wait.and(status.last_error.as_ref());
         let why = failure
-            .or_else(|| self.without(kind))
-            .or_else(|| rests().map(|mishap| in_short(&mishap.why)))?;
+            .or_else(|| self.without(kind).map(Explanation::from))
+            .or_else(|| rests().map(|mishap| mishap.why.clone().into()))?;
         let again = match wait.or(status.tried_in) {
             Some(wait) => format!("{AGAIN}{wait:.1?}"),
             None => String::from("call again later"),

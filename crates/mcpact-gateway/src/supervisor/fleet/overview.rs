@@ -6,6 +6,7 @@ use mcpact_engine::time::Moment;
 
 use super::Fleet;
 use super::wanting::Wanting;
+use crate::error::FailureText;
 use crate::supervisor::instance::{Instance, InstanceId, InstanceState};
 use crate::supervisor::mishaps::Mishaps;
 use crate::supervisor::restart_policy::{Outcome, State};
@@ -52,7 +53,7 @@ impl Fleet {
     }
 
     /// What went wrong last.
-    pub(crate) fn last_error(&self) -> Option<&str> {
+    pub(crate) fn last_error(&self) -> Option<&FailureText> {
         self.mishaps.why()
     }
 
@@ -62,7 +63,7 @@ impl Fleet {
     }
 
     /// A call did not reach the server.
-    pub(crate) fn missed(&mut self, why: String, now: Moment) {
+    pub(crate) fn missed(&mut self, why: FailureText, now: Moment) {
         self.mishaps.miss(why, now);
     }
 
@@ -72,16 +73,16 @@ impl Fleet {
     }
 
     /// A start failed; where another instance serves, the server can be used all the same.
-    pub(super) fn no_start(&mut self, why: &str, now: Moment) {
+    pub(super) fn no_start(&mut self, why: &FailureText, now: Moment) {
         if self.is_awake() {
             self.mishaps.happened(why, now);
         } else {
-            self.mishaps.stand(why.to_owned(), now);
+            self.mishaps.stand(why.clone(), now);
         }
     }
 
     /// Why an instance ended by itself, if it did.
-    pub(crate) fn failure(&self, id: InstanceId) -> Option<String> {
+    pub(crate) fn failure(&self, id: InstanceId) -> Option<FailureText> {
         match &self.known(id)?.state {
             InstanceState::Failed { why } => Some(why.clone()),
             _ => None,
@@ -90,7 +91,7 @@ impl Fleet {
 
     /// The connection of an instance has ended, which nobody wanted. That counts from now on: its process may take a
     /// moment longer, in which others could let go of it.
-    pub(crate) fn lost(&mut self, id: InstanceId, why: &str, random: u32, now: Moment) {
+    pub(crate) fn lost(&mut self, id: InstanceId, why: &FailureText, random: u32, now: Moment) {
         if self.is_open(id) {
             self.over_with(id, why, now);
             self.fell(why, random, now);
@@ -100,11 +101,11 @@ impl Fleet {
     /// An instance that could be used has failed. The next call may do better, unless the server is left alone
     /// for long, or has done no good: then it cannot be used, which nobody would know otherwise who does
     /// not call it.
-    pub(super) fn fell(&mut self, why: &str, random: u32, now: Moment) {
+    pub(super) fn fell(&mut self, why: &FailureText, random: u32, now: Moment) {
         self.outcome(Outcome::Failed(random), now);
         let is_useless = self.is_suspended() || !self.has_served;
         if is_useless && !self.is_awake() {
-            self.mishaps.stand(why.to_owned(), now);
+            self.mishaps.stand(why.clone(), now);
         } else {
             self.mishaps.happened(why, now);
         }

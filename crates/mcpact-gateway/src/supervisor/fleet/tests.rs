@@ -91,7 +91,7 @@ fn the_life_of_an_instance() {
     assert_eq!(seen(&fleet, 34), "asleep draining");
     assert_eq!(fleet.status(at(34)).crowded(), "stopping");
     assert_eq!(fleet.enter(id, Line::Arriving, at(34)), Entry::Retired);
-    let over = fleet.gone(id, FELL, 0, at(35)).unwrap();
+    let over = fleet.gone(id, &FELL.into(), 0, at(35)).unwrap();
     let cause = StopCause::Idle;
     assert_eq!(over.state, InstanceState::Stopped { cause });
     let status = fleet.status(at(36));
@@ -132,7 +132,7 @@ fn idle_instances_make_room() {
     let waiting = |close| Admission::Wait { until: None, close };
     assert_eq!(admit(&mut fleet, 2), waiting(Some(first)));
     assert_eq!(admit(&mut fleet, 2), waiting(None));
-    let _ = fleet.gone(first, FELL, 0, at(3));
+    let _ = fleet.gone(first, &FELL.into(), 0, at(3));
     let third = started(&mut fleet, at(3));
     for id in [second, third] {
         assert_eq!(fleet.enter(id, Line::Arriving, at(4)), Entry::Entered);
@@ -277,7 +277,7 @@ fn a_crash_loop_suspends() {
     let mut now = 0;
     for _ in 0..3 {
         let id = started(&mut fleet, at(now));
-        let _ = fleet.gone(id, FELL, u32::MAX, at(now));
+        let _ = fleet.gone(id, &FELL.into(), u32::MAX, at(now));
         now += 5;
     }
     let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(15));
@@ -299,10 +299,10 @@ fn who_is_suspended_is_tried_again() {
     for now in [0, 5, 10] {
         assert_eq!(fleet.status(at(now)).stands, None, "it may do better");
         let id = useful(&mut fleet, at(now));
-        let _ = fleet.gone(id, FELL, u32::MAX, at(now));
+        let _ = fleet.gone(id, &FELL.into(), u32::MAX, at(now));
     }
     let stands = fleet.status(at(11)).stands.unwrap();
-    assert_eq!((stands.why.as_str(), stands.age.as_secs()), (FELL, 1));
+    assert_eq!((stands.why.cause.as_str(), stands.age.as_secs()), (FELL, 1));
     let round = fleet.round(at(11));
     assert_eq!((round.start, round.next), (None, Some(at(70))));
     assert_eq!(fleet.status(at(11)).tried_in, Some(Duration::from_secs(59)));
@@ -325,7 +325,7 @@ fn who_is_suspended_is_tried_again() {
     };
     fleet.agreed(id, Revision::V2025_11_25, at(190));
     assert_eq!(fleet.status(at(190)).stands, None);
-    let _ = fleet.gone(id, FELL, u32::MAX, at(191));
+    let _ = fleet.gone(id, &FELL.into(), u32::MAX, at(191));
     let status = fleet.status(at(191));
     assert_eq!(status.state.as_str(), "suspended", "it did not last");
     assert_eq!(status.tried_in, Some(Duration::from_secs(240)));
@@ -349,8 +349,8 @@ fn failed(fleet: &mut Fleet, cause: StartCause, now: Moment) {
     let Admission::Start(id) = admission else {
         panic!("{admission:?}");
     };
-    fleet.failed(id, String::from("no"), u32::MAX, now);
-    let _ = fleet.gone(id, FELL, u32::MAX, now);
+    fleet.failed(id, "no".into(), u32::MAX, now);
+    let _ = fleet.gone(id, &FELL.into(), u32::MAX, now);
 }
 
 /// A server that did not start is tried again without being called, ever more rarely, until it is suspended
@@ -380,7 +380,7 @@ fn what_did_not_start_is_tried_again() {
     let id = started(&mut fleet, at(190));
     assert_eq!(fleet.round(at(190)).start, None);
     let _ = fleet.retire(id, StopCause::Idle, at(260));
-    let _ = fleet.gone(id, FELL, u32::MAX, at(260));
+    let _ = fleet.gone(id, &FELL.into(), u32::MAX, at(260));
     assert_eq!(fleet.round(at(260)).start, None, "it sleeps");
     failed(&mut fleet, StartCause::Request, at(270));
     fleet.close(Farewell::Short, at(271));
@@ -400,7 +400,7 @@ fn some_are_kept_ready() {
     assert_eq!(fleet.round(at(0)).start, Some(StartCause::MinReady));
     started(&mut fleet, at(0));
     assert_eq!(fleet.round(at(0)).start, None);
-    let _ = fleet.gone(id, FELL, u32::MAX, at(20));
+    let _ = fleet.gone(id, &FELL.into(), u32::MAX, at(20));
     // It fell, and gets up in a moment.
     let round = fleet.round(at(20));
     assert_eq!((round.start, round.next), (None, Some(at(21))));
@@ -470,7 +470,7 @@ proptest! {
                 }
                 Act::Fail(which) => {
                     if let Some(at) = of(which, &model) {
-                        fleet.failed(model[at].0, String::new(), 0, now);
+                        fleet.failed(model[at].0, "".into(), 0, now);
                     }
                 }
                 Act::Enter(which) => {
@@ -489,7 +489,7 @@ proptest! {
                 Act::Gone(which) => {
                     if let Some(at) = of(which, &model) {
                         let (id, _) = model.remove(at);
-                        prop_assert!(fleet.gone(id, FELL, 0, now).unwrap().is_over());
+                        prop_assert!(fleet.gone(id, &FELL.into(), 0, now).unwrap().is_over());
                     }
                 }
                 Act::Answer(which, good) => {
@@ -516,7 +516,7 @@ proptest! {
             prop_assert!(status.over.len() <= REMEMBERED);
         }
         for (id, _) in model {
-            let _ = fleet.gone(id, FELL, 0, now);
+            let _ = fleet.gone(id, &FELL.into(), 0, now);
         }
         let later = now.after(Duration::from_secs(10_000));
         let admission = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, later);

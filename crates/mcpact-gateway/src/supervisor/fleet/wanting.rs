@@ -3,6 +3,7 @@
 use mcpact_engine::time::Moment;
 
 use super::{Berth, Fleet};
+use crate::error::FailureText;
 use crate::supervisor::instance::{Event, Instance, InstanceId, StartCause};
 use crate::supervisor::placement::least;
 use crate::supervisor::restart_policy::{Outcome, State};
@@ -58,7 +59,7 @@ impl Fleet {
     }
 
     /// A start came to nothing.
-    pub(crate) fn failed(&mut self, id: InstanceId, why: String, random: u32, now: Moment) {
+    pub(crate) fn failed(&mut self, id: InstanceId, why: FailureText, random: u32, now: Moment) {
         self.no_start(&why, now);
         let _ = self.handle(id, Event::Failed(why), now);
         self.recovery.over();
@@ -67,7 +68,7 @@ impl Fleet {
     }
 
     /// A start was not even tried, for somebody has to agree to it; it is looked again whether somebody has.
-    pub(crate) fn not_allowed(&mut self, why: &str, random: u32, now: Moment) {
+    pub(crate) fn not_allowed(&mut self, why: &FailureText, random: u32, now: Moment) {
         self.no_start(why, now);
         self.recovery.begin(&self.settings.restarts, random, now);
     }

@@ -50,7 +50,7 @@ impl Fleet {
             return (diagnosis, None);
         }
         let effect = self.retire(id, StopCause::Unhealthy, now);
-        self.fell(UNWELL, random, now);
+        self.fell(&UNWELL.into(), random, now);
         (diagnosis, effect)
     }
 

@@ -9,7 +9,7 @@ fn at(seconds: u64) -> Moment {
 }
 
 fn gone() -> Event {
-    Event::Gone(String::from("z"))
+    Event::Gone("z".into())
 }
 
 fn all_states() -> Vec<InstanceState> {
@@ -33,9 +33,7 @@ fn all_states() -> Vec<InstanceState> {
         InstanceState::Stopped {
             cause: StopCause::Idle,
         },
-        InstanceState::Failed {
-            why: String::from("x"),
-        },
+        InstanceState::Failed { why: "x".into() },
     ]
 }
 
@@ -56,7 +54,7 @@ fn every_event_in_every_state() {
         Event::Enters,
         Event::Leaves,
         Event::Retire(StopCause::Room),
-        Event::Failed(String::from("y")),
+        Event::Failed("y".into()),
         gone(),
     ];
     let rows: Vec<String> = all_states()
@@ -117,7 +115,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => Just(Event::Enters),
         3 => Just(Event::Leaves),
         1 => Just(Event::Retire(StopCause::Idle)),
-        1 => Just(Event::Failed(String::new())),
+        1 => Just(Event::Failed("".into())),
         1 => Just(gone()),
     ]
 }

@@ -31,7 +31,7 @@ fn draining() -> InstanceState {
 }
 
 fn failed() -> InstanceState {
-    let why = String::from("it fell");
+    let why = "x".into();
     InstanceState::Failed { why }
 }
 

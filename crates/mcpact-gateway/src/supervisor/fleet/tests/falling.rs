@@ -3,7 +3,7 @@
 use super::*;
 
 fn fallen(fleet: &mut Fleet, id: InstanceId, now: Moment) {
-    let _ = fleet.gone(id, FELL, u32::MAX, now);
+    let _ = fleet.gone(id, &FELL.into(), u32::MAX, now);
 }
 
 /// A server that falls before it was of any use cannot be used, and is tried again after the pause that any
@@ -14,7 +14,7 @@ fn who_falls_before_it_is_of_use_is_tried_again() {
     let id = started(&mut fleet, at(0));
     fallen(&mut fleet, id, at(0));
     let status = fleet.status(at(0));
-    assert_eq!(status.stands.unwrap().why, FELL);
+    assert_eq!(status.stands.unwrap().why.cause, FELL);
     assert_eq!(status.tried_in, Some(Duration::from_secs(1)));
     assert_eq!(fleet.round(at(0)).next, Some(at(1)));
     assert_eq!(fleet.round(at(1)).start, Some(StartCause::Recovery));
@@ -43,7 +43,7 @@ fn who_was_wanted_while_it_rests_is_tried_again() {
     let wanted = fleet.admit(Tenant::Shared, StartCause::Request, Line::Arriving, at(25));
     assert!(matches!(wanted, Admission::Refuse(_)), "{wanted:?}");
     let stands = fleet.status(at(25)).stands.unwrap();
-    assert_eq!((stands.why.as_str(), stands.age.as_secs()), (FELL, 5));
+    assert_eq!((stands.why.cause.as_str(), stands.age.as_secs()), (FELL, 5));
     assert_eq!(fleet.round(at(25)).next, Some(at(30)));
     assert_eq!(fleet.round(at(30)).start, Some(StartCause::Recovery));
 }
@@ -62,7 +62,7 @@ fn who_is_done_without_is_tried_again() {
             fallen(&mut fleet, id, at(20));
         }
         let status = fleet.status(at(20));
-        assert_eq!(status.stands.unwrap().why, FELL, "{is_known}");
+        assert_eq!(status.stands.unwrap().why.cause, FELL, "{is_known}");
         assert_eq!(status.tried_in, Some(Duration::from_secs(1)));
         assert_eq!(fleet.round(at(21)).start, Some(StartCause::Recovery));
     }
@@ -111,14 +111,16 @@ fn who_lets_go_of_what_fell_does_not_end_it() {
     let mut fleet = Fleet::new(settings);
     let id = useful(&mut fleet, at(0));
     assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Entered);
-    fleet.lost(id, FELL, 0, at(1));
+    fleet.lost(id, &FELL.into(), 0, at(1));
     assert_eq!(fleet.enter(id, Line::Arriving, at(1)), Entry::Retired);
     assert_eq!(fleet.retire(id, StopCause::Released, at(1)), None);
     let status = fleet.status(at(1));
     assert_eq!((status.state.as_str(), status.failures), ("pausing", 1));
     assert!(!fleet.has_room(at(1)), "its process is there");
-    let over = fleet.gone(id, "the connection ended", 0, at(2)).unwrap();
-    let why = FELL.to_owned();
+    let over = fleet
+        .gone(id, &"the connection ended".into(), 0, at(2))
+        .unwrap();
+    let why = FELL.into();
     assert_eq!(over.state, InstanceState::Failed { why });
     assert_eq!(fleet.status(at(2)).failures, 1);
     assert!(fleet.has_room(at(2)));

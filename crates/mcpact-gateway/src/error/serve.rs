@@ -1,0 +1,128 @@
+//! Error of one request, typed until the backend encodes it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcpact_engine::refusal::WireError;
+
+use super::{Explanation, UpstreamError};
+use crate::retry::Cause;
+
+/// Error of one request through the gateway.
+///
+/// `impl Backend` is the one place that encodes it ([`ServeError::into_wire`]). Decisions look at the variant, never at
+/// message or data.
+#[derive(Clone, Debug)]
+pub(crate) enum ServeError {
+    /// The upstream server could not be used.
+    Upstream(Arc<UpstreamError>),
+    /// Error response of the upstream server, translated for the client.
+    Response(WireError),
+    /// Refusal by the gateway.
+    Refused(WireError),
+}
+
+/// Fate of a request that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// The request was never written.
+    NotSent,
+    /// The server refused the request before reading it.
+    RefusedUnread,
+    /// The server may have run the request.
+    Unknown,
+}
+
+impl From<WireError> for ServeError {
+    fn from(error: WireError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<UpstreamError> for ServeError {
+    fn from(error: UpstreamError) -> Self {
+        Self::Upstream(Arc::new(error))
+    }
+}
+
+impl ServeError {
+    /// Encodes the error for the client.
+    pub(crate) fn into_wire(self) -> WireError {
+        match self {
+            Self::Upstream(error) => error.on_wire(),
+            Self::Response(error) | Self::Refused(error) => error,
+        }
+    }
+
+    /// Encodes the error for a client that fetches it later.
+    pub(crate) fn to_wire(&self) -> WireError {
+        match self {
+            Self::Upstream(error) => error.on_wire(),
+            Self::Response(error) | Self::Refused(error) => error.clone(),
+        }
+    }
+
+    /// Fate of the request.
+    pub(crate) fn delivery(&self) -> Delivery {
+        match self {
+            Self::Upstream(error) => error.kind.delivery(),
+            // The server has answered, so it has run the request.
+            Self::Response(_) => Delivery::Unknown,
+            Self::Refused(_) => Delivery::NotSent,
+        }
+    }
+
+    /// Cause of the failure, as far as a retry depends on it.
+    pub(crate) fn retry_cause(&self) -> Cause {
+        match self.is_retired() {
+            true => Cause::Retired,
+            false => Cause::Other,
+        }
+    }
+
+    /// Returns true if the server was retired before it was given the request.
+    pub(crate) fn is_retired(&self) -> bool {
+        matches!(self, Self::Upstream(error) if error.kind.is_retired())
+    }
+
+    /// Returns the JSON-RPC error code.
+    pub(crate) fn code(&self) -> i64 {
+        match self {
+            Self::Upstream(_) => UpstreamError::CODE,
+            Self::Response(error) | Self::Refused(error) => error.code,
+        }
+    }
+
+    /// Returns the message for the client.
+    pub(crate) fn message(&self) -> Cow<'_, str> {
+        match self {
+            Self::Upstream(error) => error.message().into(),
+            Self::Response(error) | Self::Refused(error) => error.message.as_str().into(),
+        }
+    }
+
+    /// Applies a change to an error that is already in JSON-RPC form.
+    pub(crate) fn map_wire(self, change: impl FnOnce(WireError) -> WireError) -> Self {
+        match self {
+            Self::Upstream(_) => self,
+            Self::Response(error) => Self::Response(change(error)),
+            Self::Refused(error) => Self::Refused(change(error)),
+        }
+    }
+
+    /// Names the server in the message, which upstream errors do themselves.
+    pub(crate) fn at(self, server: &str) -> Self {
+        self.map_wire(|error| WireError {
+            message: format!("`{server}`: {}", error.message),
+            ..error
+        })
+    }
+
+    /// Returns the cause without the name of the server.
+    pub(crate) fn explanation(&self) -> Explanation {
+        match self {
+            Self::Upstream(error) => error.explanation(),
+            Self::Response(error) | Self::Refused(error) => error.message.as_str().into(),
+        }
+    }
+}

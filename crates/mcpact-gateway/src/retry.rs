@@ -1,0 +1,266 @@
+//! Decides whether a failed attempt of a request is sent again, and where. Pure.
+//!
+//! A request that a server may have run is never sent again. Input rounds and waiting for a free instance are not
+//! retries; they are not decided here.
+
+use crate::error::Delivery;
+
+/// Cause of a failed attempt, as far as a retry depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The server left the config, or was replaced by a reload.
+    Retired,
+    /// The server does not know the session, or its connection closed before the request was written.
+    ConnectionStale,
+    /// The server speaks another revision than the request was translated for.
+    RevisionChanged,
+    /// The refusal may mean that another server answers at this URL, or concern this request only.
+    Ambiguous,
+    /// Anything else, including every error response of the server.
+    Other,
+}
+
+/// One failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Attempt {
+    pub(crate) cause: Cause,
+    pub(crate) delivery: Delivery,
+    /// A stateful client lost what the server kept for it; the client is told before anything else runs.
+    pub(crate) state_lost: bool,
+    /// Another server has replaced this one.
+    pub(crate) has_successor: bool,
+    /// Number of retries of the same kind before this attempt.
+    pub(crate) retries: usize,
+}
+
+/// Decision about a failed attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// Send on a fresh connection to the same server.
+    FreshConnection,
+    /// Negotiate again, and send only if another server answers.
+    IfServerChanged,
+    /// Send to the server that replaced this one.
+    Successor,
+    /// Report the failure.
+    No,
+}
+
+/// Limits of retries, per kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RetryPolicy {
+    pub(crate) fresh_connections: usize,
+    pub(crate) renegotiations: usize,
+    pub(crate) successors: usize,
+}
+
+impl RetryPolicy {
+    /// Policy for servers reached by URL.
+    ///
+    /// Several connections to a replaced server can turn out to be stale one after the other.
+    pub(crate) const REMOTE: Self = Self {
+        fresh_connections: 1,
+        renegotiations: 4,
+        successors: 2,
+    };
+
+    /// Policy for child processes, which cannot be replaced behind an open connection.
+    pub(crate) const LOCAL: Self = Self {
+        renegotiations: 0,
+        ..Self::REMOTE
+    };
+
+    /// Decides what happens after a failed attempt.
+    pub(crate) const fn decide(&self, attempt: Attempt) -> Retry {
+        let Attempt {
+            cause,
+            delivery,
+            state_lost,
+            has_successor,
+            retries,
+        } = attempt;
+        if state_lost {
+            return Retry::No;
+        }
+        match (cause, delivery) {
+            (Cause::Retired, Delivery::NotSent) if has_successor && retries < self.successors => {
+                Retry::Successor
+            }
+            (Cause::ConnectionStale, Delivery::NotSent | Delivery::RefusedUnread)
+                if retries < self.fresh_connections =>
+            {
+                Retry::FreshConnection
+            }
+            // An ambiguous refusal counts as unread only if another server turns out to answer.
+            (Cause::RevisionChanged, Delivery::NotSent | Delivery::RefusedUnread)
+            | (Cause::Ambiguous, _)
+                if retries < self.renegotiations =>
+            {
+                Retry::IfServerChanged
+            }
+            (
+                Cause::Retired
+                | Cause::ConnectionStale
+                | Cause::RevisionChanged
+                | Cause::Ambiguous
+                | Cause::Other,
+                _,
+            ) => Retry::No,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cause::{Ambiguous, ConnectionStale, Other, Retired, RevisionChanged};
+    use super::*;
+    use Delivery::{NotSent, RefusedUnread, Unknown};
+
+    const CAUSES: [Cause; 5] = [Retired, ConnectionStale, RevisionChanged, Ambiguous, Other];
+    const DELIVERIES: [Delivery; 3] = [NotSent, RefusedUnread, Unknown];
+
+    fn attempts() -> impl Iterator<Item = Attempt> {
+        CAUSES.into_iter().flat_map(|cause| {
+            DELIVERIES.into_iter().flat_map(move |delivery| {
+                (0..32).map(move |bits| Attempt {
+                    cause,
+                    delivery,
+                    state_lost: bits & 1 != 0,
+                    has_successor: bits & 2 != 0,
+                    retries: bits >> 2,
+                })
+            })
+        })
+    }
+
+    #[test]
+    fn decisions_follow_the_table() {
+        // cause, delivery, successor, retries before, remote, local
+        let rows = [
+            (
+                Retired,
+                NotSent,
+                true,
+                0,
+                Retry::Successor,
+                Retry::Successor,
+            ),
+            (
+                Retired,
+                NotSent,
+                true,
+                1,
+                Retry::Successor,
+                Retry::Successor,
+            ),
+            (Retired, NotSent, true, 2, Retry::No, Retry::No),
+            (Retired, NotSent, false, 0, Retry::No, Retry::No),
+            (Retired, RefusedUnread, true, 0, Retry::No, Retry::No),
+            (Retired, Unknown, true, 0, Retry::No, Retry::No),
+            (
+                ConnectionStale,
+                NotSent,
+                false,
+                0,
+                Retry::FreshConnection,
+                Retry::FreshConnection,
+            ),
+            (
+                ConnectionStale,
+                RefusedUnread,
+                false,
+                0,
+                Retry::FreshConnection,
+                Retry::FreshConnection,
+            ),
+            (
+                ConnectionStale,
+                RefusedUnread,
+                true,
+                1,
+                Retry::No,
+                Retry::No,
+            ),
+            (ConnectionStale, Unknown, true, 0, Retry::No, Retry::No),
+            (
+                RevisionChanged,
+                NotSent,
+                false,
+                0,
+                Retry::IfServerChanged,
+                Retry::No,
+            ),
+            (
+                RevisionChanged,
+                RefusedUnread,
+                false,
+                3,
+                Retry::IfServerChanged,
+                Retry::No,
+            ),
+            (
+                RevisionChanged,
+                RefusedUnread,
+                false,
+                4,
+                Retry::No,
+                Retry::No,
+            ),
+            (RevisionChanged, Unknown, false, 0, Retry::No, Retry::No),
+            (
+                Ambiguous,
+                Unknown,
+                false,
+                0,
+                Retry::IfServerChanged,
+                Retry::No,
+            ),
+            (Ambiguous, Unknown, false, 4, Retry::No, Retry::No),
+            (Other, NotSent, true, 0, Retry::No, Retry::No),
+            (Other, RefusedUnread, true, 0, Retry::No, Retry::No),
+            (Other, Unknown, true, 0, Retry::No, Retry::No),
+        ];
+        for (cause, delivery, has_successor, retries, remote, local) in rows {
+            let attempt = Attempt {
+                cause,
+                delivery,
+                state_lost: false,
+                has_successor,
+                retries,
+            };
+            assert_eq!(RetryPolicy::REMOTE.decide(attempt), remote, "{attempt:?}");
+            assert_eq!(RetryPolicy::LOCAL.decide(attempt), local, "{attempt:?}");
+        }
+    }
+
+    #[test]
+    fn lost_state_is_reported_before_anything_runs() {
+        for attempt in attempts().filter(|attempt| attempt.state_lost) {
+            assert_eq!(
+                RetryPolicy::REMOTE.decide(attempt),
+                Retry::No,
+                "{attempt:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn request_that_may_have_run_is_never_sent_to_the_same_server_again() {
+        for attempt in attempts().filter(|attempt| attempt.delivery == Unknown) {
+            let decision = RetryPolicy::REMOTE.decide(attempt);
+            let is_safe = matches!(decision, Retry::No | Retry::IfServerChanged);
+            assert!(is_safe, "{attempt:?} {decision:?}");
+        }
+    }
+
+    #[test]
+    fn retries_end() {
+        for attempt in attempts().filter(|attempt| attempt.retries >= 4) {
+            assert_eq!(
+                RetryPolicy::REMOTE.decide(attempt),
+                Retry::No,
+                "{attempt:?}"
+            );
+        }
+    }
+}
