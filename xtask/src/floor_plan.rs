@@ -56,7 +56,7 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
         floor: Floor::Pure { foreign: PARSING },
     },
     Room {
-        name: "mcpact-bridge",
+        name: "mcpact-translate",
         floor: Floor::Pure { foreign: PARSING },
     },
     Room {

@@ -2,10 +2,10 @@
 
 mod room;
 
-use mcpact_bridge::shape::ShapeError;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Revision;
+use mcpact_translate::shape::ShapeError;
 use mcpact_transport::error::DoorError;
 use mcpact_transport::stdio::child::{Masks, Obstacle};
 use mcpact_wire::raw::ObjectWriter;

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpact::server::Watch;
-use mcpact_bridge::plan::Plan;
 use mcpact_engine::effect::{DropCause, Refused};
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::ApiMisuse;
 use mcpact_spec::{Method, Revision};
+use mcpact_translate::plan::Plan;
 
 pub(crate) use self::exposition::{CONTENT_TYPE, Exposition};
 use self::meter::{Calls, Crossings};

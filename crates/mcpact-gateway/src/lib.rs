@@ -1,7 +1,7 @@
 //! Stands between clients and servers: any revision, any carrier, in both directions.
 //!
 //! The fronts of the library admit what a client sends; a bridge serves it by asking an upstream server
-//! of whatever revision. What crosses, and in which shape, is decided by `mcpact-bridge`; this crate
+//! of whatever revision. What crosses, and in which shape, is decided by `mcpact-translate`; this crate
 //! moves messages, keeps connections and waits.
 //!
 //! Read [`Bridge`] first, then `bridge/pump.rs`: one request on its way up and its answer on its way

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use mcpact_bridge::input::{Completions, StandIn};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_spec::{Era, Feature, Method, Revision, Side};
+use mcpact_translate::input::{Completions, StandIn};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;

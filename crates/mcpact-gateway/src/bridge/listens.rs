@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
-use mcpact_bridge::listen::Registry;
-use mcpact_bridge::listen::registry::{Act, ListenKey, Push, RegistryLimits};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method, Side};
+use mcpact_translate::listen::Registry;
+use mcpact_translate::listen::registry::{Act, ListenKey, Push, RegistryLimits};
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
 

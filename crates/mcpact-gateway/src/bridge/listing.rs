@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Opening, Visitor, Welcome};
-use mcpact_bridge::shape::{ShapeError, lower_result, raise_result};
-use mcpact_bridge::tasks::with_task_support;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
+use mcpact_translate::shape::{ShapeError, lower_result, raise_result};
+use mcpact_translate::tasks::with_task_support;
 use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use mcpact::client::Verdicts;
 use mcpact::log::event;
-use mcpact_bridge::input::StandIn;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
+use mcpact_translate::input::StandIn;
 use mcpact_transport::stdio::child::Masks;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 

@@ -17,9 +17,9 @@ mod waited;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mcpact_bridge::input::Outcome;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_translate::input::Outcome;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 pub(super) use self::hosting::Hosting;

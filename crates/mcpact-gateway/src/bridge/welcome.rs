@@ -10,14 +10,14 @@ use std::sync::{Arc, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact::server::backend::{Mark, Opening, Visitor, Welcome};
-use mcpact_bridge::lifecycle::{
-    Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
-};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Extension, Revision, Side};
+use mcpact_translate::lifecycle::{
+    Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
+};
 use mcpact_wire::envelope::{Meta, Params};
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpact_bridge::input::StandIn;
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::{Capability, Revision};
+use mcpact_translate::input::StandIn;
 use mcpact_transport::stdio::child::Confinement;
 
 use super::expand::OnMissing;

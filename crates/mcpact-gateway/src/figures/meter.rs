@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytestring::ByteString;
-use mcpact_bridge::plan::Plan;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
+use mcpact_translate::plan::Plan;
 use mcpact_wire::raw::Object;
 
 /// How a call ended.

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use mcpact_bridge::lifecycle::server_capabilities;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
+use mcpact_translate::lifecycle::server_capabilities;
 use tokio::time::Instant;
 
 use self::lacking::Gap;

@@ -6,9 +6,9 @@
 use std::borrow::Cow;
 
 use bytestring::ByteString;
-use mcpact_bridge::input::invalid_state;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
+use mcpact_translate::input::invalid_state;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use mcpact_wire::scan::text;
 

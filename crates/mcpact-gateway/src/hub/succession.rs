@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
-use mcpact_bridge::input::Backoff;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::Backoff;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::Hub;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact_bridge::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
-use mcpact_bridge::progress::Progress;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Method, Revision};
+use mcpact_translate::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
+use mcpact_translate::progress::Progress;
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
 

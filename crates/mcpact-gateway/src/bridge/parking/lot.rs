@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Sealer, Visitor};
-use mcpact_bridge::input::{ParkId, ParkLimits, Parks, Round, input_required};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::ErrorCode;
+use mcpact_translate::input::{ParkId, ParkLimits, Parks, Round, input_required};
 use tokio::sync::{Notify, mpsc};
 
 use super::keeper::{LAST_WORDS, Word};

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact_bridge::input::{Outcome, Rounds, Turn};
-use mcpact_bridge::tasks::{Followed, Step};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::{Outcome, Rounds, Turn};
+use mcpact_translate::tasks::{Followed, Step};
 
 use super::waited::Started;
 use super::{QUESTIONS, of_task};

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Heard, Job, Reach, date};
-use mcpact_bridge::input::{Outcome, Question};
-use mcpact_bridge::shape::lower_answer;
-use mcpact_bridge::tasks::Status;
-use mcpact_bridge::tasks::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
+use mcpact_translate::input::{Outcome, Question};
+use mcpact_translate::shape::lower_answer;
+use mcpact_translate::tasks::Status;
+use mcpact_translate::tasks::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
 use tokio::sync::oneshot;

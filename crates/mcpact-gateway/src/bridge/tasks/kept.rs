@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytestring::ByteString;
-use mcpact_bridge::tasks::Status;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
+use mcpact_translate::tasks::Status;
 use mcpact_wire::raw::Object;
 use tokio::time::Instant;
 

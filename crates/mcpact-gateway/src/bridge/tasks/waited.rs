@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mcpact_bridge::tasks::{created_task, with_task};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
+use mcpact_translate::tasks::{created_task, with_task};
 
 use super::of_task;
 use crate::bridge::caller::Caller;

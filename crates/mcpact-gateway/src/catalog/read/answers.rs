@@ -1,6 +1,6 @@
 //! `[gateway.answers]` and `[servers.NAME.answers]`.
 
-use mcpact_bridge::input::{Dismissal, StandIn};
+use mcpact_translate::input::{Dismissal, StandIn};
 
 use crate::catalog::fields::Fields;
 use crate::catalog::keys;
