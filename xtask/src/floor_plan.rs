@@ -72,6 +72,10 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
         floor: Floor::Door,
     },
     Room {
+        name: "mcpact-config",
+        floor: Floor::Door,
+    },
+    Room {
         name: "mcpact-gateway",
         floor: Floor::Door,
     },

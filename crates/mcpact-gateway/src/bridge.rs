@@ -50,6 +50,10 @@ use std::time::Duration;
 use mcpact::client::Verdicts;
 use mcpact::server::backend::{Ending, HttpFront, Sealer, serve_link};
 use mcpact::server::{SealKeys, Settings};
+use mcpact_config::{
+    Approval, ChangedTools, Health, Probe, Restarts, RunSettings, ServerConfig, Strategy,
+    ToolFilter,
+};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::server::ServerTerms;
@@ -81,10 +85,6 @@ use self::regulars::Regulars;
 use self::succession::Succession;
 pub(crate) use self::succession::{SUCCESSORS, Undone};
 use self::tasks::{Hosting, Mapping, ToolTasks};
-use crate::approvals::Approval;
-use crate::catalog::{
-    ChangedTools, Health, Probe, Restarts, RunSettings, ServerConfig, Strategy, ToolFilter,
-};
 use crate::chronicle::Journal;
 use crate::circle::Road;
 use crate::figures::ServerFigures;

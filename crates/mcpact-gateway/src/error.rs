@@ -2,6 +2,7 @@
 
 mod room;
 
+use mcpact_config::DeedKind;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Revision;
@@ -11,7 +12,6 @@ use mcpact_transport::stdio::child::{Masks, Obstacle};
 use mcpact_wire::raw::ObjectWriter;
 
 pub(crate) use self::room::Room;
-use crate::approvals::DeedKind;
 
 /// The word for [`Trouble::Closed`].
 pub(crate) const CLOSED: &str = "upstream_closed";

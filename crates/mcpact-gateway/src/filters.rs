@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
+use mcpact_config::{Approval, Approvals, FilterConfig, Launch, Stage};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
@@ -17,9 +18,7 @@ use mcpact_wire::raw::ObjectWriter;
 
 use self::line::Verdict;
 use self::run::Filter;
-use crate::approvals::{Approval, Approvals};
 use crate::bridge::wire_error;
-use crate::catalog::{FilterConfig, Launch, Stage};
 use crate::chronicle::Chronicle;
 use crate::figures::Figures;
 

@@ -31,6 +31,7 @@ use mcpact::client::Verdicts;
 use mcpact::server::Settings;
 use mcpact::server::backend::Ending;
 use mcpact::server::site::{Door, Site};
+use mcpact_config::{Approvals, Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
@@ -38,9 +39,7 @@ pub use self::build::GatewayError;
 use self::leaving::Leaving;
 pub use self::reload::{ConfigFile, ReloadCause};
 pub use self::report::ServerReport;
-use crate::approvals::Approvals;
 use crate::cache::Cache;
-use crate::catalog::{Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use crate::chronicle::Chronicle;
 use crate::circle::Mark;
 use crate::control::{AgreedTools, ReloadReport};
@@ -291,7 +290,7 @@ impl Gateway {
     fn make(
         &self,
         name: &ServerName,
-        config: &crate::catalog::ServerConfig,
+        config: &mcpact_config::ServerConfig,
         names: NameStyle,
         before: Option<&Served>,
         changes: &Changes,

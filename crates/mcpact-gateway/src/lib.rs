@@ -8,10 +8,9 @@
 //! back, from top to bottom. [`Hub`] shows many servers as one.
 
 mod aggregate;
-mod approvals;
+mod approval;
 mod bridge;
 mod cache;
-pub mod catalog;
 mod chronicle;
 mod circle;
 pub mod control;
@@ -21,14 +20,12 @@ mod filters;
 mod gateway;
 mod hub;
 mod lineage;
-mod nearest;
 mod pins;
 mod supervisor;
 mod target;
 mod turnstile;
 mod upstream;
 
-pub use approvals::{Approval, Approvals, Deed, DeedKind};
 pub use bridge::{Bridge, BridgeSettings};
 pub use cache::Cache;
 pub use chronicle::{Chronicle, Entry, EntryKind, Journal};
@@ -38,7 +35,6 @@ pub use filters::{FilterReport, Filters};
 pub use gateway::{ConfigFile, Gateway, GatewayError, ReloadCause, ServerReport, Surroundings};
 pub use hub::{Hub, HubSettings, Member};
 pub use lineage::{Descent, Lineage};
-pub use nearest::nearest;
 pub use pins::PinSettings;
 pub use supervisor::{
     InstanceId, InstanceState, InstanceStatus, Mishap, ServerState, ServerStatus, StartCause,

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use mcpact_config::ChangedTools;
 use mcpact_wire::raw::{Object, elements};
 
 use self::definition::{digest, hidden_letter};
-use crate::catalog::ChangedTools;
 
 /// How many tools are remembered; nothing is said about those beyond.
 const TOOLS: usize = 4096;

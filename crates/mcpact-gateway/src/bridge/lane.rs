@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use mcpact_config::Strategy;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_spec::{Era, Feature, Method, Revision, Side};
 use mcpact_translate::input::{Completions, StandIn};
@@ -23,7 +24,6 @@ use super::levels::Levels;
 use super::patrons::Patrons;
 use super::port::{Port, Shared};
 use super::tasks::{Kept, Mapping, ToolTasks};
-use crate::catalog::Strategy;
 use crate::figures::ServerFigures;
 use crate::pins::Pins;
 use crate::supervisor::{Connection, Question, Running, Sharing, sharing};

@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
+use mcpact_config::{ChangedTools, ToolFilter};
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
@@ -13,7 +14,6 @@ use mcpact_wire::raw::{Object, elements};
 use super::{Bridge, Listing, wire_error};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::edit;
-use crate::catalog::{ChangedTools, ToolFilter};
 
 impl Bridge {
     /// From here on these tools are served, and no others; clients at the server's own address are told.

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use mcpact::server::backend::date;
+use mcpact_config::Catalog;
 
 use super::Gateway;
-use crate::catalog::Catalog;
 use crate::chronicle::EntryKind;
 
 /// What is told of a server that is the gateway itself.

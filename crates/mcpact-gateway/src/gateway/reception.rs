@@ -6,6 +6,7 @@ use http::header::ALLOW;
 use http::{HeaderName, Method as Verb};
 use mcpact::server::Settings;
 use mcpact::server::site::{Directed, Door, Reception};
+use mcpact_config::{ServerName, listed, nearest, shortened};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::http::server::{Answer, Arrival};
@@ -16,9 +17,7 @@ use mcpact_wire::scan::text;
 
 use super::paths::{Wanted, tags, wanted};
 use super::{Gateway, State};
-use crate::catalog::ServerName;
 use crate::hub::ABSENT;
-use crate::nearest::{listed, nearest, shortened};
 
 /// Chooses one server at the address of all.
 pub(super) const SERVER: HeaderName = HeaderName::from_static("mcpact-server");

@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mcpact::server::backend::date;
-
-use super::Gateway;
-use super::print::Print;
-use crate::catalog::{
+use mcpact_config::{
     CatalogError, Change, Changes, GatewayConfig, Loaded, Problem, ServerName, Severity, Source,
     load,
 };
+
+use super::Gateway;
+use super::print::Print;
 use crate::chronicle::EntryKind;
 use crate::control::{Notice, ReloadReport};
 
@@ -315,8 +315,8 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Catalog;
-    use crate::catalog::keys::GATEWAY;
+    use mcpact_config::Catalog;
+    use mcpact_config::keys::GATEWAY;
 
     /// Of every key of `[gateway]` it is known when another value takes effect.
     #[test]

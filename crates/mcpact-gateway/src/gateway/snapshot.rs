@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcpact::server::site::Door;
+use mcpact_config::{Launch, ServerConfig, ServerName};
 
 use super::{Gateway, Served, State};
 use crate::bridge::Bridge;
-use crate::catalog::{Launch, ServerConfig, ServerName};
 use crate::control::{
     Fault, GatewayStatus, InstanceLine, LastError, Lists, ServerLine, Status, Transport,
 };

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
+use mcpact_config::ToolFilter;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
 use mcpact_translate::lifecycle::server_capabilities;
@@ -22,7 +23,6 @@ use crate::aggregate::given::Origin;
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
-use crate::catalog::ToolFilter;
 use crate::control::Lists;
 use crate::error::{in_short, without_time};
 use crate::gateway::ServerReport;

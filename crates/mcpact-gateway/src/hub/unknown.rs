@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use mcpact_config::{listed, shortened};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::ObjectWriter;
@@ -12,7 +13,6 @@ use super::{ABSENT, Hub};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::wire_error;
 use crate::error::HINT;
-use crate::nearest::{listed, shortened};
 
 /// Why a thing cannot be found whose server may have it, in a word that stays the same.
 const REASON: &str = "upstream_missing";
