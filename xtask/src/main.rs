@@ -50,8 +50,8 @@ enum Command {
     Test,
     /// Compare the tables of mcpact-spec with the official schemas.
     Oracle {
-        /// Folder that holds `<revision>/schema.json`.
-        dir: PathBuf,
+        /// Directory with `<revision>/schema.json` [default: the vendored schemas].
+        dir: Option<PathBuf>,
     },
     /// Check that every protocol rule has a test, and write the index to target/requirements.md.
     Requirements,
@@ -93,7 +93,7 @@ fn run(command: Command) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
     match command {
         Command::Test => test::run(&checkout),
-        Command::Oracle { dir } => oracle::run(&checkout, &dir),
+        Command::Oracle { dir } => oracle::run(&checkout, dir.as_deref()),
         Command::Requirements => requirements::run(&checkout),
         Command::Tables(options) => tables::run(&checkout, options),
         Command::Compatibility => compatibility::run(&checkout),

@@ -5,9 +5,6 @@ use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
 use crate::{conformance, faults, house, interop, oracle, purity, report, requirements, tables};
 
-/// Where the official schemas lie when they lie beside the checkout.
-const SPECIFICATION: &str = "../shared/spec";
-
 /// One check, how it is run here, and how a person repeats it.
 struct Step {
     name: &'static str,
@@ -95,8 +92,8 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "oracle",
-        repeat: "cargo xtask oracle ../shared/spec",
-        run: oracle_step,
+        repeat: "cargo xtask oracle",
+        run: |checkout| oracle::run(checkout, None).map(done),
     },
 ];
 
@@ -137,14 +134,6 @@ fn documentation(checkout: &Checkout) -> Result<Outcome, Failure> {
     let mut command = cargo(checkout);
     command.env("RUSTDOCFLAGS", "-Dwarnings");
     run_program(command.args(["doc", "--workspace", "--no-deps"])).map(done)
-}
-
-fn oracle_step(checkout: &Checkout) -> Result<Outcome, Failure> {
-    let specification = checkout.path(SPECIFICATION);
-    if !specification.is_dir() {
-        return Ok(Outcome::Skipped("no ../shared/spec beside the checkout"));
-    }
-    oracle::run(checkout, &specification).map(done)
 }
 
 /// Compile the pure crates where there is no standard library to use.
