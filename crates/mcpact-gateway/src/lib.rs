@@ -23,6 +23,7 @@ mod hub;
 mod lineage;
 mod nearest;
 mod pins;
+mod stable;
 mod supervisor;
 mod target;
 mod turnstile;
@@ -40,6 +41,7 @@ pub use hub::{Hub, HubSettings, Member};
 pub use lineage::{Descent, Lineage};
 pub use nearest::nearest;
 pub use pins::PinSettings;
+pub use stable::stable_strings;
 pub use supervisor::{
     InstanceId, InstanceState, InstanceStatus, Mishap, ServerState, ServerStatus, StartCause,
     StopCause,
