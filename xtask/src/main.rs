@@ -20,6 +20,7 @@ mod listening;
 mod node;
 mod oracle;
 mod process;
+mod public_api;
 mod purity;
 mod python;
 mod report;
@@ -59,6 +60,8 @@ enum Command {
     Tables(tables::Options),
     /// Write `docs/COMPATIBILITY.md`: what works between which revisions, as it is observed.
     Compatibility,
+    /// Compare the public items of the library crates with the committed lists.
+    PublicApi(public_api::Options),
     /// Check that the pure crates stay pure and that no crate looks upward.
     Purity,
     /// Check file lengths and leftovers.
@@ -80,6 +83,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(exit) = public_api::as_rustdoc() {
+        return exit;
+    }
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -97,6 +103,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Requirements => requirements::run(&checkout),
         Command::Tables(options) => tables::run(&checkout, options),
         Command::Compatibility => compatibility::run(&checkout),
+        Command::PublicApi(options) => public_api::run(&checkout, options),
         Command::Purity => purity::run(&checkout),
         Command::House => house::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),

@@ -3,7 +3,9 @@ use std::time::Instant;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
-use crate::{conformance, faults, house, interop, oracle, purity, report, requirements, tables};
+use crate::{
+    conformance, faults, house, interop, oracle, public_api, purity, report, requirements, tables,
+};
 
 /// One check, how it is run here, and how a person repeats it.
 struct Step {
@@ -79,6 +81,11 @@ const STEPS: &[Step] = &[
         name: "documentation",
         repeat: "RUSTDOCFLAGS=-Dwarnings cargo doc --workspace --no-deps",
         run: documentation,
+    },
+    Step {
+        name: "public api",
+        repeat: "cargo xtask public-api",
+        run: |checkout| public_api::check(checkout).map(done),
     },
     Step {
         name: "requirements",

@@ -12,9 +12,7 @@ use mcpact_transport::stdio::child::{Masks, Obstacle};
 use mcpact_wire::raw::ObjectWriter;
 
 pub(crate) use self::room::Room;
-
-/// The word for [`Trouble::Closed`].
-pub(crate) const CLOSED: &str = "upstream_closed";
+use crate::stable::Reason;
 
 /// Why an upstream server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -260,31 +258,31 @@ impl Trouble {
         }
     }
 
-    /// What it is, in a word that stays the same.
-    pub(crate) fn reason(&self) -> &'static str {
+    /// Returns the stable reason.
+    pub(crate) fn reason(&self) -> Reason {
         match self {
-            Self::Door(_) | Self::NotThere { .. } => "upstream_unreachable",
-            Self::Exited { .. } => "upstream_exited",
-            Self::Failure { .. } => "upstream_no_agreement",
-            Self::Status { .. } => "upstream_status",
-            Self::Circle => "upstream_circle",
-            Self::Silent { .. } => "upstream_timeout",
+            Self::Door(_) | Self::NotThere { .. } => Reason::UpstreamUnreachable,
+            Self::Exited { .. } => Reason::UpstreamExited,
+            Self::Failure { .. } => Reason::UpstreamNoAgreement,
+            Self::Status { .. } => Reason::UpstreamStatus,
+            Self::Circle => Reason::UpstreamCircle,
+            Self::Silent { .. } => Reason::UpstreamTimeout,
             Self::Gone(_)
             | Self::GoneWithState(_)
             | Self::Ended
             | Self::TaskGone
-            | Self::Unsent(_) => "upstream_gone",
-            Self::StateLost(_) => "upstream_state_lost",
-            Self::Forgotten => "upstream_session",
-            Self::Unfit { .. } => "upstream_unfit",
-            Self::Misbehaved(_) => "upstream_misbehaved",
-            Self::Suspended { .. } => "upstream_suspended",
-            Self::Busy { .. } => "upstream_busy",
-            Self::Late { .. } | Self::Unseen { .. } => "upstream_late",
-            Self::Slow { .. } => "upstream_slow",
-            Self::TooLong { .. } => "upstream_too_long",
-            Self::Unapproved { .. } | Self::Unapprovable(_) => "upstream_unapproved",
-            Self::Closed => CLOSED,
+            | Self::Unsent(_) => Reason::UpstreamGone,
+            Self::StateLost(_) => Reason::UpstreamStateLost,
+            Self::Forgotten => Reason::UpstreamSession,
+            Self::Unfit { .. } => Reason::UpstreamUnfit,
+            Self::Misbehaved(_) => Reason::UpstreamMisbehaved,
+            Self::Suspended { .. } => Reason::UpstreamSuspended,
+            Self::Busy { .. } => Reason::UpstreamBusy,
+            Self::Late { .. } | Self::Unseen { .. } => Reason::UpstreamLate,
+            Self::Slow { .. } => Reason::UpstreamSlow,
+            Self::TooLong { .. } => Reason::UpstreamTooLong,
+            Self::Unapproved { .. } | Self::Unapprovable(_) => Reason::UpstreamUnapproved,
+            Self::Closed => Reason::UpstreamClosed,
             Self::Same(same) => same.reason(),
         }
     }
@@ -300,7 +298,7 @@ impl Trouble {
     /// The same for a call of which the server has seen something.
     fn after_all(self) -> Self {
         match self.reason() {
-            CLOSED => Self::Ended,
+            Reason::UpstreamClosed => Self::Ended,
             _ => self,
         }
     }
@@ -425,7 +423,7 @@ impl UpstreamError {
     #[must_use]
     pub fn on_wire(&self) -> WireError {
         let reason = self.kind.reason();
-        let data = ObjectWriter::new().text("reason", reason);
+        let data = ObjectWriter::new().text("reason", reason.as_str());
         let why = format!("{}: {}", self.target, self.kind.told(&self.masks));
         let (message, data) = match self.kind.advised(&self.masks) {
             None => (why, data),

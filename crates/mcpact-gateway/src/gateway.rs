@@ -47,6 +47,7 @@ use crate::figures::Figures;
 use crate::filters::Filters;
 use crate::hub::{Hub, Member};
 use crate::lineage::Lineage;
+use crate::stable::{LogEvent, ReloadOutcome};
 use crate::target::Local;
 use crate::turnstile::Turnstile;
 
@@ -197,8 +198,8 @@ impl Gateway {
     pub fn change(&self, catalog: Catalog) -> Result<Changes, GatewayError> {
         let changed = self.apply(catalog);
         self.figures.reloaded(match changed {
-            Ok(_) => "ok",
-            Err(_) => "refused",
+            Ok(_) => ReloadOutcome::Applied,
+            Err(_) => ReloadOutcome::Refused,
         });
         self.forget_figures();
         changed
@@ -267,7 +268,7 @@ impl Gateway {
         drop(kept);
         catalog.wrong.extend(unfit);
         for (server, why) in &catalog.wrong {
-            tracing::warn!(event = "config_wrong", %server, why, "a server is left out");
+            tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "a server is left out");
         }
         state.servers = servers;
         state.catalog = catalog;
@@ -389,7 +390,7 @@ impl Gateway {
             let tools = member.agree_to_tools();
             let server = member.name().to_owned();
             tracing::info!(
-                event = "tools_agreed",
+                event = LogEvent::ToolsAgreed.as_str(),
                 server,
                 ?tools,
                 "somebody agrees to what tools are"

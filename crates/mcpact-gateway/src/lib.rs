@@ -21,6 +21,7 @@ mod gateway;
 mod hub;
 mod lineage;
 mod pins;
+mod stable;
 mod supervisor;
 mod target;
 mod turnstile;
@@ -36,6 +37,7 @@ pub use gateway::{ConfigFile, Gateway, GatewayError, ReloadCause, ServerReport, 
 pub use hub::{Hub, HubSettings, Member};
 pub use lineage::{Descent, Lineage};
 pub use pins::PinSettings;
+pub use stable::stable_strings;
 pub use supervisor::{
     InstanceId, InstanceState, InstanceStatus, Mishap, ServerState, ServerStatus, StartCause,
     StopCause,

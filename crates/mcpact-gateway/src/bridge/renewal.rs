@@ -16,6 +16,7 @@ use super::ear::{Ear, FarEar};
 use super::lane::Lane;
 use super::latecomer::Kept;
 use super::succession::Followed;
+use crate::stable::Reason;
 
 /// How often in a row a server may turn out to be another one than a moment ago.
 const TURNS: usize = 3;
@@ -120,7 +121,7 @@ pub(super) fn changed(to: Revision) -> WireError {
     let why =
         "the server speaks another revision than before, and has not looked at this; try again";
     let data = ObjectWriter::new()
-        .text("reason", "upstream_changed")
+        .text("reason", Reason::UpstreamChanged.as_str())
         .finish();
     wire_error(
         ErrorCode::InternalError.code(),

@@ -13,7 +13,8 @@ use super::caller::Caller;
 use super::ear::Ear;
 use super::latecomer::{Kept, Latecomer};
 use super::parking::ParkingLot;
-use crate::error::{CLOSED, Trouble};
+use crate::error::Trouble;
+use crate::stable::Reason;
 
 /// How often in a row a call follows its server to the one that has taken its place.
 pub(crate) const SUCCESSORS: usize = 2;
@@ -24,7 +25,7 @@ const FORMER: usize = 8;
 /// Whether the server that was to get a call is not served any more, and has not seen it.
 pub(crate) fn is_unseen(error: &WireError) -> bool {
     let data = error.data.as_deref();
-    data.is_some_and(|data| data.contains(CLOSED))
+    data.is_some_and(|data| data.contains(Reason::UpstreamClosed.as_str()))
 }
 
 /// Why a call that may go on elsewhere has no result here.

@@ -13,9 +13,7 @@ use super::{ABSENT, Hub};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::wire_error;
 use crate::error::HINT;
-
-/// Why a thing cannot be found whose server may have it, in a word that stays the same.
-const REASON: &str = "upstream_missing";
+use crate::stable::Reason;
 
 const fn word(kind: ListKind) -> &'static str {
     match kind {
@@ -172,7 +170,7 @@ fn may_be_there(
         shortened(name)
     );
     let data = ObjectWriter::new()
-        .text("reason", REASON)
+        .text("reason", Reason::UpstreamMissing.as_str())
         .text("advice", advice)
         .finish();
     wire_error(ErrorCode::InternalError.code(), message, Some(data), client)

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use mcpact_engine::policy::ErrorDialect;
-use mcpact_engine::refusal::{Dialect, Incompatible, Refusal, WireError};
+use mcpact_engine::refusal::{Dialect, Incompatible, ReasonCode, Refusal, WireError};
 use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision, Side};
 use mcpact_wire::raw::ObjectWriter;
 
@@ -28,7 +28,7 @@ pub fn invalid_state() -> WireError {
         "Invalid or expired requestState: the call has ended or waited too long, or was another's";
     const ADVICE: &str = "it may have had its effect; see whether it had, and call again without `requestState` if not";
     let data = ObjectWriter::new()
-        .text("reason", "request_state")
+        .text("reason", ReasonCode::RequestState.as_str())
         .text("advice", ADVICE);
     WireError {
         data: Some(data.finish()),
