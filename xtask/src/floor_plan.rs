@@ -56,7 +56,7 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
         floor: Floor::Pure { foreign: PARSING },
     },
     Room {
-        name: "mcpact-bridge",
+        name: "mcpact-translate",
         floor: Floor::Pure { foreign: PARSING },
     },
     Room {
@@ -69,6 +69,10 @@ pub(crate) const FLOOR_PLAN: &[Room] = &[
     },
     Room {
         name: "mcpact-everything",
+        floor: Floor::Door,
+    },
+    Room {
+        name: "mcpact-config",
         floor: Floor::Door,
     },
     Room {

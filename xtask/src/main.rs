@@ -20,6 +20,7 @@ mod listening;
 mod node;
 mod oracle;
 mod process;
+mod public_api;
 mod purity;
 mod python;
 mod report;
@@ -50,8 +51,8 @@ enum Command {
     Test,
     /// Compare the tables of mcpact-spec with the official schemas.
     Oracle {
-        /// Folder that holds `<revision>/schema.json`.
-        dir: PathBuf,
+        /// Directory with `<revision>/schema.json` [default: the vendored schemas].
+        dir: Option<PathBuf>,
     },
     /// Check that every protocol rule has a test, and write the index to target/requirements.md.
     Requirements,
@@ -59,6 +60,8 @@ enum Command {
     Tables(tables::Options),
     /// Write `docs/COMPATIBILITY.md`: what works between which revisions, as it is observed.
     Compatibility,
+    /// Compare the public items of the library crates with the committed lists.
+    PublicApi(public_api::Options),
     /// Check that the pure crates stay pure and that no crate looks upward.
     Purity,
     /// Check file lengths and leftovers.
@@ -80,6 +83,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(exit) = public_api::as_rustdoc() {
+        return exit;
+    }
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -93,10 +99,11 @@ fn run(command: Command) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
     match command {
         Command::Test => test::run(&checkout),
-        Command::Oracle { dir } => oracle::run(&checkout, &dir),
+        Command::Oracle { dir } => oracle::run(&checkout, dir.as_deref()),
         Command::Requirements => requirements::run(&checkout),
         Command::Tables(options) => tables::run(&checkout, options),
         Command::Compatibility => compatibility::run(&checkout),
+        Command::PublicApi(options) => public_api::run(&checkout, options),
         Command::Purity => purity::run(&checkout),
         Command::House => house::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),

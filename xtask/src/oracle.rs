@@ -33,10 +33,14 @@ use fields::KnownFields;
 use schema::Schema;
 use verdict::Verdict;
 
-/// Compare every revision with `dir/<revision>/schema.json`, and let the reference server and the client
-/// hold all that they say against the same.
-pub(crate) fn run(checkout: &Checkout, dir: &Path) -> Result<(), Failure> {
-    let tasks = tasks_extension::read(dir)?;
+/// Vendored copies of the official schemas.
+const VENDORED: &str = "crates/mcpact-spec/schemas";
+
+/// Compares every revision with `dir/<revision>/schema.json`, then validates all messages of the reference
+/// server and the client against the same schemas.
+pub(crate) fn run(checkout: &Checkout, dir: Option<&Path>) -> Result<(), Failure> {
+    let dir = dir.map_or_else(|| checkout.path(VENDORED), Path::to_owned);
+    let tasks = tasks_extension::read(&dir)?;
     let mut schemas = Vec::new();
     for revision in Revision::ALL {
         let schema = Schema::read(&dir.join(revision.as_str()).join("schema.json"))?;
@@ -60,7 +64,7 @@ pub(crate) fn run(checkout: &Checkout, dir: &Path) -> Result<(), Failure> {
     let mut talk = cargo(checkout);
     talk.args(["run", "-q", "-p", "mcpact-everything"]);
     talk.args(["--example", "official_schemas", "--"]);
-    run_program(talk.arg(std::path::absolute(dir).unwrap_or_else(|_| dir.to_owned())))
+    run_program(talk.arg(std::path::absolute(&dir).unwrap_or(dir)))
 }
 
 fn compare(revision: Revision, schema: &Schema, tasks: Option<&Schema>) -> Comparison {

@@ -3,10 +3,9 @@ use std::time::Instant;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
-use crate::{conformance, faults, house, interop, oracle, purity, report, requirements, tables};
-
-/// Where the official schemas lie when they lie beside the checkout.
-const SPECIFICATION: &str = "../shared/spec";
+use crate::{
+    conformance, faults, house, interop, oracle, public_api, purity, report, requirements, tables,
+};
 
 /// One check, how it is run here, and how a person repeats it.
 struct Step {
@@ -84,6 +83,11 @@ const STEPS: &[Step] = &[
         run: documentation,
     },
     Step {
+        name: "public api",
+        repeat: "cargo xtask public-api",
+        run: |checkout| public_api::check(checkout).map(done),
+    },
+    Step {
         name: "requirements",
         repeat: "cargo xtask requirements",
         run: |checkout| requirements::run(checkout).map(done),
@@ -95,8 +99,8 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "oracle",
-        repeat: "cargo xtask oracle ../shared/spec",
-        run: oracle_step,
+        repeat: "cargo xtask oracle",
+        run: |checkout| oracle::run(checkout, None).map(done),
     },
 ];
 
@@ -137,14 +141,6 @@ fn documentation(checkout: &Checkout) -> Result<Outcome, Failure> {
     let mut command = cargo(checkout);
     command.env("RUSTDOCFLAGS", "-Dwarnings");
     run_program(command.args(["doc", "--workspace", "--no-deps"])).map(done)
-}
-
-fn oracle_step(checkout: &Checkout) -> Result<Outcome, Failure> {
-    let specification = checkout.path(SPECIFICATION);
-    if !specification.is_dir() {
-        return Ok(Outcome::Skipped("no ../shared/spec beside the checkout"));
-    }
-    oracle::run(checkout, &specification).map(done)
 }
 
 /// Compile the pure crates where there is no standard library to use.

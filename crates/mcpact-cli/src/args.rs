@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use mcpact_gateway::catalog::{host_remedy, is_host, origin_fault};
+use mcpact_config::{host_remedy, is_host, origin_fault};
 
 pub(crate) use self::catalog::{Approve, Check, Import};
 #[cfg(unix)]

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use mcpact_config::import::CLIENTS;
+use mcpact_config::{CatalogError, nearest};
 use mcpact_engine::policy::Profile;
-use mcpact_gateway::catalog::CatalogError;
-use mcpact_gateway::catalog::import::CLIENTS;
+use mcpact_gateway::Descent;
 #[cfg(unix)]
 use mcpact_gateway::control::ControlError;
-use mcpact_gateway::{Descent, nearest};
 use mcpact_spec::Revision;
 use mcpact_wire::model::fault::BodyFault;
 

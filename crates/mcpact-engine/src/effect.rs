@@ -149,29 +149,17 @@ pub struct Drop {
     pub why: DropCause,
 }
 
-/// Why something was not passed on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropCause {
-    /// A notification that was not negotiated.
-    Undeclared,
-    /// An answer that nobody waits for: late, duplicate or unknown.
-    UnknownAnswer,
-    /// It came at a time when it has no meaning.
-    OutOfPlace,
-    /// An answer of ours to a request that the peer has cancelled.
-    Cancelled,
-}
-
-impl DropCause {
-    /// A stable word for logs, metrics and programs.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Undeclared => "undeclared",
-            Self::UnknownAnswer => "unknown_answer",
-            Self::OutOfPlace => "out_of_place",
-            Self::Cancelled => "cancelled",
-        }
+mcpact_spec::stable_strings! {
+    /// Reason why a message was not passed on.
+    pub enum DropCause {
+        /// A notification that was not negotiated.
+        Undeclared = "undeclared",
+        /// A late, duplicate or unknown response.
+        UnknownAnswer = "unknown_answer",
+        /// A message that has no meaning at this time.
+        OutOfPlace = "out_of_place",
+        /// Our response to a request that the peer cancelled.
+        Cancelled = "cancelled",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a peer is refused: by blame, with a code, a public text, a log text and a reason.
 
 mod advice;
+mod code;
 mod wire;
 
 use alloc::boxed::Box;
@@ -15,6 +16,7 @@ use mcpact_wire::scan::ScanError;
 use crate::reason::Ruling;
 use crate::revisions::{RevisionId, RevisionSet};
 
+pub use code::ReasonCode;
 pub use wire::{Dialect, WireError};
 
 /// A refusal that goes to the peer.
@@ -312,16 +314,17 @@ impl ApiMisuse {
     /// A stable word for logs, metrics and programs.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::NotNegotiated { .. } => "not_negotiated",
-            Self::ParamNotNegotiated { .. } => "param_not_negotiated",
-            Self::NotReady { .. } => "not_ready",
-            Self::IdReused(_) => "id_reused",
-            Self::TooMany { .. } => "too_many_requests",
-            Self::Unwanted { .. } => "unwanted",
-            Self::Params => "invalid_params",
-            Self::CancelInitialize => "cancel_initialize",
-        }
+        let code = match self {
+            Self::NotNegotiated { .. } => ReasonCode::NotNegotiated,
+            Self::ParamNotNegotiated { .. } => ReasonCode::ParamNotNegotiated,
+            Self::NotReady { .. } => ReasonCode::NotReady,
+            Self::IdReused(_) => ReasonCode::IdReused,
+            Self::TooMany { .. } => ReasonCode::TooManyRequests,
+            Self::Unwanted { .. } => ReasonCode::Unwanted,
+            Self::Params => ReasonCode::InvalidParams,
+            Self::CancelInitialize => ReasonCode::CancelInitialize,
+        };
+        code.as_str()
     }
 
     /// The method that was not sent, if a revision defines it.

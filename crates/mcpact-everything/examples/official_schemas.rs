@@ -1,5 +1,5 @@
 //! The reference server and the library's own client, with every message of both held against the
-//! official schemas: `cargo xtask oracle DIR` runs it.
+//! official schemas: `cargo xtask oracle` runs it.
 //!
 //! ```text
 //! official_schemas DIR

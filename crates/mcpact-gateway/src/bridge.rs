@@ -50,12 +50,16 @@ use std::time::Duration;
 use mcpact::client::Verdicts;
 use mcpact::server::backend::{Ending, HttpFront, Sealer, serve_link};
 use mcpact::server::{SealKeys, Settings};
-use mcpact_bridge::input::{Backoff, ParkLimits, RoundLimits, StandIn};
+use mcpact_config::{
+    Approval, ChangedTools, Health, Probe, Restarts, RunSettings, ServerConfig, Strategy,
+    ToolFilter,
+};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::server::ServerTerms;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Side;
+use mcpact_translate::input::{Backoff, ParkLimits, RoundLimits, StandIn};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::model::implementation::Implementation;
@@ -81,10 +85,6 @@ use self::regulars::Regulars;
 use self::succession::Succession;
 pub(crate) use self::succession::{Handover, Undone};
 use self::tasks::{Hosting, Mapping, ToolTasks};
-use crate::approvals::Approval;
-use crate::catalog::{
-    ChangedTools, Health, Probe, Restarts, RunSettings, ServerConfig, Strategy, ToolFilter,
-};
 use crate::chronicle::Journal;
 use crate::circle::Road;
 use crate::figures::ServerFigures;

@@ -4,10 +4,11 @@ mod room;
 mod serve;
 mod text;
 
-use mcpact_bridge::shape::ShapeError;
+use mcpact_config::DeedKind;
 use mcpact_engine::client::Failure;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
+use mcpact_translate::shape::ShapeError;
 use mcpact_transport::error::DoorError;
 use mcpact_transport::stdio::child::{Masks, Obstacle};
 use mcpact_wire::raw::ObjectWriter;
@@ -16,8 +17,8 @@ pub(crate) use self::room::Room;
 pub(crate) use self::serve::{Delivery, ServeError};
 pub use self::text::FailureText;
 pub(crate) use self::text::{AGAIN, Explanation};
-use crate::approvals::DeedKind;
 use crate::figures::Outcome;
+use crate::stable::Reason;
 
 /// Why an upstream server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -224,32 +225,32 @@ impl Trouble {
         }
     }
 
-    /// What it is, in a word that stays the same.
-    pub(crate) fn reason(&self) -> &'static str {
+    /// Returns the stable reason.
+    pub(crate) fn reason(&self) -> Reason {
         match self {
-            Self::Door(_) | Self::NotThere { .. } => "upstream_unreachable",
-            Self::Exited { .. } => "upstream_exited",
-            Self::Failure { .. } => "upstream_no_agreement",
-            Self::Status { .. } => "upstream_status",
-            Self::Circle => "upstream_circle",
-            Self::Silent { .. } => "upstream_timeout",
+            Self::Door(_) | Self::NotThere { .. } => Reason::UpstreamUnreachable,
+            Self::Exited { .. } => Reason::UpstreamExited,
+            Self::Failure { .. } => Reason::UpstreamNoAgreement,
+            Self::Status { .. } => Reason::UpstreamStatus,
+            Self::Circle => Reason::UpstreamCircle,
+            Self::Silent { .. } => Reason::UpstreamTimeout,
             Self::Gone(_)
             | Self::GoneWithState(_)
             | Self::Ended
             | Self::TaskGone
-            | Self::Unsent(_) => "upstream_gone",
-            Self::StateLost(_) => "upstream_state_lost",
-            Self::Forgotten => "upstream_session",
-            Self::Unfit { .. } => "upstream_unfit",
-            Self::Misbehaved(_) => "upstream_misbehaved",
-            Self::Suspended { .. } => "upstream_suspended",
-            Self::Busy { .. } => "upstream_busy",
-            Self::Late { .. } | Self::Unseen { .. } => "upstream_late",
-            Self::Slow { .. } => "upstream_slow",
-            Self::TooLong { .. } => "upstream_too_long",
-            Self::Unapproved { .. } | Self::Unapprovable(_) => "upstream_unapproved",
-            Self::Closed => "upstream_closed",
-            Self::Changed => "upstream_changed",
+            | Self::Unsent(_) => Reason::UpstreamGone,
+            Self::StateLost(_) => Reason::UpstreamStateLost,
+            Self::Forgotten => Reason::UpstreamSession,
+            Self::Unfit { .. } => Reason::UpstreamUnfit,
+            Self::Misbehaved(_) => Reason::UpstreamMisbehaved,
+            Self::Suspended { .. } => Reason::UpstreamSuspended,
+            Self::Busy { .. } => Reason::UpstreamBusy,
+            Self::Late { .. } | Self::Unseen { .. } => Reason::UpstreamLate,
+            Self::Slow { .. } => Reason::UpstreamSlow,
+            Self::TooLong { .. } => Reason::UpstreamTooLong,
+            Self::Unapproved { .. } | Self::Unapprovable(_) => Reason::UpstreamUnapproved,
+            Self::Closed => Reason::UpstreamClosed,
+            Self::Changed => Reason::UpstreamChanged,
             Self::Same(same) => same.reason(),
         }
     }
@@ -500,7 +501,7 @@ impl UpstreamError {
     #[must_use]
     pub fn on_wire(&self) -> WireError {
         let advice = self.kind.advised(&self.masks);
-        let data = ObjectWriter::new().text("reason", self.kind.reason());
+        let data = ObjectWriter::new().text("reason", self.kind.reason().as_str());
         let data = match &advice {
             None => data,
             Some(advice) => data.text("advice", advice),

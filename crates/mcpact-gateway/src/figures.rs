@@ -14,16 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpact::server::Watch;
-use mcpact_bridge::plan::Plan;
 use mcpact_engine::effect::{DropCause, Refused};
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::ApiMisuse;
 use mcpact_spec::{Method, Revision};
+use mcpact_translate::plan::Plan;
 
 pub(crate) use self::exposition::{CONTENT_TYPE, Exposition};
 use self::meter::{Calls, Crossings};
-pub(crate) use self::meter::{Outcome, Routed};
+pub(crate) use self::meter::{KINDS, Outcome, Routed};
 use self::tally::Tally;
+use crate::stable::{DropReason, Reason, ReloadOutcome};
 
 /// What a gateway counts.
 #[derive(Debug, Default)]
@@ -104,18 +105,19 @@ impl Figures {
     }
 
     /// Another config was taken, or not.
-    pub(crate) fn reloaded(&self, outcome: &'static str) {
-        self.reloads.add(outcome);
+    pub(crate) fn reloaded(&self, outcome: ReloadOutcome) {
+        self.reloads.add(outcome.as_str());
     }
 
     /// Nothing that is served has the name or address that a request is about.
     pub(crate) fn unrouted(&self, method: Method) {
-        self.denials.add((method.as_str(), "unknown_name"));
+        self.denials
+            .add((method.as_str(), Reason::UnknownName.as_str()));
     }
 
     /// A filter has refused a request or its result, or could not be asked about it.
-    pub(crate) fn filtered(&self, method: Option<Method>, reason: &'static str) {
-        self.denials.add((label(method), reason));
+    pub(crate) fn filtered(&self, method: Option<Method>, reason: Reason) {
+        self.denials.add((label(method), reason.as_str()));
     }
 
     /// Writes everything down that was counted.
@@ -302,7 +304,8 @@ impl Watch for Figures {
     }
 
     fn missed(&self, method: Method) {
-        self.withheld.add((method.as_str(), "client_too_slow"));
+        self.withheld
+            .add((method.as_str(), Reason::ClientTooSlow.as_str()));
     }
 }
 
@@ -336,8 +339,8 @@ impl ServerFigures {
     }
 
     /// An instance failed.
-    pub(crate) fn failed(&self, cause: &'static str) {
-        self.failures.add(cause);
+    pub(crate) fn failed(&self, cause: Reason) {
+        self.failures.add(cause.as_str());
     }
 
     /// A list of the server was needed.
@@ -351,8 +354,8 @@ impl ServerFigures {
     }
 
     /// Something that the server sent was not passed on.
-    pub(crate) fn dropped(&self, why: &'static str) {
-        self.dropped.add(why);
+    pub(crate) fn dropped(&self, why: DropReason) {
+        self.dropped.add(why.as_str());
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
+use mcpact_config::{Approval, Approvals, FilterConfig, Launch, Stage};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_transport::stdio::child::Guard;
@@ -17,11 +18,10 @@ use mcpact_wire::raw::ObjectWriter;
 
 use self::line::Verdict;
 use self::run::Filter;
-use crate::approvals::{Approval, Approvals};
 use crate::bridge::wire_error;
-use crate::catalog::{FilterConfig, Launch, Stage};
 use crate::chronicle::Chronicle;
 use crate::figures::Figures;
+use crate::stable::{LogEvent, Reason};
 
 /// A filter that cannot be asked, as people want to know it.
 #[derive(Clone, Debug)]
@@ -146,15 +146,21 @@ impl Filters {
                 Ok(Verdict::Deny(why)) => {
                     let so = so_far(stage);
                     let why = format!("filter `{}` refused this: {why}{so}", config.name);
-                    return Err(self.refused(method, "filter_denied", why, client));
+                    return Err(self.refused(method, Reason::FilterDenied, why, client));
                 }
                 Err(why) => {
                     let so = so_far(stage);
                     let (filter, stage) = (config.name.as_str(), stage.as_str());
-                    tracing::warn!(event = "filter_failure", filter, stage, method, why);
+                    tracing::warn!(
+                        event = LogEvent::FilterFailure.as_str(),
+                        filter,
+                        stage,
+                        method,
+                        why
+                    );
                     if config.required {
                         let why = format!("filter `{filter}` cannot be asked: {why}{so}");
-                        return Err(self.refused(method, "filter_failed", why, client));
+                        return Err(self.refused(method, Reason::FilterFailed, why, client));
                     }
                 }
             }
@@ -163,15 +169,9 @@ impl Filters {
     }
 
     /// Counts a request that ends here; what its client is told.
-    fn refused(
-        &self,
-        method: &str,
-        reason: &'static str,
-        why: String,
-        client: Revision,
-    ) -> WireError {
+    fn refused(&self, method: &str, reason: Reason, why: String, client: Revision) -> WireError {
         self.figures.filtered(Method::parse(method), reason);
-        let data = ObjectWriter::new().text("reason", reason).finish();
+        let data = ObjectWriter::new().text("reason", reason.as_str()).finish();
         let code = ErrorCode::InvalidRequest.code();
         wire_error(code, why, Some(data), client)
     }

@@ -31,6 +31,7 @@ use mcpact::client::Verdicts;
 use mcpact::server::Settings;
 use mcpact::server::backend::Ending;
 use mcpact::server::site::{Door, Site};
+use mcpact_config::{Approvals, Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Guard;
 
@@ -38,9 +39,7 @@ pub use self::build::GatewayError;
 use self::leaving::Leaving;
 pub use self::reload::{ConfigFile, ReloadCause};
 pub use self::report::ServerReport;
-use crate::approvals::Approvals;
 use crate::cache::Cache;
-use crate::catalog::{Catalog, Change, Changes, GatewayConfig, NameStyle, ServerName};
 use crate::chronicle::Chronicle;
 use crate::circle::Mark;
 use crate::control::{AgreedTools, ReloadReport};
@@ -48,6 +47,7 @@ use crate::figures::Figures;
 use crate::filters::Filters;
 use crate::hub::{Hub, Member};
 use crate::lineage::Lineage;
+use crate::stable::{LogEvent, ReloadOutcome};
 use crate::target::Local;
 use crate::turnstile::Turnstile;
 
@@ -198,8 +198,8 @@ impl Gateway {
     pub fn change(&self, catalog: Catalog) -> Result<Changes, GatewayError> {
         let changed = self.apply(catalog);
         self.figures.reloaded(match changed {
-            Ok(_) => "ok",
-            Err(_) => "refused",
+            Ok(_) => ReloadOutcome::Applied,
+            Err(_) => ReloadOutcome::Refused,
         });
         self.forget_figures();
         changed
@@ -268,7 +268,7 @@ impl Gateway {
         drop(kept);
         catalog.wrong.extend(unfit);
         for (server, why) in &catalog.wrong {
-            tracing::warn!(event = "config_wrong", %server, why, "a server is left out");
+            tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "a server is left out");
         }
         state.servers = servers;
         state.catalog = catalog;
@@ -291,7 +291,7 @@ impl Gateway {
     fn make(
         &self,
         name: &ServerName,
-        config: &crate::catalog::ServerConfig,
+        config: &mcpact_config::ServerConfig,
         names: NameStyle,
         before: Option<&Served>,
         changes: &Changes,
@@ -390,7 +390,7 @@ impl Gateway {
             let tools = member.agree_to_tools();
             let server = member.name().to_owned();
             tracing::info!(
-                event = "tools_agreed",
+                event = LogEvent::ToolsAgreed.as_str(),
                 server,
                 ?tools,
                 "somebody agrees to what tools are"

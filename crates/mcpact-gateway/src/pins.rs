@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use mcpact_config::ChangedTools;
 use mcpact_wire::raw::{Object, elements};
 
 use self::definition::{digest, hidden_letter};
-use crate::catalog::ChangedTools;
+use crate::stable::LogEvent;
 
 /// How many tools are remembered; nothing is said about those beyond.
 const TOOLS: usize = 4096;
@@ -193,7 +194,7 @@ impl Known {
             Some(pin) if pin.other.as_deref() == Some(&*now) => {}
             Some(pin) => {
                 tracing::warn!(
-                    event = "tool_changed",
+                    event = LogEvent::ToolChanged.as_str(),
                     server,
                     tool = &*name,
                     "the server says something else about a tool than before; `mcpact approve --tools` agrees to it"
@@ -203,7 +204,7 @@ impl Known {
             None => {
                 if let Some(letter) = hidden_letter(raw) {
                     tracing::warn!(
-                        event = "tool_hidden_text",
+                        event = LogEvent::ToolHiddenText.as_str(),
                         server,
                         tool = &*name,
                         letter = format!("U+{:04X}", u32::from(letter)),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use mcpact_config::{query_values, with_words};
 use mcpact_transport::address::shown;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::link::Link;
@@ -71,7 +72,7 @@ impl Target {
             Self::Url { url, settings } => {
                 let values = settings.headers.iter().map(|(_, value)| value);
                 let values = values.map(|value| String::from_utf8_lossy(value).into_owned());
-                with_words(values.chain(of_query(url).map(str::to_owned)).collect())
+                with_words(values.chain(query_values(url).map(str::to_owned)).collect())
             }
             Self::Command(_) | Self::Local(_) => Vec::new(),
         }
@@ -117,24 +118,6 @@ impl Target {
         }
         Some(digest(parts))
     }
-}
-
-/// These, and each of their words: of `Bearer abc` the second one is what counts.
-pub(crate) fn with_words(mut found: Vec<String>) -> Vec<String> {
-    let words = found.iter().flat_map(|text| text.split_whitespace());
-    let words: Vec<String> = words.map(str::to_owned).collect();
-    found.extend(words);
-    found
-}
-
-/// What stands behind the `?` of an address, as a whole and each value of it alone.
-pub(crate) fn of_query(url: &str) -> impl Iterator<Item = &str> {
-    let query = url.split_once('?').map(|(_, query)| query);
-    query.into_iter().flat_map(|query| {
-        let values = query.split(['&', '#', ';']);
-        let values = values.map(|part| part.split_once('=').map_or(part, |(_, value)| value));
-        std::iter::once(query).chain(values)
-    })
 }
 
 /// A digest that tells one list of texts from another.

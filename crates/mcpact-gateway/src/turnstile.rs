@@ -11,6 +11,8 @@ use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
+use crate::stable::{LogEvent, Reason};
+
 /// The bit that says that nobody comes in any more; the rest is a count.
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
@@ -85,7 +87,11 @@ impl Turnstile {
     ) -> bool {
         self.close();
         let in_flight = self.inside();
-        tracing::info!(event = "drain", in_flight, "the gateway is about to stop");
+        tracing::info!(
+            event = LogEvent::Drain.as_str(),
+            in_flight,
+            "the gateway is about to stop"
+        );
         let finishing = async {
             let rest = LAST_WORDS.min(limit / 10);
             if timeout(limit - rest, self.at_most(0)).await.is_ok() {
@@ -128,7 +134,7 @@ impl Drop for Pass {
 
 /// What a request is told that comes too late.
 pub(crate) fn closed() -> WireError {
-    let data = ObjectWriter::new().text("reason", "gateway_draining");
+    let data = ObjectWriter::new().text("reason", Reason::GatewayDraining.as_str());
     WireError {
         code: -32603,
         message: String::from(

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytestring::ByteString;
-use mcpact_bridge::lifecycle::Introduction;
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{Method, Revision};
+use mcpact_translate::lifecycle::Introduction;
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::trace::TraceContext;

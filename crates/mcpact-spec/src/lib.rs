@@ -13,6 +13,7 @@
 mod era;
 mod revision;
 mod side;
+mod strings;
 pub mod tables;
 
 pub use era::Era;

@@ -36,6 +36,8 @@ pub const CHILD: &str = "mcpact::child";
 pub const REQUEST: &str = "mcpact::request";
 /// The target of log messages that MCP servers send.
 pub const MESSAGES: &str = "mcpact::messages";
+/// All targets.
+pub const TARGETS: &[&str] = &[NEGOTIATION, CHILD, REQUEST, MESSAGES];
 
 /// The fields of a negotiation.
 pub mod field {
@@ -101,6 +103,19 @@ pub mod event {
     pub const PING_FAILURE: &str = "ping_failure";
     /// A request could not be passed on to it, or its answer never came.
     pub const ROUTE_ERROR: &str = "route_error";
+    /// All events.
+    pub const ALL: &[&str] = &[
+        START_ATTEMPT,
+        START_SUCCESS,
+        START_FAILURE,
+        INITIALIZE_FAILURE,
+        STOP_ATTEMPT,
+        STOP_SUCCESS,
+        STOP_FAILURE,
+        IDLE_REAP,
+        PING_FAILURE,
+        ROUTE_ERROR,
+    ];
 }
 
 /// The name of a carrier in the log.

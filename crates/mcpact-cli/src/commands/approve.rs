@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use mcpact_gateway::catalog::{
-    Catalog, GatewayConfig, Launch, Opening, ServerName, load, nearest_config,
+use mcpact_config::{
+    Approvals, Catalog, Deed, DeedKind, GatewayConfig, Launch, Opening, ServerName, load,
+    nearest_config,
 };
 use mcpact_gateway::control::AgreedTools;
 #[cfg(unix)]
 use mcpact_gateway::control::{Answer, Request};
-use mcpact_gateway::{Approvals, Deed, DeedKind};
 
 #[cfg(unix)]
 use super::{control, front};

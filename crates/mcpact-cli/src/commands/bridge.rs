@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::server::backend::Ending;
+use mcpact_config::{Catalog, Machine, fill};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{Catalog, Machine, fill};
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;

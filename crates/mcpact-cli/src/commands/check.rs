@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mcpact_gateway::catalog::{Severity, inspect, nearest_config};
+use mcpact_config::{Severity, inspect, nearest_config};
 
 use crate::args::Check;
 use crate::error::CliError;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use futures_util::future::join_all;
-use mcpact_gateway::catalog::{inspect, nearest_config};
+use mcpact_config::{inspect, nearest_config};
 use mcpact_gateway::control::{self, Answer, ControlError, Conversation, Fault, Request};
 use mcpact_transport::error::DoorError;
 use mcpact_transport::unix;

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use mcpact::server::{Settings, TlsIdentity, Token};
-use mcpact_gateway::catalog::{HostsGiven, namelessness};
+use mcpact_config::{HostsGiven, namelessness};
 use mcpact_transport::link::Link;
 use mcpact_transport::vigil;
 use tokio::sync::watch;

@@ -4,10 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use mcpact_gateway::catalog::import::{CLIENTS, Client, Folders, Import};
-use mcpact_gateway::catalog::{
-    CatalogError, Machine, Problem, Severity, Surroundings as _, read_source,
-};
+use mcpact_config::import::{CLIENTS, Client, Folders, Import};
+use mcpact_config::{CatalogError, Machine, Problem, Severity, Surroundings as _, read_source};
 
 use crate::args::Import as Args;
 use crate::error::CliError;

@@ -1,6 +1,6 @@
 //! `mcpact schema`: the JSON Schema of the config.
 
-use mcpact_gateway::catalog::json_schema;
+use mcpact_config::json_schema;
 
 use crate::error::CliError;
 use crate::exit::Exit;

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::keys::EVERYTHING;
-use mcpact_gateway::catalog::{
-    Catalog, CatalogError, GatewayConfig, Launch, Machine, ServerConfig, ServerName, Severity,
-    Sought, Source, Surroundings as _, load, nearest_config,
+use mcpact_config::keys::EVERYTHING;
+use mcpact_config::{
+    Approvals, Catalog, CatalogError, GatewayConfig, Launch, Machine, ServerConfig, ServerName,
+    Severity, Sought, Source, Surroundings as _, load, nearest_config,
 };
+use mcpact_engine::client::EraMode;
 #[cfg(unix)]
 use mcpact_gateway::control::{Control, own_socket};
-use mcpact_gateway::{Approvals, ConfigFile, Gateway, Lineage, Local, ReloadCause, Surroundings};
+use mcpact_gateway::{ConfigFile, Gateway, Lineage, Local, ReloadCause, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::{Guard, LINEAGE, is_running};

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use mcpact_config::{Deed, DeedKind};
 use mcpact_gateway::control::AgreedTools;
-use mcpact_gateway::{Deed, DeedKind};
 
 use super::page::printable;
 

@@ -3,7 +3,7 @@
 //! Configs hold secrets, so of a line only the key, the place that is meant and the fact that there is
 //! more are shown.
 
-use mcpact_gateway::catalog::{Catalog, Launch, Problem, Reading, ServerConfig, Severity, Source};
+use mcpact_config::{Catalog, Launch, Problem, Reading, ServerConfig, Severity, Source};
 use serde::Serialize;
 
 use super::page::{length, printable, widest};
@@ -278,7 +278,7 @@ pub(crate) fn json(checked: &Checked<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mcpact_gateway::catalog::Span;
+    use mcpact_config::Span;
 
     use super::*;
 

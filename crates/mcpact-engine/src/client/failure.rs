@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::ProbeFailure;
-use crate::refusal::{Incompatible, Refusal};
+use crate::refusal::{Incompatible, ReasonCode, Refusal};
 
 /// Why a conversation never came about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,30 +33,30 @@ pub enum Failure {
     ConnectionClosed,
 }
 
-/// What everything that is about versions is called in logs.
-const VERSION_MISMATCH: &str = "protocol_version_mismatch";
-
 impl Failure {
     /// A stable word for logs; everything that is about versions has one and the same.
     #[must_use]
     pub const fn status(&self) -> &'static str {
-        match self {
+        let code = match self {
             Self::Refused(Refusal::PeerIncompatible(incompatible))
             | Self::Probe(ProbeFailure::Incompatible(incompatible)) => match incompatible {
                 Incompatible::Version { .. }
                 | Incompatible::Answered { .. }
-                | Incompatible::NoCommonVersion { .. } => VERSION_MISMATCH,
-                Incompatible::Capabilities { .. } => "missing_capability",
+                | Incompatible::NoCommonVersion { .. } => ReasonCode::ProtocolVersionMismatch,
+                Incompatible::Capabilities { .. } => ReasonCode::MissingCapability,
             },
-            Self::Refused(refusal @ Refusal::PeerMisbehaved(_)) => refusal.reason(),
-            Self::Probe(ProbeFailure::Authentication(_)) => "authentication_required",
-            Self::Probe(ProbeFailure::TooManyRequests) => "too_many_requests",
-            Self::Probe(ProbeFailure::ServerTrouble(_)) => "server_trouble",
-            Self::Probe(ProbeFailure::NotMcp(_)) => "not_mcp",
-            Self::Probe(ProbeFailure::Silence) | Self::InitTimeout => "silence",
-            Self::Probe(ProbeFailure::Refused(_)) | Self::Rejected { .. } => "rejected",
-            Self::Probe(ProbeFailure::Closed) | Self::ConnectionClosed => "connection_closed",
-        }
+            Self::Refused(refusal @ Refusal::PeerMisbehaved(_)) => return refusal.reason(),
+            Self::Probe(ProbeFailure::Authentication(_)) => ReasonCode::AuthenticationRequired,
+            Self::Probe(ProbeFailure::TooManyRequests) => ReasonCode::TooManyRequests,
+            Self::Probe(ProbeFailure::ServerTrouble(_)) => ReasonCode::ServerTrouble,
+            Self::Probe(ProbeFailure::NotMcp(_)) => ReasonCode::NotMcp,
+            Self::Probe(ProbeFailure::Silence) | Self::InitTimeout => ReasonCode::Silence,
+            Self::Probe(ProbeFailure::Refused(_)) | Self::Rejected { .. } => ReasonCode::Rejected,
+            Self::Probe(ProbeFailure::Closed) | Self::ConnectionClosed => {
+                ReasonCode::ConnectionClosed
+            }
+        };
+        code.as_str()
     }
 
     /// The versions that the server has said it speaks.

@@ -5,7 +5,7 @@ use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision, Side, Site};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::ObjectWriter;
 
-use super::{Incompatible, Misbehaviour, Refusal, VersionForm};
+use super::{Incompatible, Misbehaviour, ReasonCode, Refusal, VersionForm};
 use crate::policy::ErrorDialect;
 use crate::reason::Reason;
 
@@ -107,13 +107,20 @@ impl Refusal {
     /// A stable word for logs, metrics and programs.
     #[must_use]
     pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::PeerIncompatible(Incompatible::Version { .. }) => "unsupported_version",
-            Self::PeerIncompatible(Incompatible::Capabilities { .. }) => "missing_capability",
-            Self::PeerIncompatible(Incompatible::Answered { .. }) => "protocol_version_mismatch",
-            Self::PeerIncompatible(Incompatible::NoCommonVersion { .. }) => "no_common_version",
+        let code = match self {
+            Self::PeerIncompatible(Incompatible::Version { .. }) => ReasonCode::UnsupportedVersion,
+            Self::PeerIncompatible(Incompatible::Capabilities { .. }) => {
+                ReasonCode::MissingCapability
+            }
+            Self::PeerIncompatible(Incompatible::Answered { .. }) => {
+                ReasonCode::ProtocolVersionMismatch
+            }
+            Self::PeerIncompatible(Incompatible::NoCommonVersion { .. }) => {
+                ReasonCode::NoCommonVersion
+            }
             Self::PeerMisbehaved(misbehaviour) => misbehaviour.reason(),
-        }
+        };
+        code.as_str()
     }
 
     /// The method that it is about, if it is about one that a revision defines.
@@ -233,20 +240,20 @@ impl Misbehaviour {
                         String::from("Server not initialized: send `initialize` first"),
                     ),
                 };
-                Parts::new(code, Site::Application, text).with(reason_data(self.reason()))
+                Parts::new(code, Site::Application, text).with(reason_data(self.reason().as_str()))
             }
             Self::NotOpened { .. } => Parts::new(
                 ErrorCode::InvalidParams,
                 Site::Envelope,
                 "Send `initialize` first, or put the protocol version into `_meta`",
             )
-            .with(reason_data(self.reason())),
+            .with(reason_data(self.reason().as_str())),
             Self::AlreadyInitialized => Parts::new(
                 ErrorCode::InvalidRequest,
                 Site::Application,
                 "Server already initialized. Initialize must be called only once.",
             )
-            .with(reason_data(self.reason())),
+            .with(reason_data(self.reason().as_str())),
             Self::Version(form) => {
                 let text = match form {
                     VersionForm::Missing => "Missing protocol version",
@@ -321,13 +328,13 @@ impl Misbehaviour {
                 Site::Application,
                 self.to_string(),
             )
-            .with(reason_data(self.reason())),
+            .with(reason_data(self.reason().as_str())),
             Self::TaskRequired => Parts::new(
                 ErrorCode::InvalidRequest,
                 Site::Application,
                 self.to_string(),
             )
-            .with(reason_data(self.reason())),
+            .with(reason_data(self.reason().as_str())),
             Self::LogLevel(_) => Parts::new(
                 ErrorCode::InvalidParams,
                 Site::Application,
@@ -338,37 +345,37 @@ impl Misbehaviour {
                 Site::Application,
                 self.to_string(),
             )
-            .with(reason_data(self.reason())),
+            .with(reason_data(self.reason().as_str())),
             Self::UnknownSession | Self::MissingSession | Self::SessionVersion { .. } => {
                 envelope(ErrorCode::InvalidRequest)
             }
         }
     }
 
-    const fn reason(&self) -> &'static str {
+    const fn reason(&self) -> ReasonCode {
         match self {
-            Self::Json(_) => "parse_error",
-            Self::Shape(_) => "invalid_message",
-            Self::Batch | Self::HandshakeInBatch => "batch_not_allowed",
-            Self::BatchTooLarge { .. } => "batch_too_large",
-            Self::NotInitialized { .. } | Self::NotOpened { .. } => "not_initialized",
-            Self::AlreadyInitialized => "already_initialized",
-            Self::Version(_) => "invalid_version",
-            Self::Body(_) => "invalid_params",
-            Self::Document { .. } => "invalid_capabilities",
-            Self::Meta { .. } => "missing_meta",
-            Self::Header { .. } => "header_mismatch",
-            Self::Method { .. } => "method_not_available",
-            Self::Param { .. } => "param_not_negotiated",
-            Self::ClientRequirement { .. } => "client_capability_required",
-            Self::TaskSupport { .. } => "task_support",
-            Self::TaskRequired => "task_required",
-            Self::LogLevel(_) => "invalid_log_level",
-            Self::DuplicateId(_) => "duplicate_id",
-            Self::TooMany { .. } => "too_many_requests",
-            Self::UnknownSession => "unknown_session",
-            Self::MissingSession => "missing_session",
-            Self::SessionVersion { .. } => "session_version_mismatch",
+            Self::Json(_) => ReasonCode::ParseError,
+            Self::Shape(_) => ReasonCode::InvalidMessage,
+            Self::Batch | Self::HandshakeInBatch => ReasonCode::BatchNotAllowed,
+            Self::BatchTooLarge { .. } => ReasonCode::BatchTooLarge,
+            Self::NotInitialized { .. } | Self::NotOpened { .. } => ReasonCode::NotInitialized,
+            Self::AlreadyInitialized => ReasonCode::AlreadyInitialized,
+            Self::Version(_) => ReasonCode::InvalidVersion,
+            Self::Body(_) => ReasonCode::InvalidParams,
+            Self::Document { .. } => ReasonCode::InvalidCapabilities,
+            Self::Meta { .. } => ReasonCode::MissingMeta,
+            Self::Header { .. } => ReasonCode::HeaderMismatch,
+            Self::Method { .. } => ReasonCode::MethodNotAvailable,
+            Self::Param { .. } => ReasonCode::ParamNotNegotiated,
+            Self::ClientRequirement { .. } => ReasonCode::ClientCapabilityRequired,
+            Self::TaskSupport { .. } => ReasonCode::TaskSupport,
+            Self::TaskRequired => ReasonCode::TaskRequired,
+            Self::LogLevel(_) => ReasonCode::InvalidLogLevel,
+            Self::DuplicateId(_) => ReasonCode::DuplicateId,
+            Self::TooMany { .. } => ReasonCode::TooManyRequests,
+            Self::UnknownSession => ReasonCode::UnknownSession,
+            Self::MissingSession => ReasonCode::MissingSession,
+            Self::SessionVersion { .. } => ReasonCode::SessionVersionMismatch,
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use mcpact_config::{listed, shortened};
 use mcpact_wire::raw::Object;
 
 use super::kind::ListKind;
 use super::merge::{Next, Page};
 use super::rewrite::edit;
-use crate::nearest::{listed, shortened};
 
 /// What of a list is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

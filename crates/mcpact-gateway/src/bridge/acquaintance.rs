@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use mcpact_bridge::lifecycle::Introduction;
 use mcpact_spec::{Era, Method, Revision};
+use mcpact_translate::lifecycle::Introduction;
 use tokio::sync::watch;
 
 use super::lane::Lane;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_bridge::input::Backoff;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::Method;
+use mcpact_translate::input::Backoff;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::time::Instant;
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use mcpact_bridge::listen::Standing;
-use mcpact_bridge::listen::registry::Act;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method};
+use mcpact_translate::listen::Standing;
+use mcpact_translate::listen::registry::Act;
 
 use super::claim::Who;
 use super::ear::{Ear, FarEar};

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcpact::server::backend::Job;
+use mcpact_config::Strategy;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, LogLevel, Method};
 
@@ -14,7 +15,6 @@ use super::pool::Pool;
 use super::port::{Boarded, Port};
 use super::renewal::Renewal;
 use super::wishes::Wishing;
-use crate::catalog::Strategy;
 use crate::error::{Trouble, UpstreamError};
 
 /// What is remembered about a client in its session.

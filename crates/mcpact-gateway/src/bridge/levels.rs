@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcpact_bridge::logging::LevelBook;
 use mcpact_spec::{LogLevel, Method};
+use mcpact_translate::logging::LevelBook;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Mutex as AsyncMutex;
 

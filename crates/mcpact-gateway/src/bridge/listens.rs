@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_bridge::listen::Registry;
-use mcpact_bridge::listen::registry::{Act, ListenKey, Push, RegistryLimits};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method, Side};
+use mcpact_translate::listen::Registry;
+use mcpact_translate::listen::registry::{Act, ListenKey, Push, RegistryLimits};
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
 

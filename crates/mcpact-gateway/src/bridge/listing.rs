@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Opening, Visitor, Welcome};
-use mcpact_bridge::shape::{ShapeError, lower_result, raise_result};
-use mcpact_bridge::tasks::with_task_support;
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
+use mcpact_translate::shape::{ShapeError, lower_result, raise_result};
+use mcpact_translate::tasks::with_task_support;
 use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
 

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpact::server::backend::{Mark, Visitor};
-use mcpact_bridge::input::{Binding, ParkLimits};
 use mcpact_spec::Method;
+use mcpact_translate::input::{Binding, ParkLimits};
 use mcpact_wire::raw::Object;
 use tokio::time::Instant;
 

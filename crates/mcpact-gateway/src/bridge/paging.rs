@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::error::ServeError;
+use crate::error::{ServeError, Trouble, chain};
 use bytestring::ByteString;
 use mcpact::server::backend::Reach;
 use mcpact_spec::{Era, ErrorCode, Revision};
@@ -19,7 +19,6 @@ use super::listing::{Listing, Readers, Unlisted};
 use super::refused::{Refusals, disagreed};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::merge::Page;
-use crate::error::{Trouble, chain};
 use crate::upstream::{Doubt, Event, Loss, Reply};
 
 /// How many pages a list may have.

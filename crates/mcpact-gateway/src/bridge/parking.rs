@@ -14,12 +14,12 @@ use std::time::Duration;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Visitor};
-use mcpact_bridge::input::{
+use mcpact_spec::{Capability, ErrorCode, Method};
+use mcpact_translate::input::{
     Outcome, ParkId, Parked, Round, ServerQuestion, UrlRequired, raise_question, refine_error,
     url_required,
 };
-use mcpact_bridge::tasks::Way;
-use mcpact_spec::{Capability, ErrorCode, Method};
+use mcpact_translate::tasks::Way;
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;

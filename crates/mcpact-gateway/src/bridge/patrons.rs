@@ -7,6 +7,7 @@ use mcpact_engine::server::Scope;
 use super::claim::{User, Who};
 use super::ear::Ear;
 use super::lane::Lane;
+use crate::stable::DropReason;
 use crate::supervisor::{Sharing, sharing};
 use crate::upstream::Note;
 
@@ -46,7 +47,7 @@ impl Lane {
     pub(super) fn tell_log(&self, note: &Note) {
         match self.hears_log() {
             Some(ear) => ear.hint(&Scope::Connection, note.method, &note.params),
-            None if self.audience.is_any() => self.figures.dropped("log_of_whom"),
+            None if self.audience.is_any() => self.figures.dropped(DropReason::LogOfWhom),
             // Modern clients hear of their own requests only.
             None => {}
         }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use mcpact::client::Verdicts;
 use mcpact::log::event;
-use mcpact_bridge::input::StandIn;
+use mcpact_config::{Approval, RunSettings, Strategy};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
+use mcpact_translate::input::StandIn;
 use mcpact_transport::stdio::child::Masks;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
@@ -20,8 +21,7 @@ use super::claim::User;
 use super::lane::Lane;
 use super::own::{Hearers, Tidings, said_to};
 use super::tasks::{Mapping, ToolTasks};
-use crate::approvals::Approval;
-use crate::catalog::{RunSettings, Strategy};
+use crate::approval::check;
 use crate::error::{FailureText, Trouble, UpstreamError};
 use crate::figures::ServerFigures;
 use crate::pins::Pins;
@@ -96,7 +96,7 @@ impl Shared {
         let Some(approval) = &self.approval else {
             return Ok(());
         };
-        let checked = approval.check().await;
+        let checked = check(approval).await;
         if let Err(trouble) = &checked {
             self.supervisor.not_allowed(trouble);
         }

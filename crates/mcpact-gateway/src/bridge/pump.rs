@@ -9,13 +9,13 @@ use bytestring::ByteString;
 use futures_util::future::BoxFuture;
 use mcpact::server::Settings;
 use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Visitor, Welcome};
-use mcpact_bridge::input::Settled;
-use mcpact_bridge::plan::{Machine, Plan, plan, with_capabilities};
-use mcpact_bridge::progress::Progress;
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Scope, ServerTerms};
 use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Side};
+use mcpact_translate::input::Settled;
+use mcpact_translate::plan::{Machine, Plan, plan, with_capabilities};
+use mcpact_translate::progress::Progress;
 use mcpact_wire::raw::Object;
 use tracing::Instrument;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use mcpact_bridge::plan::without_progress_token;
-use mcpact_bridge::shape::{ShapeError, lower_answer, lower_request};
 use mcpact_engine::outstanding::{OnProgress, Patience};
 use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_translate::plan::without_progress_token;
+use mcpact_translate::shape::{ShapeError, lower_answer, lower_request};
 use mcpact_wire::model::error;
 
 /// How long a person may think. The call that a question belongs to may end earlier, and takes the

@@ -7,9 +7,9 @@ use bytestring::ByteString;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Heard;
-use mcpact_bridge::input::{self, Outcome, Question, Rounds, Turn};
-use mcpact_bridge::tasks::{Status, Way, related, wants_tasks};
 use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::{self, Outcome, Question, Rounds, Turn};
+use mcpact_translate::tasks::{Status, Way, related, wants_tasks};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 

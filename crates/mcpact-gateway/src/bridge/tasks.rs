@@ -18,8 +18,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::error::ServeError;
-use mcpact_bridge::input::Outcome;
 use mcpact_spec::{ErrorCode, Method, Revision};
+use mcpact_translate::input::Outcome;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 pub(super) use self::hosting::Hosting;

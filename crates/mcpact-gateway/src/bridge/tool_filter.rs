@@ -4,16 +4,16 @@ use std::sync::{Arc, PoisonError};
 
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
-use mcpact_bridge::input::refine_error;
+use mcpact_config::{ChangedTools, ToolFilter};
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
+use mcpact_translate::input::refine_error;
 use mcpact_wire::raw::{Object, elements};
 
 use super::{Bridge, Listing, refusal};
 use crate::aggregate::kind::ListKind;
 use crate::aggregate::rewrite::edit;
-use crate::catalog::{ChangedTools, ToolFilter};
 use crate::error::ServeError;
 
 impl Bridge {

@@ -1,6 +1,6 @@
 //! Questions of a legacy server that modern clients find in a result, and answer later.
 
-use mcpact_bridge::input::{Outcome, ServerAnswer};
+use mcpact_translate::input::{Outcome, ServerAnswer};
 use mcpact_wire::id::Id;
 
 use crate::upstream::Ask;

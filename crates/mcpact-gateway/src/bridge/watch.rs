@@ -3,9 +3,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mcpact_bridge::input::Backoff;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Capability, Era, Method};
+use mcpact_translate::input::Backoff;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::time::Instant;
 

@@ -7,17 +7,17 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::error::ServeError;
+use crate::error::{ServeError, UpstreamError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcpact::server::backend::{Mark, Opening, Visitor, Welcome};
-use mcpact_bridge::lifecycle::{
-    Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
-};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_engine::server::{Listening, ServerTerms};
 use mcpact_spec::{Era, Extension, Revision, Side};
+use mcpact_translate::lifecycle::{
+    Emulation, Introduction, client_capabilities, server_capabilities, with_tasks,
+};
 use mcpact_wire::envelope::{Meta, Params};
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::InitializeParams;
@@ -32,7 +32,6 @@ use super::pool::Pool;
 use super::port::Port;
 use super::renewal::Renewal;
 use crate::aggregate::instructions;
-use crate::error::UpstreamError;
 use crate::supervisor::{Sharing, StartCause, Starter, Tenant, most, sharing};
 use crate::upstream::{Upstream, Wish};
 

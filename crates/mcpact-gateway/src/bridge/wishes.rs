@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use mcpact::server::backend::Reach;
-use mcpact_bridge::input::Backoff;
-use mcpact_bridge::listen::Wishes;
-use mcpact_bridge::listen::wishes::{Act, WishLimits};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, ErrorCode, Method};
+use mcpact_translate::input::Backoff;
+use mcpact_translate::listen::Wishes;
+use mcpact_translate::listen::wishes::{Act, WishLimits};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;

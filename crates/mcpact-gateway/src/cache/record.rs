@@ -1,9 +1,9 @@
 //! What is kept of one server, as a document.
 
-use mcpact_bridge::lifecycle::Introduction;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_spec::{Method, Revision, Side};
+use mcpact_translate::lifecycle::Introduction;
 use mcpact_wire::model::implementation::Implementation;
 use serde_json::{Value, json};
 

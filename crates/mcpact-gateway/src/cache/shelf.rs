@@ -156,7 +156,7 @@ mod tests {
         let result = format!(
             r#"{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"{version}"}}}}"#
         );
-        let introduction = mcpact_bridge::lifecycle::Introduction::of_initialize(
+        let introduction = mcpact_translate::lifecycle::Introduction::of_initialize(
             &result,
             mcpact_engine::policy::Reading::Lenient,
         );

@@ -4,53 +4,32 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mcpact_bridge::plan::Plan;
 use mcpact_spec::{Method, Revision};
+use mcpact_translate::plan::Plan;
 
 use crate::error::ServeError;
 
-/// How a call ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// With a result; whether a tool says in it that it failed is the tool's business.
-    Ok,
-    /// With an error of the server, or one about the request.
-    Error,
-    /// All instances have as many calls as they may.
-    Busy,
-    /// The server cannot be reached or started, or there is no agreement.
-    Unavailable,
-    /// The connection broke, or the answer is none, and nobody knows what the server did.
-    Lost,
-    /// The server did not answer in time.
-    Timeout,
-    /// Whoever asked does not want to know any more.
-    Cancelled,
+mcpact_spec::stable_strings! {
+    /// Outcome of a call: a label of `mcpact_requests_total`.
+    pub(crate) enum Outcome {
+        /// A result; a tool may report its own failure in it.
+        Ok = "ok",
+        /// An error of the server, or one about the request.
+        Error = "error",
+        /// Every instance is at its limit.
+        Busy = "busy",
+        /// The server cannot be reached or started, or negotiation failed.
+        Unavailable = "unavailable",
+        /// The connection broke or the response was unusable; the call may have had its effect.
+        Lost = "lost",
+        /// The server did not answer in time.
+        Timeout = "timeout",
+        /// The client cancelled the call.
+        Cancelled = "cancelled",
+    }
 }
 
 impl Outcome {
-    const ALL: [Self; 7] = [
-        Self::Ok,
-        Self::Error,
-        Self::Busy,
-        Self::Unavailable,
-        Self::Lost,
-        Self::Timeout,
-        Self::Cancelled,
-    ];
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Error => "error",
-            Self::Busy => "busy",
-            Self::Unavailable => "unavailable",
-            Self::Lost => "lost",
-            Self::Timeout => "timeout",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Outcome of a request, by the variant of its error.
     pub(crate) fn of(served: Result<(), &ServeError>) -> Self {
         match served {
@@ -181,7 +160,7 @@ impl Calls {
 
     pub(super) fn outcomes(&self) -> impl Iterator<Item = (Option<Method>, &'static str, u64)> {
         self.known().flat_map(|(method, counted)| {
-            let all = Outcome::ALL.into_iter().zip(&counted.outcomes);
+            let all = Outcome::ALL.iter().zip(&counted.outcomes);
             let all = all.map(|(outcome, count)| (outcome, count.load(Ordering::Relaxed)));
             let all = all.filter(|(_, count)| *count > 0);
             all.map(move |(outcome, count)| (method, outcome.as_str(), count))
@@ -194,8 +173,8 @@ impl Calls {
     }
 }
 
-/// What becomes of requests between two revisions.
-const KINDS: [&str; 4] = ["pass", "raise", "lower", "emulate"];
+/// Translations of requests between two revisions: a label of `mcpact_translations_total`.
+pub(crate) const KINDS: [&str; 4] = ["pass", "raise", "lower", "emulate"];
 
 const fn kind(plan: Plan) -> usize {
     match plan {

@@ -81,9 +81,9 @@ fn calls_are_counted() {
 #[test]
 fn figures_follow_the_servers() {
     let figures = Figures::default();
-    figures.server("a").dropped("late_answer");
-    figures.server("b").dropped("late_answer");
-    figures.server("a").dropped("late_answer");
+    figures.server("a").dropped(DropReason::LateAnswer);
+    figures.server("b").dropped(DropReason::LateAnswer);
+    figures.server("a").dropped(DropReason::LateAnswer);
     figures.keep_only(|name| name == "a");
     let text = written(&figures);
     let row = r#"mcpact_dropped_total{side="server",server="a",reason="late_answer"} 2"#;

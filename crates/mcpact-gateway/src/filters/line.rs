@@ -1,8 +1,7 @@
 //! What a filter is asked, and what it answers: one line each.
 
+use mcpact_config::Stage;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
-
-use crate::catalog::Stage;
 
 /// What a filter says.
 #[derive(Clone, Debug, PartialEq, Eq)]

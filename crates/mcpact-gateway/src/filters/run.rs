@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::server::backend::date;
+use mcpact_config::{Approval, FilterConfig, ServerName, Stage};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::{Child, ChildCommand, Process, Scribe};
 use mcpact_wire::frame::ndjson::Line;
@@ -11,8 +12,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::line::{Verdict, answer, question};
-use crate::approvals::Approval;
-use crate::catalog::{FilterConfig, ServerName, Stage};
+use crate::approval::check;
 use crate::chronicle::{Chronicle, EntryKind};
 
 /// How long a filter that failed is left alone.
@@ -75,7 +75,7 @@ impl Filter {
 
     /// Why it may not be started, if it may not.
     pub(super) async fn unapproved(&self) -> Option<String> {
-        let trouble = self.approval.as_ref()?.check().await.err()?;
+        let trouble = check(self.approval.as_ref()?).await.err()?;
         Some(match trouble.advice() {
             Some(advice) => format!("{trouble}; {advice}"),
             None => trouble.to_string(),

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use mcpact::server::{Guard as HostGuard, Settings, TlsIdentity, Token, Watch};
+use mcpact_config::{Approval, CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Side};
 use mcpact_transport::error::DoorError;
 use mcpact_transport::stdio::child::{Confinement, Guard, Masks};
 
 use super::{Gateway, Surroundings, reception};
-use crate::approvals::Approval;
 use crate::bridge::{Bridge, BridgeSettings};
-use crate::catalog::{CommandLaunch, GatewayConfig, Launch, ServerConfig, ServerName};
 use crate::circle::Road;
 use crate::figures::Figures;
 use crate::filters::Filters;
@@ -123,28 +122,29 @@ pub(super) fn bridge(
         (Launch::Command(command), Some(_)) => Launch::Command(command.found()),
         (launch, _) => launch.clone(),
     };
-    let target = launch.target(name);
-    let target = target.map_err(|source| GatewayError::Target {
-        server: server(),
-        source,
-    })?;
-    let mut target = match (target, &launch) {
-        (Some(Target::Command(mut command)), Launch::Command(launch)) => {
+    let mut target = match &launch {
+        Launch::Command(launch) => {
+            let mut command = launch.child(name);
             command.guard = guard(launch, surroundings, name)?;
             command.lineage = surroundings.lineage.encode().map(Box::from);
             Target::Command(command)
         }
-        (Some(target), _) => target,
-        (None, launch) => {
-            let builtin = match launch {
-                Launch::Builtin(builtin) => builtin.clone(),
-                Launch::Command(_) | Launch::Url(_) => String::new(),
-            };
+        Launch::Url(launch) => {
+            let settings = launch.settings().map_err(|source| GatewayError::Target {
+                server: server(),
+                source,
+            })?;
+            Target::Url {
+                url: launch.url.value().to_owned(),
+                settings: Box::new(settings),
+            }
+        }
+        Launch::Builtin(builtin) => {
             let builtins = &surroundings.builtins;
             let local = builtins.get(builtin.as_str()).cloned();
             Target::Local(local.ok_or_else(|| GatewayError::Builtin {
                 server: server(),
-                builtin,
+                builtin: builtin.clone(),
                 known: quoted(builtins.keys().copied()),
             })?)
         }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use mcpact::server::backend::date;
+use mcpact_config::{Catalog, Filled, Launch, Secret, ServerConfig};
 use mcpact_transport::stdio::child::Masks;
 use serde_json::{Value, json};
 
 use super::Gateway;
-use crate::catalog::{Catalog, Filled, Launch, Secret, ServerConfig};
 use crate::chronicle::{Entry, EntryKind};
 use crate::control::{Attempt, Bundle, LogLine, Status, Step};
 

@@ -15,9 +15,9 @@ use super::reception::refused;
 use crate::chronicle::EntryKind;
 use crate::circle::{Asking, LOOP, Mark, Marks};
 use crate::hub::Member;
+use crate::stable::{LogEvent, Reason};
 
-/// What is told of a request that would go round.
-const CIRCLE: &str = "servers_in_a_circle";
+const EVENT: &str = LogEvent::ServersInACircle.as_str();
 
 /// Why it is refused, and what helps.
 const WHY: &str = "this gateway serves the one that asks, directly or by way of others, or is that very one, and what it \
@@ -53,18 +53,18 @@ impl Gateway {
     /// Whoever asks tells its own people; these are ours.
     fn tell_of_circle(&self) {
         tracing::warn!(
-            event = CIRCLE,
+            event = EVENT,
             why = WHY,
             "a request that goes round in a circle was refused"
         );
         let text = format!("a request that goes round in a circle was refused: {WHY}");
         let journal = self.chronicle.own_journal();
-        journal.write(date(), None, EntryKind::Event(CIRCLE), &text);
+        journal.write(date(), None, EntryKind::Event(EVENT), &text);
     }
 }
 
 fn circle() -> WireError {
-    let data = ObjectWriter::new().text("reason", CIRCLE);
+    let data = ObjectWriter::new().text("reason", Reason::ServersInACircle.as_str());
     WireError {
         code: ErrorCode::InvalidRequest.code(),
         message: String::from(WHY),

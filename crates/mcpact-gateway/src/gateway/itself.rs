@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 
 use mcpact::server::backend::date;
+use mcpact_config::Catalog;
 
 use super::Gateway;
-use crate::catalog::Catalog;
 use crate::chronicle::EntryKind;
+use crate::stable::LogEvent;
 
-/// What is told of a server that is the gateway itself.
-const ITSELF: &str = "server_is_itself";
+const ITSELF: &str = LogEvent::ServerIsItself.as_str();
 
 impl Gateway {
     /// From here on it is known where the gateway listens, and what leads back there is served no longer.

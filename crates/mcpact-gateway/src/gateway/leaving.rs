@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
+use mcpact_config::ServerName;
+
 use super::{Served, State};
 use crate::bridge::Bridge;
-use crate::catalog::ServerName;
 use crate::supervisor::InstanceStatus;
 
 /// Who leaves, for as long as anything of it runs.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::catalog::{Digest, Source, read_small, read_source};
+use mcpact_config::{Digest, Source, read_small, read_source};
 
 /// The text of a config, and those of the files that it takes values from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use http::header::ALLOW;
 use http::{HeaderName, Method as Verb};
 use mcpact::server::Settings;
 use mcpact::server::site::{Directed, Door, Reception};
+use mcpact_config::{ServerName, listed, nearest, shortened};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_transport::http::server::{Answer, Arrival};
@@ -16,9 +17,8 @@ use mcpact_wire::scan::text;
 
 use super::paths::{Wanted, tags, wanted};
 use super::{Gateway, State};
-use crate::catalog::ServerName;
 use crate::hub::ABSENT;
-use crate::nearest::{listed, nearest, shortened};
+use crate::stable::Reason;
 
 /// Chooses one server at the address of all.
 pub(super) const SERVER: HeaderName = HeaderName::from_static("mcpact-server");
@@ -217,9 +217,9 @@ pub(super) fn refused(error: &WireError, arrival: &Arrival) -> Answer {
     Answer::json(error.http_status, text)
 }
 
-fn not_there(reason: &str, message: String, known: &[&str]) -> WireError {
+fn not_there(reason: Reason, message: String, known: &[&str]) -> WireError {
     let data = ObjectWriter::new()
-        .text("reason", reason)
+        .text("reason", reason.as_str())
         .texts("known", known.iter().copied());
     WireError {
         code: ErrorCode::InvalidRequest.code(),
@@ -233,14 +233,14 @@ fn no_server(state: &State, name: &str) -> WireError {
     let names: Vec<&str> = state.servers.keys().map(ServerName::as_str).collect();
     if state.catalog.wrong.contains_key(name) {
         let message = format!("server `{name}` is not served: {ABSENT}");
-        return not_there("server_wrong", message, &names);
+        return not_there(Reason::ServerWrong, message, &names);
     }
     let mut text = format!("there is no server `{}`; ", shortened(name));
     if let Some(near) = nearest(name, &names) {
         let _ = write!(text, "did you mean `{near}`? ");
     }
     let _ = write!(text, "there are: {}", listed(name, &names));
-    not_there("no_such_server", text, &names)
+    not_there(Reason::NoSuchServer, text, &names)
 }
 
 fn unclear_server(state: &State) -> WireError {
@@ -249,7 +249,7 @@ fn unclear_server(state: &State) -> WireError {
     let text = format!("`Mcpact-Server` has to be one name, once and in ASCII; there are: {there}");
     WireError {
         http_status: 400,
-        ..not_there("server_unclear", text, &names)
+        ..not_there(Reason::ServerUnclear, text, &names)
     }
 }
 
@@ -259,7 +259,7 @@ fn unclear_tags(state: &State) -> WireError {
     let text = format!("`Mcpact-Tags` has to be tags with commas between, in ASCII; {there}");
     WireError {
         http_status: 400,
-        ..not_there("tags_unclear", text, &known)
+        ..not_there(Reason::TagsUnclear, text, &known)
     }
 }
 
@@ -269,7 +269,7 @@ fn no_tag(state: &State, tags: &[String]) -> WireError {
         let text = String::from(
             "too many different choices of tags are in use; ask for one that was used before, or for a server by its name",
         );
-        return not_there("too_many_choices", text, &known);
+        return not_there(Reason::TooManyChoices, text, &known);
     }
     let wanted = tags.join(", ");
     let first = tags.first().map_or("", String::as_str);
@@ -277,7 +277,7 @@ fn no_tag(state: &State, tags: &[String]) -> WireError {
     let wanted = shortened(&wanted);
     let absent = absent(state);
     let text = format!("no server has all of these tags: {wanted}; {there}{absent}");
-    not_there("no_such_tag", text, &known)
+    not_there(Reason::NoSuchTag, text, &known)
 }
 
 /// The servers that may have the tag, because nobody can read what they have; nothing if there are none.

@@ -4,22 +4,23 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use mcpact::server::backend::date;
-
-use super::Gateway;
-use super::print::Print;
-use crate::catalog::{
+use mcpact_config::{
     CatalogError, Change, Changes, GatewayConfig, Loaded, Problem, ServerName, Severity, Source,
     load,
 };
+
+use super::Gateway;
+use super::print::Print;
 use crate::chronicle::EntryKind;
 use crate::control::{Notice, ReloadReport};
+use crate::stable::{LogEvent, ReloadOutcome};
 
 /// What is told when a config was taken, or was not.
-const SUCCESS: &str = "reload_success";
-const FAILURE: &str = "reload_failure";
+const SUCCESS: &str = LogEvent::ReloadSuccess.as_str();
+const FAILURE: &str = LogEvent::ReloadFailure.as_str();
 
 /// What is told when some of it takes effect later.
-const WAITING: &str = "reload_waiting";
+const WAITING: &str = LogEvent::ReloadWaiting.as_str();
 
 /// The file that a gateway serves, and what stands above it.
 #[derive(Clone, Debug)]
@@ -30,24 +31,15 @@ pub struct ConfigFile {
     pub listen: Option<SocketAddr>,
 }
 
-/// What wants the config to be read anew.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReloadCause {
-    /// The file has changed.
-    File,
-    /// Somebody asked for it.
-    Command,
-    /// A signal.
-    Signal,
-}
-
-impl ReloadCause {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Command => "command",
-            Self::Signal => "signal",
-        }
+mcpact_spec::stable_strings! {
+    /// Cause of a reload.
+    pub enum ReloadCause {
+        /// The file changed.
+        File = "file",
+        /// `mcpact reload`.
+        Command = "command",
+        /// The signal HUP.
+        Signal = "signal",
     }
 }
 
@@ -101,7 +93,7 @@ impl Gateway {
                 match loaded {
                     // Some write a file by emptying it first, and stopping everything is not meant.
                     Ok(Ok(loaded)) if loaded.source.text.trim().is_empty() => {
-                        self.figures.reloaded("refused");
+                        self.figures.reloaded(ReloadOutcome::Refused);
                         report.problems.push(whole(
                             "the config is empty",
                             Some("write into it what shall be; a comment means that there are no servers"),
@@ -109,7 +101,7 @@ impl Gateway {
                     }
                     Ok(Ok(loaded)) => self.take(loaded, &mut report),
                     Ok(Err(error)) => {
-                        self.figures.reloaded("refused");
+                        self.figures.reloaded(ReloadOutcome::Refused);
                         report.problems = told(&path, error);
                     }
                     Err(error) => report.problems.push(whole(&error.to_string(), None)),
@@ -315,8 +307,8 @@ fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Catalog;
-    use crate::catalog::keys::GATEWAY;
+    use mcpact_config::Catalog;
+    use mcpact_config::keys::GATEWAY;
 
     /// Of every key of `[gateway]` it is known when another value takes effect.
     #[test]

@@ -4,13 +4,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcpact::server::site::Door;
+use mcpact_config::{Launch, ServerConfig, ServerName};
 
 use super::{Gateway, Served, State};
 use crate::bridge::Bridge;
-use crate::catalog::{Launch, ServerConfig, ServerName};
 use crate::control::{
     Fault, GatewayStatus, InstanceLine, LastError, Lists, ServerLine, Status, Transport,
 };
+use crate::stable::{GatewayState, ServerWord};
 use crate::supervisor::{InstanceState, InstanceStatus};
 use crate::target::Target;
 
@@ -79,12 +80,12 @@ impl Gateway {
     fn own_status(&self, state: &State) -> GatewayStatus {
         let (file, uptime) = (self.file.get(), self.started.elapsed());
         let word = if self.turnstile.is_closed() {
-            "draining"
+            GatewayState::Draining
         } else {
-            "serving"
+            GatewayState::Serving
         };
         GatewayStatus {
-            state: word.to_owned(),
+            state: word.as_str().to_owned(),
             url: self.origin.get().map(|origin| format!("{origin}/mcp")),
             config: file.map(|file| file.path.display().to_string()),
             watching: file.is_some() && state.catalog.gateway.watch,
@@ -104,7 +105,7 @@ impl Gateway {
 fn wrong_line((name, why): (&ServerName, &String)) -> ServerLine {
     ServerLine {
         missing: Some(why.clone()),
-        ..unserved_line(name, "wrong")
+        ..unserved_line(name, ServerWord::Wrong)
     }
 }
 
@@ -123,14 +124,14 @@ fn left_line(name: &ServerName, bridge: &Bridge, leaving: &[InstanceStatus]) -> 
         calls_itself: met.as_ref().and_then(|met| met.calls_itself()),
         instances: leaving.iter().map(instance).collect(),
         in_flight: leaving.iter().map(|one| one.in_flight).sum(),
-        ..unserved_line(name, "draining")
+        ..unserved_line(name, ServerWord::Draining)
     }
 }
 
-fn unserved_line(name: &ServerName, state: &str) -> ServerLine {
+fn unserved_line(name: &ServerName, state: ServerWord) -> ServerLine {
     ServerLine {
         name: name.to_string(),
-        state: state.to_owned(),
+        state: state.as_str().to_owned(),
         retry_seconds: None,
         revision: None,
         era: None,

@@ -210,7 +210,7 @@ fn places(path: &Path) -> BTreeSet<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Source;
+    use mcpact_config::Source;
 
     /// What counts is what is in the file; one that is away for a moment is waited for.
     #[test]

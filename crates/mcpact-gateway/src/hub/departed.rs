@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::error::ServeError;
+use crate::error::{ServeError, Trouble, UpstreamError};
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
 use mcpact_spec::Method;
@@ -16,7 +16,6 @@ use super::{Hub, Roster, lock};
 use crate::aggregate::rewrite::{Subject, subject, with_subject};
 use crate::aggregate::tasks::place_of;
 use crate::bridge::{Ear, Waiter};
-use crate::error::{Trouble, UpstreamError};
 
 /// How many are remembered.
 const MOST: usize = 64;

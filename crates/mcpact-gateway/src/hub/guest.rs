@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::ServeError;
 use mcpact::server::backend::{Job, Mark, Visitor};
-use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::policy::Reading;
 use mcpact_spec::{Method, Side};
+use mcpact_translate::lifecycle::Fingerprint;
 use mcpact_wire::envelope::Meta;
 use mcpact_wire::model::initialize::InitializeParams;
 use mcpact_wire::raw::ObjectWriter;

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
-use mcpact_bridge::lifecycle::server_capabilities;
+use mcpact_config::ToolFilter;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_spec::{Capability, Era, Method, Revision, Role, Side};
+use mcpact_translate::lifecycle::server_capabilities;
 use tokio::time::Instant;
 
 use self::lacking::Gap;
@@ -22,7 +23,6 @@ use crate::aggregate::given::Origin;
 use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
-use crate::catalog::ToolFilter;
 use crate::control::Lists;
 use crate::error::{Explanation, ServeError};
 use crate::gateway::ServerReport;

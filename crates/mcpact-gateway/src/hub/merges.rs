@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use mcpact_bridge::lifecycle::Fingerprint;
 use mcpact_spec::Revision;
+use mcpact_translate::lifecycle::Fingerprint;
 
 use super::member::Member;
 use super::{Roster, lock};

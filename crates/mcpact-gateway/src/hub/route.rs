@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::ServeError;
+use mcpact_config::{listed, shortened};
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::envelope::Params;
 use mcpact_wire::raw::ObjectWriter;
@@ -21,7 +22,6 @@ use crate::aggregate::names::may_be_marked;
 use crate::aggregate::rewrite::{Subject, subject, subject_key, with_subject};
 use crate::aggregate::uris::{Lead, names_a_server};
 use crate::bridge::refusal;
-use crate::nearest::{listed, shortened};
 
 /// A server, and the parameters as it understands them.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-use mcpact_bridge::input::Backoff;
-use mcpact_bridge::lifecycle::Fingerprint;
+use mcpact_translate::input::Backoff;
+use mcpact_translate::lifecycle::Fingerprint;
 use tokio::sync::watch;
 use tokio::time::Instant;
 

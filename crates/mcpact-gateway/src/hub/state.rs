@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_bridge::input::invalid_state;
 use mcpact_spec::Method;
+use mcpact_translate::input::invalid_state;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use mcpact_wire::scan::text;
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::Job;
-use mcpact_bridge::input::Backoff;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::Backoff;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::Hub;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use mcpact_config::{listed, shortened};
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
@@ -11,10 +12,7 @@ use super::{ABSENT, Hub};
 use crate::aggregate::kind::ListKind;
 use crate::bridge::refusal;
 use crate::error::{Explanation, ServeError};
-use crate::nearest::{listed, shortened};
-
-/// Why a thing cannot be found whose server may have it, in a word that stays the same.
-const REASON: &str = "upstream_missing";
+use crate::stable::Reason;
 
 const fn word(kind: ListKind) -> &'static str {
     match kind {
@@ -177,7 +175,7 @@ fn may_be_there(
         why.in_short()
     );
     let data = ObjectWriter::new()
-        .text("reason", REASON)
+        .text("reason", Reason::UpstreamMissing.as_str())
         .text("advice", advice)
         .finish();
     refusal(ErrorCode::InternalError.code(), message, Some(data), client)

@@ -8,6 +8,7 @@ mod wellness;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
+use mcpact_config::RunSettings;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Revision;
 
@@ -22,7 +23,6 @@ use super::mishaps::Mishaps;
 use super::placement::{Choice, Room, Seat, Tenant, choose, room};
 use super::recovery::Recovery;
 use super::restart_policy::{LASTED, Outcome, RestartPolicy, Verdict};
-use crate::catalog::RunSettings;
 use crate::error::FailureText;
 
 /// How many instances that are over are remembered.

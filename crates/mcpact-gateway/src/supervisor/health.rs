@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use mcpact_config::{Health, Probe};
 use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method};
 use mcpact_wire::raw::{Object, ObjectWriter};
-
-use crate::catalog::{Health, Probe};
 
 /// The longest that an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

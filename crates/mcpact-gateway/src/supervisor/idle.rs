@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
+use mcpact_config::{RunSettings, Strategy};
 use mcpact_engine::time::Moment;
 
 use super::instance::InstanceId;
 use super::placement::{Seat, Tenant, least};
-use crate::catalog::{RunSettings, Strategy};
 
 /// Who is stopped, and when to look again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -26,37 +26,25 @@ impl fmt::Display for InstanceId {
     }
 }
 
-/// Why an instance was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StartCause {
-    /// Somebody called.
-    Request,
-    /// The gateway wants to know what the server is.
-    Introduction,
-    /// So many shall be ready.
-    MinReady,
-    /// One shall always be there.
-    Persistent,
-    /// It was lost, and somebody listens to it.
-    Listener,
-    /// It failed, and may be well again.
-    Recovery,
+mcpact_spec::stable_strings! {
+    /// Cause of the start of an instance.
+    pub enum StartCause {
+        /// A request needs it.
+        Request = "request",
+        /// The gateway does not know the server yet.
+        Introduction = "introduction",
+        /// `min_ready` requires it.
+        MinReady = "min-ready",
+        /// The strategy `persistent` requires it.
+        Persistent = "persistent",
+        /// It was lost, and a client is subscribed to it.
+        Listener = "listener",
+        /// It failed, and is tried again.
+        Recovery = "recovery",
+    }
 }
 
 impl StartCause {
-    /// The cause in a word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Introduction => "introduction",
-            Self::MinReady => "min-ready",
-            Self::Persistent => "persistent",
-            Self::Listener => "listener",
-            Self::Recovery => "recovery",
-        }
-    }
-
     /// The cause in a sentence.
     pub(super) const fn in_words(self) -> &'static str {
         match self {
@@ -70,32 +58,19 @@ impl StartCause {
     }
 }
 
-/// Why an instance was ended by us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StopCause {
-    /// Nobody called for a while.
-    Idle,
-    /// Another one was needed more.
-    Room,
-    /// It did not answer the probe.
-    Unhealthy,
-    /// The server is not served any more.
-    Shutdown,
-    /// Nobody needed it any more.
-    Released,
-}
-
-impl StopCause {
-    /// The cause in a word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Idle => "idle",
-            Self::Room => "room",
-            Self::Unhealthy => "unhealthy",
-            Self::Shutdown => "shutdown",
-            Self::Released => "released",
-        }
+mcpact_spec::stable_strings! {
+    /// Cause of the stop of an instance.
+    pub enum StopCause {
+        /// It was idle.
+        Idle = "idle",
+        /// Another instance needed its place.
+        Room = "room",
+        /// It failed its health check.
+        Unhealthy = "unhealthy",
+        /// The server is no longer served.
+        Shutdown = "shutdown",
+        /// It is no longer needed.
+        Released = "released",
     }
 }
 

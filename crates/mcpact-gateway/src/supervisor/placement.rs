@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use mcpact_config::{RunSettings, Strategy};
 use mcpact_engine::time::Moment;
 use smallvec::SmallVec;
 
 use super::instance::{Instance, InstanceId};
-use crate::catalog::{RunSettings, Strategy};
 
 /// As many as a server usually has instances, which are gathered for every call.
 pub(crate) type Few<T> = SmallVec<[T; 4]>;

@@ -3,10 +3,10 @@
 //! These looks have a pace of their own: nothing of the server has failed, so that they do not count against it
 //! and do not make callers wait. Starts that fail are the restart policy's.
 
+use mcpact_config::Restarts;
 use mcpact_engine::time::Moment;
 
 use super::restart_policy::pause;
-use crate::catalog::Restarts;
 
 /// The looks since a start was begun last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

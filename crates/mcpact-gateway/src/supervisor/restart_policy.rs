@@ -3,9 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use mcpact_config::Restarts;
 use mcpact_engine::time::Moment;
-
-use crate::catalog::Restarts;
 
 /// An instance that lived this long was a good one: what failed before it is forgotten.
 pub(crate) const LASTED: Duration = Duration::from_secs(10);

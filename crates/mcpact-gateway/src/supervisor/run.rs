@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use mcpact_config::RunSettings;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Era;
 use mcpact_transport::stdio::child::Masks;
@@ -22,7 +23,6 @@ use super::mishaps::Standing;
 use super::placement::{Choice, Few, Sharing, Tenant, most, sharing};
 use super::queue::Turn;
 use super::status::ServerStatus;
-use crate::catalog::RunSettings;
 use crate::chronicle::Journal;
 use crate::error::{FailureText, Room, Trouble};
 use crate::figures::ServerFigures;

@@ -9,6 +9,7 @@ use super::instance::{Instance, InstanceId, InstanceState, StartCause};
 use super::placement::Seat;
 use super::restart_policy::State;
 use crate::error::FailureText;
+use crate::stable::ServerWord;
 
 /// How a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +39,10 @@ impl ServerStatus {
     /// calls do not reach it.
     pub(crate) fn word(&self, is_missing: bool) -> &'static str {
         match self.state {
-            ServerState::Asleep if is_missing => "failed",
-            ServerState::Ready | ServerState::Busy if self.stands.is_some() => "failed",
+            ServerState::Asleep if is_missing => ServerWord::Failed.as_str(),
+            ServerState::Ready | ServerState::Busy if self.stands.is_some() => {
+                ServerWord::Failed.as_str()
+            }
             state => state.as_str(),
         }
     }

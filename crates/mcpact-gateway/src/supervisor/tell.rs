@@ -13,12 +13,7 @@ use super::instance::{Instance, InstanceId, InstanceState, StartCause, StopCause
 use super::run::Supervisor;
 use crate::chronicle::EntryKind;
 use crate::error::{FailureText, Trouble};
-
-/// What the journal calls a process that runs.
-const SPAWNED: &str = "spawned";
-
-/// What the journal calls a server that could not be reached, and can be again.
-const REACHED: &str = "reached";
+use crate::stable::{LogEvent, Reason};
 
 /// Why a call came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +26,15 @@ pub(crate) enum Miss {
 
 impl Miss {
     /// As figures, the journal and the log have it.
-    const fn words(self) -> (&'static str, &'static str, &'static str) {
+    const fn words(self) -> (Reason, &'static str, &'static str) {
         match self {
             Self::Unreached => (
-                "upstream_unreachable",
+                Reason::UpstreamUnreachable,
                 "could not be reached",
                 "a call did not reach the server",
             ),
             Self::Unread => (
-                "upstream_misbehaved",
+                Reason::UpstreamMisbehaved,
                 "gave an answer that cannot be read",
                 "the answer of the server cannot be read",
             ),
@@ -87,7 +82,11 @@ impl Supervisor {
             duration_ms = self.age_of(id),
             "a process runs"
         );
-        self.note(id, SPAWNED, &format!("runs as process {pid}"));
+        self.note(
+            id,
+            LogEvent::Spawned.as_str(),
+            &format!("runs as process {pid}"),
+        );
     }
 
     /// There is an agreement.
@@ -171,7 +170,7 @@ impl Supervisor {
             duration_ms = self.age_of(id),
             "a server is back"
         );
-        self.note(id, REACHED, "can be reached again");
+        self.note(id, LogEvent::Reached.as_str(), "can be reached again");
     }
 
     /// It is stopped, if that is because nobody uses it.
@@ -229,7 +228,7 @@ impl Supervisor {
             }
             // One that did not start was told of when it did not.
             InstanceState::Failed { why } if instance.revision.is_some() => {
-                self.figures.failed("connection_ended");
+                self.figures.failed(Reason::ConnectionEnded);
                 tracing::warn!(
                     event = event::STOP_FAILURE,
                     server = %self.server,

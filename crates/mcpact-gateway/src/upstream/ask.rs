@@ -1,8 +1,8 @@
 //! What a server asks, and the way back to it.
 
 use bytestring::ByteString;
-use mcpact_bridge::input::Outcome;
 use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::Outcome;
 use mcpact_wire::codec;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::error;

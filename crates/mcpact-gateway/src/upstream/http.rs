@@ -32,6 +32,7 @@ use super::mail::{Doubt, Event, Loss, Reply, Sorted, Stray, sort};
 use super::{HeaderBook, Ordered, headers};
 use crate::circle::LOOP;
 use crate::error::{Trouble, chain};
+use crate::stable::DropReason;
 use crate::supervisor::{Life, Miss, Witness};
 
 const SESSION: &str = "mcp-session-id";
@@ -253,7 +254,7 @@ impl HttpCall {
     }
 
     fn too_long(&self, limit: usize) -> Event {
-        self.witness.figures().dropped("too_long");
+        self.witness.figures().dropped(DropReason::TooLong);
         Event::Lost(Loss::TooLong(limit))
     }
 
@@ -318,7 +319,7 @@ impl HttpCall {
                 }
                 // Whoever else it is for, it is not for this caller.
                 Sorted::Reply(..) => {
-                    self.witness.figures().dropped("wrong_id");
+                    self.witness.figures().dropped(DropReason::WrongId);
                     let why = String::from("its answer names another request");
                     self.over(Event::Lost(Loss::Misbehaved(why)))
                 }
@@ -343,7 +344,7 @@ impl HttpCall {
         match sort(bytes) {
             Sorted::Reply(Some(id), reply) if id == self.id => self.over(Event::Done(reply)),
             Sorted::Reply(..) => {
-                self.witness.figures().dropped("late_answer");
+                self.witness.figures().dropped(DropReason::LateAnswer);
                 None
             }
             Sorted::Nothing(why) => {

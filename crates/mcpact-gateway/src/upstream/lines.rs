@@ -27,6 +27,7 @@ use super::mail::{Event, Loss, Mail, Note, Sorted, Stray, related_task, sort};
 use super::{Ordered, exit};
 use crate::error::FailureText;
 use crate::figures::ServerFigures;
+use crate::stable::DropReason;
 use crate::supervisor::Life;
 
 /// How long the log of a program that has closed its output is waited for.
@@ -194,7 +195,7 @@ impl Shared {
     /// Gives a call what belongs to it; one that does not read misses what it can do without.
     fn hand(&self, mail: &Mail, event: Event) {
         for _ in 0..mail.put(event) {
-            self.figures.dropped("slow_call");
+            self.figures.dropped(DropReason::SlowCall);
         }
     }
 
@@ -326,14 +327,14 @@ async fn read(mut source: LineSource, shared: &Arc<Shared>, strays: &mpsc::Sende
             match line {
                 Line::Json(bytes) => receive(&Bytes::copy_from_slice(bytes), shared, strays),
                 Line::Noise(bytes) => {
-                    shared.figures.dropped("not_json");
+                    shared.figures.dropped(DropReason::NotJson);
                     tracing::debug!(
                         length = bytes.len(),
                         "the server wrote a line that is not JSON"
                     );
                 }
                 Line::TooLong { limit, ends } => {
-                    shared.figures.dropped("too_long");
+                    shared.figures.dropped(DropReason::TooLong);
                     tracing::warn!(limit, "a line of the server was too long and is lost");
                     miss(ends, limit, shared);
                 }
@@ -366,7 +367,7 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, strays: &mpsc::Sender<Stray>) {
             match pending {
                 Some(pending) => drop(pending.mail.put(Event::Done(reply))),
                 None => {
-                    shared.figures.dropped("late_answer");
+                    shared.figures.dropped(DropReason::LateAnswer);
                     tracing::debug!("an answer that nobody waits for");
                 }
             }
@@ -394,7 +395,7 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, strays: &mpsc::Sender<Stray>) {
     };
     // Whoever does not read fast enough misses hints, and questions without a caller.
     if strays.try_send(stray).is_err() {
-        shared.figures.dropped("no_reader");
+        shared.figures.dropped(DropReason::NoReader);
         tracing::warn!("a message of the server that belongs to no call was dropped");
     }
 }

@@ -17,6 +17,7 @@ use mcpact_wire::raw::Object;
 use super::ask::Ask;
 use super::part;
 use crate::error::{Delivery, FailureText, Trouble};
+use crate::stable::DropReason;
 
 /// What happens to a call.
 #[derive(Debug)]
@@ -117,14 +118,14 @@ pub(super) enum Sorted {
     Ask(Ask),
     Reply(Option<Id>, Reply),
     /// Nothing that could be passed on, and why.
-    Nothing(&'static str),
+    Nothing(DropReason),
 }
 
 /// Reads one message.
 pub(super) fn sort(bytes: &Bytes) -> Sorted {
     let Ok(bytes) = &ByteString::try_from(bytes.clone()) else {
         tracing::warn!("the server wrote something that is not UTF-8");
-        return Sorted::Nothing("not_a_message");
+        return Sorted::Nothing(DropReason::NotAMessage);
     };
     match Envelope::read(bytes) {
         Ok(Envelope::Notification(note)) => {
@@ -133,7 +134,7 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
                     method,
                     params: part(bytes, note.params.raw),
                 }),
-                None => Sorted::Nothing("unknown_method"),
+                None => Sorted::Nothing(DropReason::UnknownMethod),
             }
         }
         Ok(Envelope::Request(request)) => Sorted::Ask(Ask::new(
@@ -150,7 +151,7 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
         }
         Err(error) => {
             tracing::warn!(%error, "the server wrote something that is no message");
-            Sorted::Nothing("not_a_message")
+            Sorted::Nothing(DropReason::NotAMessage)
         }
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderValue;
 use mcpact::log::Diary;
-use mcpact_bridge::lifecycle::{Introduction, without_elicitation};
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{
     CarrierKind, Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase,
@@ -20,6 +19,7 @@ use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::shutdown::Grace;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Era;
+use mcpact_translate::lifecycle::{Introduction, without_elicitation};
 use mcpact_transport::http::client::{Answer, AnswerBody, HttpClient};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::{Child, ChildCommand, Process};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcpact_gateway::catalog::{RunSettings, Strategy};
+use mcpact_config::{RunSettings, Strategy};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, StartCause, Target};
 use mcpact_transport::http::server::Answer;
 use mcpact_transport::link::Link;

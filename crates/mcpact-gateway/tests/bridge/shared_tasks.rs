@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact::client::{Client, ClientBuilder, TaskOptions};
-use mcpact_gateway::catalog::{RunSettings, Strategy};
+use mcpact_config::{RunSettings, Strategy};
 use mcpact_gateway::{Bridge, BridgeSettings, Local, Target};
 use mcpact_spec::Revision;
 use mcpact_transport::link::Link;

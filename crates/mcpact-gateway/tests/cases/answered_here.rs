@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mcpact_bridge::input::{Dismissal, StandIn};
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::{Era, Revision};
+use mcpact_translate::input::{Dismissal, StandIn};
 use serde_json::{Value, json};
 
 use crate::peer::{Peer, tool};

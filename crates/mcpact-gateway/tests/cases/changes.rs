@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_gateway::catalog::Strategy;
+use mcpact_config::Strategy;
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::catalog::{RunSettings, Strategy};
+use mcpact_config::{RunSettings, Strategy};
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::Revision;
 use serde_json::{Value, json};

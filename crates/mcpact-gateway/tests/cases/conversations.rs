@@ -11,10 +11,10 @@ mod server;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_bridge::input::{ParkLimits, RoundLimits};
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_sim::seed::Seed;
 use mcpact_spec::Revision;
+use mcpact_translate::input::{ParkLimits, RoundLimits};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mcpact::client::{Client, ClientBuilder, Verdicts};
+use mcpact_config::{Catalog, Machine, Severity, Source, read};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{Catalog, Machine, Severity, Source, read};
 use mcpact_gateway::{Cache, Gateway, Local, Surroundings};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;

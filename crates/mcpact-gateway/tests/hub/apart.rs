@@ -3,8 +3,8 @@
 use std::fs;
 use std::sync::Arc;
 
+use mcpact_config::{RunSettings, Strategy, ToolFilter};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{RunSettings, Strategy, ToolFilter};
 use mcpact_gateway::{Bridge, BridgeSettings, Cache, Hub, Member, Target};
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Value, json};

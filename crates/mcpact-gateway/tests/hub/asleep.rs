@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcpact::client::{Client, ClientBuilder, Watch};
 use mcpact::model::ToolResult;
 use mcpact::server::{NoArgs, Server};
-use mcpact_gateway::catalog::{RunSettings, ToolFilter};
+use mcpact_config::{RunSettings, ToolFilter};
 use mcpact_gateway::{Bridge, BridgeSettings, Cache, HubSettings, Member, Target};
 use mcpact_spec::{Capability, LogLevel, Revision};
 use mcpact_transport::memory;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpact::client::{Change, Watch};
-use mcpact_gateway::catalog::RunSettings;
+use mcpact_config::RunSettings;
 use mcpact_gateway::{Cache, Hub, Member};
 use mcpact_spec::{Era, Revision};
 use serde_json::json;

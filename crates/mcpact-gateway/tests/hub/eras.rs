@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::catalog::RunSettings;
+use mcpact_config::RunSettings;
 use mcpact_gateway::{Cache, Hub};
 use mcpact_spec::Era;
 use serde_json::{Value, json};

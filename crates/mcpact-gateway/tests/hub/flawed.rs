@@ -1,7 +1,7 @@
 //! Servers whose lists are not as they should be.
 
+use mcpact_config::ToolFilter;
 use mcpact_gateway::Member;
-use mcpact_gateway::catalog::ToolFilter;
 use serde_json::{Value, json};
 
 use crate::house::hub;

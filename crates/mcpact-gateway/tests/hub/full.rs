@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_gateway::catalog::{Restarts, RunSettings};
+use mcpact_config::{Restarts, RunSettings};
 use mcpact_gateway::{Cache, Hub, HubSettings};
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::client::{Client, Watch};
-use mcpact_gateway::catalog::RunSettings;
+use mcpact_config::RunSettings;
 use mcpact_gateway::{Cache, Hub, HubSettings, Member};
 use mcpact_spec::{Capability, Revision};
 use serde_json::json;

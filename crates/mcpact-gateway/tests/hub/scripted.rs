@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpact_config::{RunSettings, ToolFilter};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{RunSettings, ToolFilter};
 use mcpact_gateway::{Bridge, BridgeSettings, Cache, Hub, HubSettings, Member, Target};
 use mcpact_transport::stdio::child::ChildCommand;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpact::model::ToolResult;
 use mcpact::server::{NoArgs, Server};
-use mcpact_gateway::catalog::ToolFilter;
+use mcpact_config::ToolFilter;
 use mcpact_gateway::{Bridge, BridgeSettings, Cache, Hub, Local, Member, Target};
 use mcpact_spec::Era;
 use mcpact_transport::memory;

@@ -1,8 +1,8 @@
 //! Streams of changes between a hub and its servers.
 
 use mcpact::client::Watch;
+use mcpact_config::RunSettings;
 use mcpact_gateway::Cache;
-use mcpact_gateway::catalog::RunSettings;
 use mcpact_spec::Revision;
 use serde_json::json;
 

@@ -94,7 +94,7 @@ async fn changes_that_nobody_tells() {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
             let telling = Script::new(era, &json!({"tools": {"listChanged": true}}));
             let silent = Script::new(era, &json!({"tools": {}}));
-            let awake = mcpact_gateway::catalog::RunSettings::default();
+            let awake = mcpact_config::RunSettings::default();
             let nowhere = mcpact_gateway::Cache::nowhere();
             let silent_member = silent.member_run("b", &nowhere, awake);
             let hub = impatient(vec![telling.member("a"), silent_member.clone()]);

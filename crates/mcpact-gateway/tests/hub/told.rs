@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use mcpact_config::RunSettings;
 use mcpact_gateway::Cache;
-use mcpact_gateway::catalog::RunSettings;
 use serde_json::{Value, json};
 
 use crate::house::hub;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpact::client::{Change, Changes, Client, Watch};
-use mcpact_gateway::catalog::ToolFilter;
+use mcpact_config::ToolFilter;
 use mcpact_gateway::{Cache, Hub, Member};
 use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mcpact::model::ElicitResult;
+use mcpact_config::{RunSettings, Strategy};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{RunSettings, Strategy};
 use mcpact_spec::Revision;
 use serde_json::Map;
 

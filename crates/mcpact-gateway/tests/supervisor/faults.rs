@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpact_gateway::catalog::{Restarts, RunSettings, Strategy};
+use mcpact_config::{Restarts, RunSettings, Strategy};
 use mcpact_gateway::{InstanceState, ServerState};
 use mcpact_spec::Revision;
 

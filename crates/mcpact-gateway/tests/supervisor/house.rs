@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact::client::{Client, ClientBuilder, ClientError};
+use mcpact_config::RunSettings;
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::RunSettings;
 use mcpact_gateway::{Bridge, BridgeSettings, Target};
 use mcpact_spec::Revision;
 use mcpact_transport::memory;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpact_config::{Health, Probe, RunSettings, Strategy};
 use mcpact_engine::client::EraMode;
-use mcpact_gateway::catalog::{Health, Probe, RunSettings, Strategy};
 use mcpact_gateway::{InstanceState, StartCause, StopCause};
 use mcpact_spec::Revision;
 

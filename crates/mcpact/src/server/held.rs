@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytestring::ByteString;
-use mcpact_engine::refusal::{Dialect, WireError};
+use mcpact_engine::refusal::{Dialect, ReasonCode, WireError};
 use mcpact_spec::ErrorCode;
+use mcpact_wire::raw::ObjectWriter;
 
 use super::backend::Backend;
 use super::error::HandlerError;
@@ -20,7 +21,11 @@ pub(super) fn cut_off() -> WireError {
         message: String::from(
             "the server stops, and this was not finished; hint: it may have had its effect, so see whether it had",
         ),
-        data: Some(String::from(r#"{"reason":"cut_off"}"#)),
+        data: Some(
+            ObjectWriter::new()
+                .text("reason", ReasonCode::CutOff.as_str())
+                .finish(),
+        ),
         // Whoever reads 503 may send it once more, and it may have had its effect.
         http_status: 200,
     }

@@ -1,11 +1,11 @@
 //! Asking the client for input: one way to write it, two ways to carry it.
 
 use futures_util::future::join_all;
-use mcpact_bridge::shape::{lower_request, with_elicitation_id};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::refusal::Misbehaviour;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method};
+use mcpact_translate::shape::{lower_request, with_elicitation_id};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Messages held against schemas that have the form of the official ones. `cargo xtask oracle DIR` runs
+//! Messages held against schemas that have the form of the official ones. `cargo xtask oracle` runs
 //! the reference server against those themselves.
 
 use std::error::Error as _;

@@ -1,9 +1,9 @@
 //! What a state is good for: this caller and this call.
 
 use mcpact::server::backend::Mark;
-use mcpact_bridge::input::Binding;
-use mcpact_bridge::lifecycle::canonical;
 use mcpact_spec::Method;
+use mcpact_translate::input::Binding;
+use mcpact_translate::lifecycle::canonical;
 use mcpact_wire::raw::{Object, ObjectWriter};
 use sha2::{Digest, Sha256};
 

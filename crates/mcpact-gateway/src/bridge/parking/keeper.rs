@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_bridge::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
-use mcpact_bridge::progress::Progress;
 use mcpact_spec::{Method, Revision};
+use mcpact_translate::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
+use mcpact_translate::progress::Progress;
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Sealer, Visitor};
-use mcpact_bridge::input::{ParkId, ParkLimits, Parks, Round, input_required};
 use mcpact_spec::ErrorCode;
+use mcpact_translate::input::{ParkId, ParkLimits, Parks, Round, input_required};
 use tokio::sync::{Notify, mpsc};
 
 use super::keeper::{LAST_WORDS, Word};

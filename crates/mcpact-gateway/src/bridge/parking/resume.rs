@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_bridge::input::{Claims, Presented, Resume, Ticket, invalid_state, present};
-use mcpact_bridge::progress::Progress;
+use mcpact_translate::input::{Claims, Presented, Resume, Ticket, invalid_state, present};
+use mcpact_translate::progress::Progress;
 use mcpact_wire::raw::Object;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_bridge::input::{Outcome, Rounds, Turn};
-use mcpact_bridge::tasks::{Followed, Step};
 use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::{Outcome, Rounds, Turn};
+use mcpact_translate::tasks::{Followed, Step};
 
 use super::waited::Started;
 use super::{QUESTIONS, of_task};

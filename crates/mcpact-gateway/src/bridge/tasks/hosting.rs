@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::ServeError;
+use crate::error::{ServeError, Trouble};
 use bytestring::ByteString;
 use mcpact::server::backend::{Heard, Job, Reach, date};
-use mcpact_bridge::input::{Outcome, Question};
-use mcpact_bridge::shape::lower_answer;
-use mcpact_bridge::tasks::Status;
-use mcpact_bridge::tasks::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
 use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
+use mcpact_translate::input::{Outcome, Question};
+use mcpact_translate::shape::lower_answer;
+use mcpact_translate::tasks::Status;
+use mcpact_translate::tasks::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
 use tokio::sync::oneshot;
@@ -25,7 +25,6 @@ use crate::bridge::crossing::{Crossing, Told, Waiter, refusal, stamped};
 use crate::bridge::ear::Ear;
 use crate::bridge::rounds::{Asking, CallEnd, mint};
 use crate::bridge::{Bridge, Clock};
-use crate::error::Trouble;
 
 const LIMITS: HostLimits = HostLimits {
     tasks: TASKS,

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::ServeError;
+use crate::error::{ServeError, Trouble};
 use bytestring::ByteString;
-use mcpact_bridge::tasks::Status;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, ErrorCode, Extension, Feature, Method};
+use mcpact_translate::tasks::Status;
 use mcpact_wire::raw::Object;
 use tokio::time::Instant;
 
@@ -23,7 +23,6 @@ use crate::bridge::claim::User;
 use crate::bridge::crossing::{Crossing, refusal};
 use crate::bridge::ear::{Ear, FarEar};
 use crate::bridge::lane::Lane;
-use crate::error::Trouble;
 use crate::upstream::{Ask, Note, related_task};
 
 /// The tasks that run in one session, by the names that the server gave them.

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytestring::ByteString;
-use mcpact_bridge::input::{Outcome, raise_question};
-use mcpact_bridge::tasks::created_task;
-use mcpact_bridge::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, Wanted};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
+use mcpact_translate::input::{Outcome, raise_question};
+use mcpact_translate::tasks::created_task;
+use mcpact_translate::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, Wanted};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::watch;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcpact_bridge::tasks::{TaskSupports, Way};
 use mcpact_spec::{Capability, Extension, Feature, Method};
+use mcpact_translate::tasks::{TaskSupports, Way};
 use mcpact_wire::raw::Object;
 use tokio::sync::Mutex as AsyncMutex;
 

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::error::ServeError;
-use mcpact_bridge::tasks::{created_task, with_task};
+use crate::error::{ServeError, Trouble, UpstreamError};
 use mcpact_spec::Method;
+use mcpact_translate::tasks::{created_task, with_task};
 
 use super::of_task;
 use crate::bridge::caller::Caller;
 use crate::bridge::crossing::Crossing;
 use crate::bridge::lane::Lane;
-use crate::error::{Trouble, UpstreamError};
 use crate::upstream::{Call, Event, Reply};
 
 /// A server's task whose result somebody waits for: whoever stops waiting calls it off.

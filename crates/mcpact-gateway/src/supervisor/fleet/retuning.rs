@@ -1,9 +1,9 @@
 //! Other limits, while instances run.
 
+use mcpact_config::RunSettings;
 use mcpact_engine::time::Moment;
 
 use super::Fleet;
-use crate::catalog::RunSettings;
 use crate::supervisor::instance::{Effect, InstanceId, StopCause};
 use crate::supervisor::placement::{most, surplus};
 

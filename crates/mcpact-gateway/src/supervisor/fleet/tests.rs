@@ -1,9 +1,9 @@
 mod falling;
 
+use mcpact_config::{Health, Probe, Restarts, Strategy as Keeping};
 use proptest::prelude::*;
 
 use super::*;
-use crate::catalog::{Health, Probe, Restarts, Strategy as Keeping};
 use crate::supervisor::health::{Answer, Diagnosis};
 
 /// Why a connection ended.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use mcpact_config::Probe;
 use mcpact_engine::time::Moment;
 
 use super::Fleet;
-use crate::catalog::Probe;
 use crate::supervisor::health::{Answer, Diagnosis};
 use crate::supervisor::instance::{Effect, InstanceId, StopCause};
 

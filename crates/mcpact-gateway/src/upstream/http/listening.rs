@@ -12,6 +12,7 @@ use super::reading::{Reading, Resume};
 use super::refusal::{disagrees, forgot_session};
 use super::way_back::WayBack;
 use crate::figures::ServerFigures;
+use crate::stable::DropReason;
 use crate::upstream::mail::{Sorted, Stray, sort};
 
 /// Who hears what belongs to no call.
@@ -48,7 +49,7 @@ pub(super) async fn listen(
                 let mut reading = Reading { events, resume };
                 while let Some(read) = reading.next().await {
                     let Ok(bytes) = read else {
-                        ear.figures.dropped("too_long");
+                        ear.figures.dropped(DropReason::TooLong);
                         continue;
                     };
                     let stray = match sort(&bytes) {
@@ -61,7 +62,7 @@ pub(super) async fn listen(
                             Stray::Ask(back.of(ask))
                         }
                         Sorted::Reply(..) => {
-                            ear.figures.dropped("late_answer");
+                            ear.figures.dropped(DropReason::LateAnswer);
                             continue;
                         }
                         Sorted::Nothing(why) => {

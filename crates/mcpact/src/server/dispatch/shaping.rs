@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use mcpact_bridge::shape;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method, Revision};
+use mcpact_translate::shape;
 use mcpact_wire::codec::modern::COMPLETE;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::raw::ObjectWriter;

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcpact_bridge::shape;
 use mcpact_engine::refusal::Dialect;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, ErrorCode, Method, Revision};
+use mcpact_translate::shape;
 use serde_json::{Value, json};
 
 use super::TaskHandle;

@@ -1,0 +1,119 @@
+//! What differs between two catalogs, for a gateway that reads its config anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Catalog;
+use super::config::ServerConfig;
+use super::name::ServerName;
+
+/// What differs between two catalogs. Servers that are switched off count as absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Servers that are new.
+    pub added: BTreeSet<ServerName>,
+    /// Servers that are gone.
+    pub removed: BTreeSet<ServerName>,
+    /// Servers that are there still, and what that means for them.
+    pub changed: BTreeMap<ServerName, Change>,
+    /// Whether the settings of the gateway itself differ.
+    pub gateway: bool,
+}
+
+/// What a change means for a server that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// What runs was started in another way: it must end, and the next call starts it anew.
+    Relaunch,
+    /// What runs may go on; limits, names and visibility differ.
+    Settings,
+}
+
+impl Changes {
+    /// Whether nothing differs.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Catalog {
+    /// What must be done to get from this catalog to another.
+    #[must_use]
+    pub fn changes_to(&self, next: &Self) -> Changes {
+        let (old, new) = (self.served(), next.served());
+        let missing_in =
+            |all: &BTreeMap<&ServerName, &ServerConfig>, name: &ServerName| !all.contains_key(name);
+        let names = |all: &BTreeMap<&ServerName, &ServerConfig>,
+                     other: &BTreeMap<&ServerName, &ServerConfig>| {
+            let only = all.keys().filter(|name| missing_in(other, name));
+            only.map(|name| (*name).clone()).collect()
+        };
+        let changed = new.iter().filter_map(|(name, server)| {
+            let change = change(old.get(name)?, server)?;
+            Some(((*name).clone(), change))
+        });
+        Changes {
+            added: names(&new, &old),
+            removed: names(&old, &new),
+            changed: changed.collect(),
+            gateway: self.gateway != next.gateway,
+        }
+    }
+
+    /// The servers that are not switched off.
+    #[must_use]
+    pub fn served(&self) -> BTreeMap<&ServerName, &ServerConfig> {
+        let all = self.servers.iter();
+        all.filter(|(_, server)| server.enabled).collect()
+    }
+}
+
+fn change(old: &ServerConfig, new: &ServerConfig) -> Option<Change> {
+    let is_started_alike = old.launch == new.launch
+        && old.era == new.era
+        && old.require == new.require
+        && old.declare == new.declare
+        && old.answers == new.answers
+        && old.run.strategy == new.run.strategy;
+    if !is_started_alike {
+        return Some(Change::Relaunch);
+    }
+    (old != new).then_some(Change::Settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::read::tests::taken_from;
+
+    use super::*;
+
+    fn changes(old: &str, new: &str) -> Changes {
+        taken_from("mcpact.toml", old).changes_to(&taken_from("mcpact.toml", new))
+    }
+
+    /// Only what changed is touched, and only what was started in another way is started anew.
+    #[test]
+    fn changes_are_told_apart() {
+        let old = "[servers.a]\ncommand = \"a\"\n[servers.b]\ncommand = \"b\"\n[servers.c]\ncommand = \"c\"\n[servers.d]\ncommand = \"d\"\n[servers.e]\ncommand = \"e\"\nenabled = false";
+        let new = "[servers.a]\ncommand = \"a\"\n[servers.b]\ncommand = \"b\"\nmax_concurrent = 1\n[servers.c]\ncommand = \"c\"\nargs = [\"x\"]\n[servers.d]\ncommand = \"d\"\nenabled = false\n[servers.e]\ncommand = \"e\"\n[servers.f]\ncommand = \"f\"";
+        let found = changes(old, new);
+        let names =
+            |set: &BTreeSet<ServerName>| set.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(names(&found.added), ["e", "f"]);
+        assert_eq!(names(&found.removed), ["d"]);
+        assert_eq!(found.changed.len(), 2);
+        assert_eq!(found.changed["b"], Change::Settings);
+        assert_eq!(found.changed["c"], Change::Relaunch);
+        assert!(!found.gateway);
+    }
+
+    /// Another value of a secret is a change, too; the same config is none.
+    #[test]
+    fn secrets_count_and_sameness_is_seen() {
+        let one = "[servers.a]\nurl = \"https://a.example/\"\nheaders = { K = \"1\" }";
+        let two = "[servers.a]\nurl = \"https://a.example/\"\nheaders = { K = \"2\" }";
+        assert_eq!(changes(one, two).changed["a"], Change::Relaunch);
+        assert!(changes(one, one).is_empty());
+        assert!(changes(one, &format!("[gateway]\nsse = true\n{one}")).gateway);
+    }
+}

@@ -1,0 +1,616 @@
+//! What other clients have configured, as a native config.
+
+mod places;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use super::adopt::{Adopted, adopt, tell_numbered};
+use super::expand::{Expansion, Filling, Shelf};
+use super::fields::nothings;
+use super::keys;
+use super::name::ServerName;
+use super::problem::{Findings, Problem};
+use super::source::Source;
+use super::surroundings::Surroundings;
+use super::syntax::Syntax;
+use super::tree::{Member, Node, Table, Value};
+
+/// A client whose config can be taken over.
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// Where it keeps its config, the one that wins first; `~` is the home folder, `.` the project, and `*` every
+    /// file of a folder.
+    files: &'static [&'static str],
+}
+
+/// The clients that are known.
+pub const CLIENTS: &[Client] = &[
+    Client {
+        name: "claude-desktop",
+        files: &[
+            "~/.config/Claude/claude_desktop_config.json",
+            "~/.config/claude/claude_desktop_config.json",
+            "~/Library/Application Support/Claude/claude_desktop_config.json",
+            "~/AppData/Roaming/Claude/claude_desktop_config.json",
+        ],
+    },
+    Client {
+        name: "claude-code",
+        files: &["./.mcp.json", "~/.claude.json"],
+    },
+    Client {
+        name: "vscode",
+        files: &[
+            "./.vscode/mcp.json",
+            "./.vscode/settings.json",
+            "~/.config/Code/User/mcp.json",
+            "~/Library/Application Support/Code/User/mcp.json",
+            "~/AppData/Roaming/Code/User/mcp.json",
+            "~/.config/Code/User/settings.json",
+            "~/Library/Application Support/Code/User/settings.json",
+            "~/AppData/Roaming/Code/User/settings.json",
+            "~/.copilot/mcp-config.json",
+        ],
+    },
+    Client {
+        name: "cursor",
+        files: &["./.cursor/mcp.json", "~/.cursor/mcp.json"],
+    },
+    Client {
+        name: "windsurf",
+        files: &["~/.codeium/windsurf/mcp_config.json"],
+    },
+    Client {
+        name: "zed",
+        files: &["./.zed/settings.json", "~/.config/zed/settings.json"],
+    },
+    Client {
+        name: "codex",
+        files: &["./.codex/config.toml", "~/.codex/config.toml"],
+    },
+    Client {
+        name: "gemini",
+        files: &["./.gemini/settings.json", "~/.gemini/settings.json"],
+    },
+    Client {
+        name: "opencode",
+        files: &[
+            "./opencode.json",
+            "./opencode.jsonc",
+            "~/.config/opencode/opencode.json",
+            "~/.config/opencode/opencode.jsonc",
+        ],
+    },
+    Client {
+        name: "goose",
+        files: &["~/.config/goose/config.yaml"],
+    },
+    Client {
+        name: "continue",
+        files: &["./.continue/mcpServers/*", "~/.continue/config.yaml"],
+    },
+];
+
+impl Client {
+    /// The client with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        CLIENTS.iter().find(|client| client.name == name)
+    }
+
+    /// Where its config may lie. A path that ends with `*` stands for every file of its folder.
+    pub fn paths(&self, folders: &Folders) -> impl Iterator<Item = PathBuf> {
+        self.files.iter().map(|file| folders.path(file))
+    }
+}
+
+/// Where clients keep what they have.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// The home of the user.
+    pub home: PathBuf,
+    /// Where programs keep the configs of the user; `~/.config` unless `XDG_CONFIG_HOME` says otherwise.
+    pub configs: PathBuf,
+    /// The project.
+    pub project: PathBuf,
+}
+
+impl Folders {
+    fn path(&self, file: &str) -> PathBuf {
+        let starts = [
+            ("~/.config/", &self.configs),
+            ("~/", &self.home),
+            ("./", &self.project),
+        ];
+        let inner = starts
+            .into_iter()
+            .find_map(|(start, folder)| Some(folder.join(file.strip_prefix(start)?)));
+        inner.unwrap_or_else(|| PathBuf::from(file))
+    }
+
+    /// Whether a client keeps what is for all projects in this file.
+    #[must_use]
+    pub fn is_for_all_projects(&self, path: &Path) -> bool {
+        let files = CLIENTS.iter().flat_map(|client| client.files);
+        let mut files = files.filter(|file| file.starts_with("~/"));
+        files.any(|file| self.path(file) == path)
+    }
+}
+
+/// A native config that was made from others. Unless it is known where it will lie, no place in it depends on that.
+#[derive(Debug, Default)]
+pub struct Import {
+    /// The config.
+    pub text: String,
+    /// The servers in it, in the order of the text.
+    pub servers: Vec<String>,
+    /// What should be known about each source.
+    pub reports: Vec<(Source, Vec<Problem>)>,
+    /// The servers by their names, what they are called where they come from, and the file.
+    names: BTreeMap<String, (String, String)>,
+    folder: Option<String>,
+}
+
+impl Import {
+    /// An import for a config that will lie in this folder.
+    pub fn into_folder(folder: impl Into<String>) -> Self {
+        Self {
+            folder: Some(folder.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Adds the servers of a config. A name that is there already keeps its first meaning.
+    pub fn add(&mut self, source: Source, surroundings: &dyn Surroundings) {
+        let mut findings = Findings::default();
+        let syntax = Syntax::of(&source);
+        let problems = match syntax.parse(&source) {
+            Err(_) if speaks_of_no_servers(&source) => Vec::new(),
+            Err(problem) => vec![problem],
+            Ok(root) => {
+                let folder = surroundings.folder();
+                let shelf = match &self.folder {
+                    Some(own) if *own == folder => Shelf::Same,
+                    Some(_) | None => Shelf::Other,
+                };
+                // A client may have nothing configured, which is no fault.
+                if let Some(Adopted {
+                    mut root,
+                    spelling,
+                    renamed,
+                    ..
+                }) = adopt(root, syntax, &source, &folder, &mut findings)
+                {
+                    let expansion = Expansion {
+                        source: &source,
+                        surroundings,
+                        spelling,
+                        filling: Filling::Names(shelf),
+                    };
+                    expansion.run(&mut root, &mut findings);
+                    if shelf == Shelf::Other {
+                        places::settle(&mut root, surroundings, &mut findings);
+                    }
+                    self.servers(&root, &renamed, &source, &mut findings);
+                }
+                findings.finish()
+            }
+        };
+        self.reports.push((source, problems));
+    }
+
+    fn servers(
+        &mut self,
+        root: &Node,
+        renamed: &BTreeMap<String, String>,
+        source: &Source,
+        findings: &mut Findings,
+    ) {
+        let of_others: BTreeMap<String, String> = self.names.values().cloned().collect();
+        let servers = root.table().and_then(|table| table.member("servers"));
+        let servers = servers.and_then(|servers| servers.node.table());
+        for Member {
+            key,
+            key_span,
+            node,
+            ..
+        } in servers.into_iter().flat_map(|table| &table.0)
+        {
+            let Some(table) = node.table() else {
+                continue;
+            };
+            let there = renamed.get(key).unwrap_or(key);
+            if let Some(file) = of_others.get(there) {
+                let message =
+                    format!("server `{there}` was taken from another file already: `{file}`");
+                findings.note(*key_span, message);
+                continue;
+            }
+            let near = ServerName::near(key);
+            let name = self.free(&near);
+            if name != near {
+                tell_numbered(there, &near, &name, *key_span, findings);
+            }
+            nothings(table, |_| true, &format!("server `{there}`"), findings);
+            let origin = (there.clone(), source.name.clone());
+            self.names.insert(name.to_string(), origin);
+            self.server(name.as_str(), table, source);
+        }
+    }
+
+    /// This name, or one like it that no other server has.
+    fn free(&self, near: &ServerName) -> ServerName {
+        let more = (2..).map(|number| near.numbered(number));
+        let mut names = std::iter::once(near.clone()).chain(more);
+        let free = names.find(|name| !self.names.contains_key(name.as_str()));
+        free.unwrap_or_else(|| near.clone())
+    }
+
+    fn server(&mut self, name: &str, table: &Table, source: &Source) {
+        let lead = if self.text.is_empty() { "" } else { "\n" };
+        // Writing to a text cannot fail.
+        let _ = write!(
+            self.text,
+            "{lead}# from {}\n[servers.{name}]\n",
+            one_line(&source.name)
+        );
+        for key in keys::SERVER {
+            let value = table
+                .member(key.name)
+                .and_then(|member| toml_value(&member.node));
+            if let Some(value) = value {
+                let _ = writeln!(self.text, "{} = {value}", key.name);
+            }
+        }
+        self.servers.push(name.to_owned());
+    }
+}
+
+/// Whether a file is one of VS Code's settings, of which it takes what it can read, without a word about servers: what is
+/// wrong there is nobody's concern here.
+fn speaks_of_no_servers(source: &Source) -> bool {
+    let name = source.name.replace('\\', "/");
+    let ways = [".vscode/settings.json", "Code/User/settings.json"];
+    ways.iter().any(|way| name.ends_with(way)) && !source.text.contains("mcp")
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+fn toml_value(node: &Node) -> Option<toml::Value> {
+    Some(match &node.value {
+        Value::Null => return None,
+        Value::Flag(flag) => toml::Value::Boolean(*flag),
+        Value::Whole(number) => toml::Value::Integer(*number),
+        Value::Fraction(number) => toml::Value::Float(*number),
+        Value::Text(text) => toml::Value::String(text.value().to_owned()),
+        Value::List(items) => toml::Value::Array(items.iter().filter_map(toml_value).collect()),
+        Value::Table(table) => {
+            let members = table
+                .0
+                .iter()
+                .filter_map(|member| Some((member.key.clone(), toml_value(&member.node)?)));
+            toml::Value::Table(members.collect())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::tests::{Machine, taken_from};
+    use crate::{Catalog, Launch};
+
+    fn imported(files: &[(&str, &str)]) -> Import {
+        imported_into("/work/shop", files)
+    }
+
+    fn imported_into(folder: &str, files: &[(&str, &str)]) -> Import {
+        let mut import = Import::into_folder(folder);
+        for (name, text) in files {
+            import.add(Source::new(*name, *text), &Machine);
+        }
+        import
+    }
+
+    /// What is imported means what it meant, and names of variables stay names.
+    #[test]
+    fn an_import_is_a_native_config() {
+        let import = imported(&[
+            (
+                "a.json",
+                r#"{"mcpServers": {"my files": {"command": "npx", "args": ["-y", "a\"b"], "env": {"K": "${TOKEN}", "L M": "1"}, "disabled": true},
+                    "b": {"url": "https://b.example/", "headers": {"Authorization": "Bearer ${input:api-key}"}}}}"#,
+            ),
+            (
+                "b.toml",
+                "[mcp_servers.b]\ncommand = \"b\"\n[mcp_servers.c]\ncommand = \"c\"\ntool_timeout_sec = 5",
+            ),
+        ]);
+        assert_eq!(import.servers, ["my-files", "b", "c"]);
+        assert_eq!(
+            import.text,
+            "# from a.json\n[servers.my-files]\ncommand = \"npx\"\nargs = [\"-y\", 'a\"b']\nenv = { K = \"${TOKEN}\", \"L M\" = \"1\" }\nenabled = false\n\n\
+             # from a.json\n[servers.b]\nurl = \"https://b.example/\"\nheaders = { Authorization = \"Bearer ${API_KEY}\" }\n\n\
+             # from b.toml\n[servers.c]\ncommand = \"c\"\ncall_seconds = 5\n"
+        );
+        let twice = &import.reports[1].1[0];
+        assert!(
+            twice.message.contains("from another file already"),
+            "{twice:?}"
+        );
+        let text = import.text.replace("${API_KEY}", "x");
+        assert_eq!(taken_from("mcpact.toml", &text).servers.len(), 3);
+    }
+
+    /// What has no value cannot be written down, and is told wherever it stands.
+    #[test]
+    fn what_has_no_value_is_told() {
+        let json = r#"{"mcpServers": {
+  "a": {"command": "a", "args": ["-p", null], "env": {"K": null}, "dev": {"x": null}, "cwd": null},
+  "b": {"url": "https://b.example/", "http_headers": {"X": null, "Y": "1"}}}}"#;
+        let yaml = "servers:\n  c:\n    command: c\n    args: [1, ~]\n    env:\n      K:\n";
+        let import = imported(&[("a.json", json), ("mcpact.yaml", yaml)]);
+        let told = import.reports.iter().flat_map(|(source, problems)| {
+            let warnings = problems.iter().filter(|problem| problem.remedy.is_some());
+            warnings.map(|problem| problem.in_one_line(source))
+        });
+        let end = "and counts as left out; give it a value, or leave it out";
+        let expected = [
+            (
+                "a.json:2:40",
+                "an item of `args` has no value in server `a`",
+            ),
+            ("a.json:2:55", "`env.K` has no value in server `a`"),
+            ("a.json:2:87", "`cwd` has no value in server `a`"),
+            ("a.json:3:55", "`http_headers.X` has no value in server `b`"),
+            (
+                "mcpact.yaml:4:15",
+                "an item of `args` has no value in server `c`",
+            ),
+            ("mcpact.yaml:6:7", "`env.K` has no value in server `c`"),
+        ];
+        let expected = expected.map(|(at, what)| format!("{at}: warning: {what}, {end}"));
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert!(
+            import.text.contains("args = [\"-p\"]\nenv = {}\n"),
+            "{}",
+            import.text
+        );
+    }
+
+    /// A server of another client is another one, even if both names become the same.
+    #[test]
+    fn names_of_several_clients_stay_apart() {
+        let import = imported(&[
+            ("a.json", r#"{"mcpServers": {"Dup X": {"command": "a"}}}"#),
+            (
+                "b.json",
+                r#"{"mcpServers": {"Dup-X": {"command": "b"}, "Dup X": {"command": "c"}}}"#,
+            ),
+            ("c.json", r#"{"mcpServers": {"Dup-X": {"command": "d"}}}"#),
+        ]);
+        assert_eq!(import.servers, ["Dup-X", "Dup-X-2"]);
+        let told = |at: usize| format!("{:?}", import.reports[at].1);
+        assert!(
+            told(1).contains("`Dup-X` is called `Dup-X-2` here: `Dup-X` is another server"),
+            "{}",
+            told(1)
+        );
+        assert!(told(1).contains("`Dup X` was taken from another file already"));
+        assert!(told(2).contains("`Dup-X` was taken from another file already"));
+    }
+
+    /// A dollar sign before a variable of the Gemini CLI stays one.
+    #[test]
+    fn a_dollar_before_a_variable_stays() {
+        let text = r#"{"mcpServers": {"a": {"command": "a", "args": ["a$$HOME", "$$$TOKEN", "$$", "$${TOKEN}"], "env": {"K": "pa$$TOKEN"}}}}"#;
+        let name = "/home/ada/.gemini/settings.json";
+        let import = imported(&[(name, text)]);
+        let direct = taken_from(name, text);
+        let again = taken_from("mcpact.toml", &import.text);
+        assert_eq!(direct.servers.len(), 1);
+        let started = |catalog: &Catalog| match &catalog.servers["a"].launch {
+            Launch::Command(command) => {
+                let args = command.args.iter().map(|arg| arg.value().to_owned());
+                (args.collect::<Vec<_>>(), command.env.clone())
+            }
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(started(&direct), started(&again));
+        assert!(
+            import
+                .text
+                .contains("\"a${$}${HOME}\", \"${$}${$}${TOKEN}\", \"$$\", \"${$}${TOKEN}\""),
+            "{}",
+            import.text
+        );
+        let twice = imported(&[("mcpact.toml", &import.text)]);
+        assert_eq!(
+            import.text.split_once('\n').unwrap().1,
+            twice.text.split_once('\n').unwrap().1
+        );
+    }
+
+    /// Secrets of Continue are imported by their names, also those that its headers and keys take.
+    #[test]
+    fn secrets_of_continue_stay_names() {
+        let text = "mcpServers:\n- name: a\n  url: https://a.example/\n  apiKey: ${{ secrets.KEY }}\n  requestOptions: {headers: {X: '${{secrets.X}}!'}}\n";
+        let import = imported(&[("config.yaml", text)]);
+        for header in ["Authorization = \"Bearer ${KEY}\"", "X = \"${X}!\""] {
+            assert!(import.text.contains(header), "{}", import.text);
+        }
+        assert!(import.reports[0].1.is_empty(), "{:?}", import.reports);
+    }
+
+    /// Claude Code keeps servers of a project beside those of the user, and the project wins.
+    #[test]
+    fn servers_of_the_project_come_first() {
+        let text = r#"{"mcpServers": {"a": {"command": "user"}, "b": {"command": "b"}},
+            "projects": {"/work/shop": {"mcpServers": {"a": {"command": "local"}}}, "/other": {"mcpServers": {"x": {"command": "x"}}}}}"#;
+        let catalog = taken_from(".claude.json", text);
+        let names: Vec<&str> = catalog.servers.keys().map(|name| name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(format!("{:?}", catalog.servers["a"].launch).contains("local"));
+    }
+
+    /// Relative places mean the same beside another config, and are left alone beside their own.
+    #[test]
+    fn places_mean_the_same_in_another_folder() {
+        let text = r#"{"servers": {
+            "a": {"command": "node", "args": ["${workspaceFolder}/x.js"], "envFile": ".env", "env": {"K": "${file:key}", "N": "${workspaceFolderBasename}"}},
+            "b": {"command": "./bin/b", "args": ["-v"]},
+            "c": {"command": "c", "args": ["--data=../data"], "cwd": "sub"},
+            "d": {"command": "d", "args": ["docs"]},
+            "e": {"command": "npx", "args": ["-y", "@a/b", "https://x.example/", "docs"], "cwd": "${userHome}"},
+            "f": {"command": "f", "args": ["-y", "a/b"], "env": {"K": "v"}}
+        }}"#;
+        let files = [("mcp.json", text)];
+        let native = |lines: [&str; 6]| {
+            let servers = ["a", "b", "c", "d", "e", "f"].iter().zip(lines);
+            let servers =
+                servers.map(|(name, lines)| format!("# from mcp.json\n[servers.{name}]\n{lines}"));
+            servers.collect::<Vec<_>>().join("\n")
+        };
+        let e = "command = \"npx\"\nargs = [\"-y\", \"@a/b\", \"https://x.example/\", \"docs\"]\ncwd = \"${userHome}\"\n";
+        let f = "command = \"f\"\nargs = [\"-y\", \"a/b\"]\nenv = { K = \"v\" }\n";
+        let same = native([
+            "command = \"node\"\nargs = [\"${workspaceFolder}/x.js\"]\nenv = { K = \"${file:key}\", N = \"${workspaceFolderBasename}\" }\nenv_file = \".env\"\n",
+            "command = \"./bin/b\"\nargs = [\"-v\"]\n",
+            "command = \"c\"\nargs = [\"--data=../data\"]\ncwd = \"sub\"\n",
+            "command = \"d\"\nargs = [\"docs\"]\n",
+            e,
+            f,
+        ]);
+        assert_eq!(imported_into("/work/shop", &files).text, same);
+        let other = native([
+            "command = \"node\"\nargs = [\"/work/shop/x.js\"]\nenv = { K = \"${file:/work/shop/key}\", N = \"shop\" }\nenv_file = \"/work/shop/.env\"\n",
+            "command = \"./bin/b\"\nargs = [\"-v\"]\ncwd = \"/work/shop\"\n",
+            "command = \"c\"\nargs = [\"--data=../data\"]\ncwd = \"/work/shop/sub\"\n",
+            "command = \"d\"\nargs = [\"docs\"]\ncwd = \"/work/shop\"\n",
+            e,
+            f,
+        ]);
+        let import = imported_into("/elsewhere", &files);
+        assert_eq!(import.text, other);
+        let told: Vec<&str> = import.reports[0]
+            .1
+            .iter()
+            .map(|problem| problem.message.as_str())
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "server `b` names places that are relative: it runs in `/work/shop`",
+                "server `d` names places that are relative: it runs in `/work/shop`"
+            ]
+        );
+        let mut unknown = Import::default();
+        unknown.add(Source::new("mcp.json", text), &Machine);
+        assert_eq!(unknown.text, other);
+    }
+
+    /// A script is a place even if it is yet to be built; packages, addresses and names of repositories are none.
+    #[test]
+    fn scripts_need_not_be_there_to_be_places() {
+        for (words, is_settled) in [
+            (&["node", "dist/none.js"][..], true),
+            (
+                &["/usr/bin/node", "--enable-source-maps", "dist/server"],
+                true,
+            ),
+            (&["python3.12", "-u", "server.py"], true),
+            (&["npx", "-y", "tsx", "src/main"], true),
+            (&["uv", "run", "server.py"], true),
+            (&["java", "-jar", "build/app.jar"], true),
+            (&["node", "--import", "tsx", "src/index.ts"], true),
+            (&["node", "/srv/server.js", "owner/repository"], false),
+            (&["node", "${userHome}/server.js"], false),
+            (&["python", "-m", "server"], false),
+            (&["bun", "x", "@a/b.js"], false),
+            (&["server", "https://a.example/x.js", "a/b"], false),
+        ] {
+            let (command, args) = (words[0], &words[1..]);
+            let text = serde_json::json!({"mcpServers": {"a": {"command": command, "args": args}}});
+            let import = imported_into("/elsewhere", &[("mcp.json", &text.to_string())]);
+            let settled = import.text.contains("cwd = \"/work/shop\"");
+            assert_eq!(settled, is_settled, "{words:?}: {}", import.text);
+        }
+    }
+
+    /// VS Code's settings have servers under `mcp`, or none, whatever else is in them.
+    #[test]
+    fn settings_of_vs_code_are_read_for_their_servers() {
+        let import = imported(&[
+            (
+                ".vscode/mcp.json",
+                r#"{"servers": {"a": {"command": "newer"}}}"#,
+            ),
+            (
+                ".vscode/settings.json",
+                "{ // mine\n \"editor.tabSize\": 4,\n \"mcp\": {\"inputs\": [], \"servers\": {\"a\": {\"command\": \"older\"}, \"b\": {\"command\": \"b\"}}},\n}",
+            ),
+        ]);
+        assert_eq!(import.servers, ["a", "b"]);
+        assert!(
+            import.text.contains("command = \"newer\""),
+            "{}",
+            import.text
+        );
+        assert!(!import.text.contains("older"), "{}", import.text);
+
+        let dotted = r#"{"mcp.servers": {"c": {"command": "c"}}}"#;
+        assert_eq!(
+            imported(&[(".vscode/settings.json", dotted)]).servers,
+            ["c"]
+        );
+        let quiet = [
+            r#"{"editor.tabSize": 4, "extensions.autoUpdate": false}"#,
+            r#"{"a": 1, "a": 2}"#,
+            r#"{"mcp": {"inputs": []}}"#,
+            "",
+        ];
+        for text in quiet {
+            let import = imported(&[("/home/ada/.config/Code/User/settings.json", text)]);
+            assert!(import.servers.is_empty());
+            assert!(import.reports[0].1.is_empty(), "{:?}", import.reports);
+        }
+        let broken = imported(&[(".vscode/settings.json", r#"{"mcp": {"servers": "#)]);
+        assert!(!broken.reports[0].1.is_empty());
+    }
+
+    #[test]
+    fn paths_start_at_home_at_its_configs_or_at_the_project() {
+        let folders = Folders {
+            home: PathBuf::from("/h"),
+            configs: PathBuf::from("/c"),
+            project: PathBuf::from("/p"),
+        };
+        let paths = |name: &str| {
+            let paths = Client::named(name).unwrap().paths(&folders);
+            paths.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            paths("cursor"),
+            [
+                PathBuf::from("/p/.cursor/mcp.json"),
+                PathBuf::from("/h/.cursor/mcp.json")
+            ]
+        );
+        assert_eq!(
+            paths("zed"),
+            [
+                PathBuf::from("/p/.zed/settings.json"),
+                PathBuf::from("/c/zed/settings.json")
+            ]
+        );
+        assert!(Client::named("nope").is_none());
+        assert!(folders.is_for_all_projects(Path::new("/h/.cursor/mcp.json")));
+        assert!(!folders.is_for_all_projects(Path::new("/p/.cursor/mcp.json")));
+    }
+}

@@ -1,0 +1,230 @@
+//! JSON to a tree, with what editors of configs allow: comments, and a comma behind the last member.
+
+use super::broken;
+use crate::problem::Problem;
+use crate::secret::Filled;
+use crate::source::Span;
+use crate::tree::{Member, Node, Table, Value};
+
+/// No config is nested deeper.
+const DEEPEST: usize = 64;
+
+/// The tree in a JSON document.
+pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+    let mut reader = Reader { text, at: 0 };
+    let root = reader.value(0)?;
+    reader.skip()?;
+    match reader.peek() {
+        None => Ok(root),
+        Some(_) => Err(reader.unexpected("the end")),
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn rest(&self) -> &str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn fail(&self, start: usize, message: &str) -> Problem {
+        let end = self.at.max(start + 1).min(self.text.len().max(start));
+        broken(Span::new(start, end), format!("this is no JSON: {message}"))
+    }
+
+    fn unexpected(&self, wanted: &str) -> Problem {
+        match self.peek() {
+            Some(found) => self.fail(
+                self.at,
+                &format!("`{found}` stands where {wanted} should be"),
+            ),
+            None => self.fail(self.at, &format!("it ends where {wanted} should be")),
+        }
+    }
+
+    /// Passes over space and comments.
+    fn skip(&mut self) -> Result<(), Problem> {
+        loop {
+            let rest = self.rest();
+            let trimmed = rest.trim_start();
+            self.at += rest.len() - trimmed.len();
+            let rest = self.rest();
+            let length = if rest.starts_with("//") {
+                rest.find('\n').unwrap_or(rest.len())
+            } else if rest.starts_with("/*") {
+                let end = rest.find("*/");
+                end.ok_or_else(|| self.fail(self.at, "this comment never ends"))? + 2
+            } else {
+                return Ok(());
+            };
+            self.at += length;
+        }
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        if found {
+            self.at += wanted.len_utf8();
+        }
+        found
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, Problem> {
+        self.skip()?;
+        let start = self.at;
+        if depth > DEEPEST {
+            return Err(self.fail(start, "it is nested too deeply"));
+        }
+        let value = match self.peek() {
+            Some('{') => Value::Table(self.table(depth)?),
+            Some('[') => Value::List(self.list(depth)?),
+            Some('"') => Value::Text(Filled::from(self.string()?.as_str())),
+            Some(_) | None => self.word()?,
+        };
+        Ok(Node::new(Span::new(start, self.at), value))
+    }
+
+    fn table(&mut self, depth: usize) -> Result<Table, Problem> {
+        let mut members: Vec<Member> = Vec::new();
+        self.at += 1;
+        loop {
+            self.skip()?;
+            if self.eat('}') {
+                return Ok(Table(members));
+            }
+            let start = self.at;
+            if self.peek() != Some('"') {
+                return Err(self.unexpected("a key in quotes or `}`"));
+            }
+            let key = self.string()?;
+            let key_span = Span::new(start, self.at);
+            if members.iter().any(|member| member.key == key) {
+                return Err(self.fail(start, &format!("`{key}` is there twice")));
+            }
+            self.skip()?;
+            if !self.eat(':') {
+                return Err(self.unexpected("`:`"));
+            }
+            let node = self.value(depth + 1)?;
+            members.push(Member::new(key, key_span, node));
+            self.skip()?;
+            if !self.eat(',') && self.peek() != Some('}') {
+                return Err(self.unexpected("`,` or `}`"));
+            }
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Vec<Node>, Problem> {
+        let mut items = Vec::new();
+        self.at += 1;
+        loop {
+            self.skip()?;
+            if self.eat(']') {
+                return Ok(items);
+            }
+            items.push(self.value(depth + 1)?);
+            self.skip()?;
+            if !self.eat(',') && self.peek() != Some(']') {
+                return Err(self.unexpected("`,` or `]`"));
+            }
+        }
+    }
+
+    /// A text in quotes; what the escapes mean is left to `serde_json`.
+    fn string(&mut self) -> Result<String, Problem> {
+        let start = self.at;
+        let mut is_escaped = false;
+        let inner = self.rest().char_indices().skip(1);
+        let end = inner
+            .take_while(|(_, c)| *c != '\n')
+            .find(|(_, c)| {
+                let ends = *c == '"' && !is_escaped;
+                is_escaped = *c == '\\' && !is_escaped;
+                ends
+            })
+            .map(|(at, _)| start + at + 1);
+        let Some(end) = end else {
+            return Err(self.fail(start, "this text has no closing quote"));
+        };
+        let text = serde_json::from_str(&self.text[start..end]);
+        self.at = end;
+        text.map_err(|_| self.fail(start, "this text has a wrong escape in it"))
+    }
+
+    /// A number, or one of the three words.
+    fn word(&mut self) -> Result<Value, Problem> {
+        let start = self.at;
+        let rest = self.rest();
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.')));
+        let word = &rest[..end.unwrap_or(rest.len())];
+        let value = match word {
+            "" => return Err(self.unexpected("a value")),
+            "true" => Value::Flag(true),
+            "false" => Value::Flag(false),
+            "null" => Value::Null,
+            number => match (serde_json::from_str(number), serde_json::from_str(number)) {
+                (Ok(whole), _) => Value::Whole(whole),
+                (Err(_), Ok(fraction)) => Value::Fraction(fraction),
+                (Err(_), Err(_)) => {
+                    return Err(self.fail(start, &format!("`{number}` is no value")));
+                }
+            },
+        };
+        self.at += word.len();
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> String {
+        parse(text)
+            .err()
+            .map(|problem| problem.message)
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn comments_and_trailing_commas_are_allowed() {
+        let text = "// a\n{ /* b */ \"a\": [1, 2.5, true, null,], // c\n \"b\\n\": {\"c\": \"\\u00e9\",}, }\n";
+        let root = parse(text).ok().unwrap();
+        let table = root.table().unwrap();
+        assert_eq!(table.0.len(), 2);
+        assert_eq!(table.0[1].key, "b\n");
+        let inner = &table.0[1].node.table().unwrap().0[0];
+        assert_eq!(inner.node.text().unwrap().value(), "é");
+        assert_eq!(&text[inner.key_span.start..inner.key_span.end], "\"c\"");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, expected) in [
+            ("", "ends where a value"),
+            ("{", "ends where a key"),
+            ("{\"a\" 1}", "`1` stands where `:`"),
+            ("{\"a\": 1 \"b\"}", "`\"` stands where `,` or `}`"),
+            ("{\"a\": 1, \"a\": 2}", "`a` is there twice"),
+            ("{\"a\": \"b}", "no closing quote"),
+            ("{\"a\": \"\\x\"}", "wrong escape"),
+            ("{\"a\": nul}", "`nul` is no value"),
+            ("[1 2]", "`2` stands where `,` or `]`"),
+            ("{} x", "`x` stands where the end"),
+            ("/* a", "never ends"),
+            ("{\"a\":,}", "`,` stands where a value"),
+            ("{a: 1}", "`a` stands where a key in quotes"),
+        ] {
+            assert!(told(text).contains(expected), "{text}: {}", told(text));
+        }
+        let deep = "[".repeat(100_000);
+        assert!(told(&deep).contains("nested too deeply"));
+    }
+}

@@ -1,0 +1,68 @@
+//! Whatever a file holds, reading it ends with a catalog or with problems that have a place.
+
+use mcpact_config::import::Import;
+use mcpact_config::{Machine, Severity, Source, read};
+use proptest::prelude::*;
+
+const EXAMPLES: [(&str, &str); 4] = [
+    (
+        "a.toml",
+        "[gateway]\nlisten = \"127.0.0.1:1\"\n[servers.a]\ncommand = \"sleep\"\nargs = [\"${HOME}\", \"x\"]\nenv = { A = \"${B:-c}\" }\nidle_seconds = 1.5\n",
+    ),
+    (
+        "a.json",
+        "{ // c\n \"mcpServers\": {\"é\": {\"command\": [\"sleep\", \"1\"], \"env\": {\"K\": 1}, \"disabled\": true}, \"b\": {\"url\": \"https://b/\"},}, }",
+    ),
+    (
+        "a.yaml",
+        "servers:\n  - &x {name: a, cmd: [sleep, \"1\"], idleSeconds: 3}\n  - {<<: *x, name: b}\n",
+    ),
+    (
+        "a",
+        "{\"mcp\": {\"a\": {\"type\": \"local\", \"command\": [\"sleep\"], \"environment\": {\"K\": \"{env:HOME}\"}}}}",
+    ),
+];
+
+/// An example with a few of its pieces cut out, doubled or replaced.
+fn damaged() -> impl Strategy<Value = (&'static str, String)> {
+    let cuts = proptest::collection::vec(
+        (any::<proptest::sample::Index>(), 0..6_usize, ".{0,3}"),
+        0..6,
+    );
+    (0..EXAMPLES.len(), cuts).prop_map(|(which, cuts)| {
+        let (name, text) = EXAMPLES[which];
+        let mut chars: Vec<char> = text.chars().collect();
+        for (at, length, put) in cuts {
+            let at = at.index(chars.len() + 1).min(chars.len());
+            let end = (at + length).min(chars.len());
+            chars.splice(at..end, put.chars());
+        }
+        (name, chars.into_iter().collect())
+    })
+}
+
+proptest! {
+    /// No text makes the reader panic, and it is refused exactly if there is an error, each with its place.
+    #[test]
+    fn no_text_breaks_the_reader((name, text) in damaged()) {
+        let source = Source::new(name, text);
+        let machine = Machine::at(std::path::PathBuf::from("/"));
+        let reading = read(&source, &machine);
+        let has_errors = reading.problems.iter().any(|found| found.severity == Severity::Error);
+        prop_assert_eq!(reading.catalog.is_none(), has_errors);
+        for found in &reading.problems {
+            prop_assert!(found.span.start <= source.text.len());
+            prop_assert!(!found.in_one_line(&source).is_empty());
+        }
+    }
+
+    /// Whatever is imported is a config whose syntax is right.
+    #[test]
+    fn an_import_can_always_be_read((name, text) in damaged()) {
+        let mut import = Import::default();
+        let machine = Machine::at(std::path::PathBuf::from("/"));
+        import.add(Source::new(name, text), &machine);
+        let table = toml::from_str::<toml::Table>(&import.text);
+        prop_assert!(table.is_ok(), "{:?}\n{}", table, import.text);
+    }
+}

@@ -1,0 +1,252 @@
+//! Programs that start one another, found where they really lie.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use mcpact_config::load;
+use tempfile::TempDir;
+
+use crate::{config, folder, program};
+
+/// What is refused in a command, if anything is.
+fn told(folder: &TempDir, rules: &str, words: &[&str]) -> String {
+    let (command, args) = words.split_first().unwrap();
+    let text = format!("{rules}[servers.a]\ncommand = {command:?}\nargs = {args:?}\n");
+    match load(&config(folder, &text)) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn link(folder: &TempDir, name: &str, to: impl AsRef<Path>) -> String {
+    let path = folder.path().join(name);
+    symlink(to, &path).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const WRAPPERS: &[&[&str]] = &[
+    &[],
+    &["env"],
+    &["env", "-u", "X", "A=1"],
+    &["nice", "-n", "5"],
+    &["timeout", "-s", "KILL", "5"],
+    &["xargs", "-n", "1"],
+    &["stdbuf", "-oL"],
+    &["setsid"],
+    &["unshare", "-r"],
+    &["flock", "F"],
+    &["uv", "run"],
+    &["npx", "-p", "x@1.0.0"],
+    &["uvx", "--from", "x==1"],
+    &["find", ".", "-exec"],
+    &["mcpact", "bridge", "--"],
+];
+
+/// A link, or a program that everybody may change, is judged behind a wrapper as it is alone; so is what a link to
+/// a wrapper starts.
+#[test]
+fn every_program_of_a_chain_is_judged() {
+    let folder = folder();
+    let open = program(&folder, "open", "exit 0");
+    fs::set_permissions(&open, Permissions::from_mode(0o757)).unwrap();
+    let open = open.to_str().unwrap();
+    let fine = program(&folder, "fine", "exit 0");
+    let fine = fine.to_str().unwrap();
+    let runner = program(&folder, "npx-cli.js", "exit 0");
+    let (remove, shell) = (
+        link(&folder, "tidy", "/bin/rm"),
+        link(&folder, "calm", "/bin/sh"),
+    );
+    let (env, timeout) = (
+        link(&folder, "plain", "/usr/bin/env"),
+        link(&folder, "soon", "/usr/bin/timeout"),
+    );
+    // What a link is called may be the name of something harmless.
+    let wrapper_by_name = link(&folder, "nohup", "/bin/rm");
+    let npx = link(&folder, "packages", runner);
+    let cells: &[(&[&str], &str)] = &[
+        (&[&remove, "-f", "x"], "destroys"),
+        (&[&wrapper_by_name, "-f", "x"], "destroys"),
+        (&[&shell, "-c", "id"], "shell"),
+        (&[&env, "rm", "x"], "destroys"),
+        (&[&env, "sh", "-c", "id"], "shell"),
+        (&[&env, &remove, "x"], "destroys"),
+        (&[&timeout, "9", "sudo", "x"], "rights"),
+        (&[&npx, "-c", "id"], "hides what is done"),
+        (&[open], "everybody on this machine may change"),
+        (&[&env, open], "everybody on this machine may change"),
+    ];
+    for lead in WRAPPERS {
+        for (words, why) in cells {
+            let words = [*lead, words].concat();
+            let told = told(&folder, "", &words);
+            assert!(told.contains(why), "{words:?}: {told}");
+        }
+        let told = told(&folder, "", &[*lead, &[fine, "-f", "x"]].concat());
+        assert_eq!(told, "", "{lead:?}");
+    }
+}
+
+/// `env PATH=… program` is looked up where `env` looks.
+#[test]
+fn another_path_behind_a_wrapper_is_looked_in() {
+    let folder = folder();
+    link(&folder, "tidy", "/bin/rm");
+    let path = format!("PATH={}", folder.path().display());
+    for lead in [
+        &["env", &path][..],
+        &["env", "-", &path],
+        &["timeout", "5", "env", &path],
+    ] {
+        let told = told(&folder, "", &[lead, &["tidy", "-f", "x"]].concat());
+        assert!(told.contains("destroys"), "{lead:?}: {told}");
+    }
+    // It is not the one that the list means.
+    program(&folder, "sleep", "exit 0");
+    let rules = "[gateway.commands]\nallow = [\"env\", \"sleep\"]\n";
+    assert_eq!(told(&folder, rules, &["env", "sleep", "5"]), "");
+    let told = told(&folder, rules, &["env", &path, "sleep", "5"]);
+    assert!(told.contains("`sleep` is not among the programs"), "{told}");
+}
+
+/// Who may start a wrapper may not start everything by it.
+#[test]
+fn what_a_listed_program_starts_is_listed_too() {
+    let folder = folder();
+    let server = program(&folder, "server", "exit 0");
+    let server = server.to_str().unwrap();
+    let lists = |more: &str| {
+        format!(
+            "[gateway.commands]\nallow = [\"env\", \"timeout\", \"unshare\", \"npx\", \"find\"{more}]\n"
+        )
+    };
+    let (short, long) = (lists(""), lists(&format!(", {server:?}")));
+    let leads: &[&[&str]] = &[
+        &["env", "A=1"],
+        &["timeout", "5"],
+        &["env", "timeout", "5"],
+        &["unshare", "-r"],
+        &["npx", "-p", "x@1.0.0"],
+        &["find", ".", "-exec"],
+    ];
+    for lead in leads {
+        let words = [*lead, &[server, "time"]].concat();
+        let refused = told(&folder, &short, &words);
+        assert!(refused.contains("not among the programs"), "{words:?}");
+        let words = &words[..words.len() - 1];
+        assert_eq!(told(&folder, &long, words), "", "{words:?}");
+    }
+    // A verb of a wrapper is no program, even if there is one of that name, such as `bridge`.
+    let rules = format!("[gateway.commands]\nallow = [\"mcpact\", \"mise\", {server:?}]\n");
+    for lead in [["mcpact", "bridge", "--"], ["mise", "exec", "--"]] {
+        let words = [&lead[..], &[server]].concat();
+        assert_eq!(told(&folder, &rules, &words), "");
+    }
+    // A package is no program of this machine.
+    assert_eq!(told(&folder, &short, &["npx", "-y", "@a/server@1.0.0"]), "");
+}
+
+/// Some programs are many in one and do what the link is called.
+#[test]
+fn links_that_mean_what_they_are_called_are_left_alone() {
+    let folder = folder();
+    for many in ["busybox", "mise"] {
+        let program = program(&folder, many, "exit 0");
+        let shim = link(&folder, &format!("{many}-server"), program);
+        let told = told(&folder, "", &[&shim, "-c", "sh"]);
+        assert_eq!(told, "", "{many}");
+    }
+}
+
+/// What the system starts to run a script is judged, by its name, by who may change it and where `env` finds it;
+/// that it is a shell is no fault, and a list of programs does not ask for it.
+#[test]
+fn what_runs_a_script_is_judged() {
+    let folder = folder();
+    let open = program(&folder, "open", "exit 0");
+    fs::set_permissions(&open, Permissions::from_mode(0o757)).unwrap();
+    let tidy = link(&folder, "tidy", "/bin/rm");
+    let script = |name: &str, line: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("{line}\nexit 0\n")).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let behind = script("behind", &format!("#!{}", open.display()));
+    let changed = "everybody on this machine may change";
+    let cells = [
+        ("removes", "#!/bin/rm", "`#!/bin/rm` destroys"),
+        ("linked", &format!("#!{tidy}"), "destroys"),
+        ("env", "#!/usr/bin/env sudo", "rights"),
+        (
+            "spaced",
+            "#! /usr/bin/env -S bash -c id",
+            "is a shell and runs",
+        ),
+        ("text", "#!/bin/sh -c", "is a shell and runs a script"),
+        ("wild", &format!("#!{} -x", open.display()), changed),
+        ("twice", &format!("#!{behind}"), changed),
+        ("shell", "#!/bin/sh", ""),
+        ("flags", "#!/bin/sh -eu", ""),
+        ("found", "#!/usr/bin/env bash", ""),
+        ("plain", "echo #!/bin/rm", ""),
+    ];
+    for (name, line, why) in cells {
+        let script = script(name, line);
+        for lead in WRAPPERS {
+            let words = [*lead, &[&script]].concat();
+            let told = told(&folder, "", &words);
+            assert!(told.contains(why), "{words:?}: {told}");
+            assert_eq!(told.is_empty(), why.is_empty(), "{words:?}: {told}");
+        }
+    }
+    // The `env` of the script looks in the `PATH` that the command before it gives.
+    let path = format!("PATH={}", folder.path().display());
+    let named = script("named", "#!/usr/bin/env tidy");
+    let by_path = told(&folder, "", &["env", &path, &named]);
+    assert!(by_path.contains("destroys"), "{by_path}");
+    // A loop is the system's to refuse.
+    let loops = folder.path().join("loops");
+    let loops = script("loops", &format!("#!{}", loops.display()));
+    assert_eq!(told(&folder, "", &[&loops]), "");
+    let rules = format!(
+        "[gateway.commands]\nallow = [{:?}]\n",
+        folder.path().join("shell")
+    );
+    let shell = folder.path().join("shell");
+    assert_eq!(told(&folder, &rules, &[shell.to_str().unwrap()]), "");
+}
+
+/// `env -C DIR ./program` starts what lies in that folder.
+#[test]
+fn another_folder_behind_a_wrapper_is_looked_in() {
+    let folder = folder();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    symlink("/bin/rm", inner.join("tidy")).unwrap();
+    program(&folder, "tidy", "exit 0");
+    let inner = inner.to_str().unwrap();
+    let (joined, long) = (format!("-iC{inner}"), format!("--chdir={inner}"));
+    let leads: &[&[&str]] = &[
+        &["env", "-C", inner],
+        &["env", &joined],
+        &["env", &long],
+        &["env", "--chd", inner],
+        &["timeout", "5", "env", "-u", "X", "-C", inner],
+        &[
+            "env",
+            "-C",
+            folder.path().to_str().unwrap(),
+            "env",
+            "-C",
+            "inner",
+        ],
+    ];
+    for lead in leads {
+        let told = told(&folder, "", &[*lead, &["./tidy", "x"]].concat());
+        assert!(told.contains("destroys"), "{lead:?}: {told}");
+    }
+    let outer = folder.path().to_str().unwrap();
+    assert_eq!(told(&folder, "", &["env", "-C", outer, "./tidy", "x"]), "");
+}

@@ -1,0 +1,260 @@
+//! Stable strings of the gateway: reasons, causes, outcomes, states and log events.
+//!
+//! Users and scripts depend on them. [`stable_strings`] lists all of them for the contract test of `mcpact-cli`.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use mcpact::log;
+use mcpact_engine::effect::DropCause;
+use mcpact_engine::refusal::ReasonCode;
+use mcpact_spec::stable_strings;
+
+use crate::figures::{KINDS, Outcome};
+use crate::gateway::ReloadCause;
+use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
+
+stable_strings! {
+    /// Stable reason of an error of the gateway: `reason` in JSON-RPC error data, a label of metrics.
+    pub(crate) enum Reason {
+        /// The client does not read its messages fast enough.
+        ClientTooSlow = "client_too_slow",
+        /// The connection to an instance ended unexpectedly.
+        ConnectionEnded = "connection_ended",
+        /// A filter denied the request or its result.
+        FilterDenied = "filter_denied",
+        /// A required filter did not answer.
+        FilterFailed = "filter_failed",
+        /// The gateway is shutting down.
+        GatewayDraining = "gateway_draining",
+        /// No configured server has this name.
+        NoSuchServer = "no_such_server",
+        /// No configured server has all of these tags.
+        NoSuchTag = "no_such_tag",
+        /// The `Mcpact-Server` header is malformed.
+        ServerUnclear = "server_unclear",
+        /// The configuration of the server is invalid.
+        ServerWrong = "server_wrong",
+        /// The request would come back to the gateway that sent it.
+        ServersInACircle = "servers_in_a_circle",
+        /// The `Mcpact-Tags` header is malformed.
+        TagsUnclear = "tags_unclear",
+        /// Too many different combinations of tags are in use.
+        TooManyChoices = "too_many_choices",
+        /// No server has a tool, prompt or resource of this name.
+        UnknownName = "unknown_name",
+        /// Every instance is at its limit and the queue is full.
+        UpstreamBusy = "upstream_busy",
+        /// The server speaks another revision than before and did not process the request.
+        UpstreamChanged = "upstream_changed",
+        /// The server routes back to this gateway.
+        UpstreamCircle = "upstream_circle",
+        /// The server is no longer served; it did not receive the call.
+        UpstreamClosed = "upstream_closed",
+        /// The program exited during negotiation.
+        UpstreamExited = "upstream_exited",
+        /// The connection was lost during the call.
+        UpstreamGone = "upstream_gone",
+        /// The call timed out in the queue; it was not sent to the server.
+        UpstreamLate = "upstream_late",
+        /// The server broke a rule of the protocol.
+        UpstreamMisbehaved = "upstream_misbehaved",
+        /// A server that may have the requested name is unavailable.
+        UpstreamMissing = "upstream_missing",
+        /// Negotiation with the server failed.
+        UpstreamNoAgreement = "upstream_no_agreement",
+        /// The server ended the session during the call.
+        UpstreamSession = "upstream_session",
+        /// The server did not start in time.
+        UpstreamSlow = "upstream_slow",
+        /// The state that the server kept for the client is lost; the call was not sent.
+        UpstreamStateLost = "upstream_state_lost",
+        /// The server answered with an HTTP status and no message.
+        UpstreamStatus = "upstream_status",
+        /// The server failed repeatedly and is suspended.
+        UpstreamSuspended = "upstream_suspended",
+        /// The server did not answer the call in time.
+        UpstreamTimeout = "upstream_timeout",
+        /// The response exceeds the size limit.
+        UpstreamTooLong = "upstream_too_long",
+        /// The command or URL of the server is not approved.
+        UpstreamUnapproved = "upstream_unapproved",
+        /// The response cannot be translated to the revision of the client.
+        UpstreamUnfit = "upstream_unfit",
+        /// The server cannot be reached or started.
+        UpstreamUnreachable = "upstream_unreachable",
+    }
+}
+
+impl Reason {
+    /// Returns the reason with this string.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|it| it.as_str() == text)
+    }
+}
+
+stable_strings! {
+    /// Reason why a message of a server was not passed on: a label of `mcpact_dropped_total`.
+    pub(crate) enum DropReason {
+        /// A response to a request that is no longer waiting.
+        LateAnswer = "late_answer",
+        /// A log message of a shared connection that may concern the call of any of several clients.
+        LogOfWhom = "log_of_whom",
+        /// No client reads messages outside of calls fast enough.
+        NoReader = "no_reader",
+        /// JSON that is not a JSON-RPC message.
+        NotAMessage = "not_a_message",
+        /// Not JSON.
+        NotJson = "not_json",
+        /// The call does not read its messages fast enough.
+        SlowCall = "slow_call",
+        /// A message that exceeds the size limit.
+        TooLong = "too_long",
+        /// A notification that no revision defines.
+        UnknownMethod = "unknown_method",
+        /// A response to another request.
+        WrongId = "wrong_id",
+    }
+}
+
+stable_strings! {
+    /// Result of a reload: a label of `mcpact_reloads_total`.
+    pub(crate) enum ReloadOutcome {
+        /// The configuration is in effect.
+        Applied = "ok",
+        /// The configuration was rejected.
+        Refused = "refused",
+    }
+}
+
+stable_strings! {
+    /// State of a server that [`ServerState`] does not have: `state` in `mcpact status --json` and `/readyz`.
+    pub(crate) enum ServerWord {
+        /// The server was removed from the configuration; its calls are finishing.
+        Draining = "draining",
+        /// The last start or call failed.
+        Failed = "failed",
+        /// The configuration of the server is invalid.
+        Wrong = "wrong",
+    }
+}
+
+stable_strings! {
+    /// State of the gateway: `gateway.state` in `mcpact status --json`.
+    pub(crate) enum GatewayState {
+        /// It finishes its calls and accepts no new ones.
+        Draining = "draining",
+        /// It accepts calls.
+        Serving = "serving",
+    }
+}
+
+stable_strings! {
+    /// Log event of the gateway beside those of [`log::event`]: `event` in the log and in `mcpact logs --json`.
+    pub(crate) enum LogEvent {
+        /// The configuration of a server is invalid.
+        ConfigWrong = "config_wrong",
+        /// The gateway is shutting down.
+        Drain = "drain",
+        /// A filter did not answer.
+        FilterFailure = "filter_failure",
+        /// An unreachable server is reachable again.
+        Reached = "reached",
+        /// A reload was rejected.
+        ReloadFailure = "reload_failure",
+        /// A reload took effect.
+        ReloadSuccess = "reload_success",
+        /// Part of a reload takes effect at the next start.
+        ReloadWaiting = "reload_waiting",
+        /// A server is this gateway itself.
+        ServerIsItself = "server_is_itself",
+        /// A proxy loop was detected.
+        ServersInACircle = "servers_in_a_circle",
+        /// The process of an instance runs.
+        Spawned = "spawned",
+        /// The description of a tool changed.
+        ToolChanged = "tool_changed",
+        /// The description of a tool contains invisible characters.
+        ToolHiddenText = "tool_hidden_text",
+        /// A user approved changed tools.
+        ToolsAgreed = "tools_agreed",
+    }
+}
+
+/// Returns every stable string of the gateway and the crates below it, by set.
+#[must_use]
+pub fn stable_strings() -> Vec<(&'static str, Vec<&'static str>)> {
+    fn all<T: Copy>(of: &[T], as_str: fn(T) -> &'static str) -> Vec<&'static str> {
+        of.iter().map(|it| as_str(*it)).collect()
+    }
+    let mut server_states: Vec<_> = SERVER_STATES.map(ServerState::as_str).into();
+    server_states.extend(all(ServerWord::ALL, ServerWord::as_str));
+    let mut events = log::event::ALL.to_vec();
+    events.extend(all(LogEvent::ALL, LogEvent::as_str));
+    vec![
+        ("reason", all(Reason::ALL, Reason::as_str)),
+        ("reason", all(ReasonCode::ALL, ReasonCode::as_str)),
+        (
+            "drop reason, messages of clients",
+            all(DropCause::ALL, DropCause::as_str),
+        ),
+        (
+            "drop reason, messages of servers",
+            all(DropReason::ALL, DropReason::as_str),
+        ),
+        ("request outcome", all(Outcome::ALL, Outcome::as_str)),
+        (
+            "reload outcome",
+            all(ReloadOutcome::ALL, ReloadOutcome::as_str),
+        ),
+        ("reload cause", all(ReloadCause::ALL, ReloadCause::as_str)),
+        ("start cause", all(StartCause::ALL, StartCause::as_str)),
+        ("stop cause", all(StopCause::ALL, StopCause::as_str)),
+        ("translation kind", KINDS.to_vec()),
+        (
+            "gateway state",
+            all(GatewayState::ALL, GatewayState::as_str),
+        ),
+        ("server state", server_states),
+        (
+            "instance state",
+            instance_states()
+                .iter()
+                .map(InstanceState::as_str)
+                .collect(),
+        ),
+        ("log event", events),
+        ("log target", log::TARGETS.to_vec()),
+    ]
+}
+
+/// One server state of each kind.
+const SERVER_STATES: [ServerState; 6] = [
+    ServerState::Asleep,
+    ServerState::Starting,
+    ServerState::Ready,
+    ServerState::Busy,
+    ServerState::Pausing {
+        wait: Duration::ZERO,
+    },
+    ServerState::Suspended {
+        age: Duration::ZERO,
+        wait: Duration::ZERO,
+    },
+];
+
+/// One instance state of each kind.
+fn instance_states() -> [InstanceState; 7] {
+    let cause = StopCause::Idle;
+    [
+        InstanceState::Starting,
+        InstanceState::Handshaking,
+        InstanceState::Ready,
+        InstanceState::Busy {
+            calls: NonZeroUsize::MIN,
+        },
+        InstanceState::Draining { calls: 0, cause },
+        InstanceState::Stopped { cause },
+        InstanceState::Failed { why: String::new() },
+    ]
+}

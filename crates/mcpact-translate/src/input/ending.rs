@@ -1,0 +1,131 @@
+//! How a call ends that could not be finished.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcpact_engine::policy::ErrorDialect;
+use mcpact_engine::refusal::{Dialect, Incompatible, ReasonCode, Refusal, WireError};
+use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision, Side};
+use mcpact_wire::raw::ObjectWriter;
+
+use crate::fault::fault;
+
+/// The last word on a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// A raw result in the client's revision.
+    Answer(String),
+    /// An error.
+    Fail(WireError),
+}
+
+/// A modern client brought a state that is worth nothing. It learns what may be the cause and what helps; which one it is
+/// the log learns.
+#[must_use]
+pub fn invalid_state() -> WireError {
+    const CAUSE: &str =
+        "Invalid or expired requestState: the call has ended or waited too long, or was another's";
+    const ADVICE: &str = "it may have had its effect; see whether it had, and call again without `requestState` if not";
+    let data = ObjectWriter::new()
+        .text("reason", ReasonCode::RequestState.as_str())
+        .text("advice", ADVICE);
+    WireError {
+        data: Some(data.finish()),
+        ..invalid_answers(format!("{CAUSE}; hint: {ADVICE}"))
+    }
+}
+
+/// A modern client brought answers that fit no question.
+pub(super) fn invalid_answers(text: impl Into<String>) -> WireError {
+    fault(ErrorCode::InvalidParams, text, Revision::LATEST)
+}
+
+/// A question was asked and not answered: a tool says so in its result, where a model can read it;
+/// other methods have no such place.
+pub(super) fn unanswered_call(
+    method: Method,
+    to: Revision,
+    text: &str,
+    data: Option<String>,
+) -> Ending {
+    if method == Method::ToolsCall {
+        return Ending::Answer(failed_tool(to, text));
+    }
+    Ending::Fail(WireError {
+        data,
+        ..fault(ErrorCode::InternalError, text, to)
+    })
+}
+
+fn failed_tool(to: Revision, text: &str) -> String {
+    let block = ObjectWriter::new()
+        .text("type", "text")
+        .text("text", text)
+        .finish();
+    let kind = to.has(Feature::ResultType).then_some(r#""complete""#);
+    ObjectWriter::new()
+        .maybe_raw("resultType", kind)
+        .raw("content", &format!("[{block}]"))
+        .raw("isError", "true")
+        .finish()
+}
+
+/// What a modern client is told when its call failed after questions that it did not declare:
+/// exactly what it would have had to declare.
+///
+/// `2026-07-28 basic/index#capability-negotiation`
+#[must_use]
+pub fn refine_error(missing: &[Capability], to: Revision) -> WireError {
+    let paths: Vec<_> = missing.iter().map(|c| c.path().into()).collect();
+    let lacking = Side::Client;
+    Refusal::from(Incompatible::Capabilities { lacking, paths }).on_wire(Dialect {
+        revision: to,
+        errors: ErrorDialect::Spec,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// BB-29, BB-15: the error names the missing capability, and nothing else.
+    #[test]
+    fn the_missing_capability_is_named_exactly() {
+        let cells = [
+            (&[Capability::Elicitation][..], r#"{"elicitation":{}}"#),
+            (
+                &[Capability::ElicitationUrl],
+                r#"{"elicitation":{"url":{}}}"#,
+            ),
+            (
+                &[Capability::SamplingTools, Capability::Roots],
+                r#"{"sampling":{"tools":{}},"roots":{}}"#,
+            ),
+        ];
+        for (missing, required) in cells {
+            let error = refine_error(missing, Revision::LATEST);
+            assert_eq!((error.code, error.http_status), (-32021, 400), "{required}");
+            let data = format!(r#"{{"requiredCapabilities":{required}}}"#);
+            assert_eq!(error.data.as_deref(), Some(data.as_str()));
+        }
+    }
+
+    #[test]
+    fn only_tools_fail_in_their_result() {
+        let legacy = Revision::LATEST_LEGACY;
+        let tool = unanswered_call(Method::ToolsCall, legacy, "no", None);
+        let expected = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
+        assert_eq!(tool, Ending::Answer(expected.into()));
+        let tool = unanswered_call(Method::ToolsCall, Revision::LATEST, "no", None);
+        let typed =
+            r#"{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true}"#;
+        assert_eq!(tool, Ending::Answer(typed.into()));
+        for method in [Method::PromptsGet, Method::ResourcesRead] {
+            let Ending::Fail(error) = unanswered_call(method, legacy, "no", None) else {
+                panic!("{method} has a result");
+            };
+            assert_eq!(error.code, -32603);
+        }
+    }
+}
