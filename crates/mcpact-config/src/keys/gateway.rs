@@ -140,6 +140,6 @@ pub const COMMANDS: &[Key] = &[
         "shells",
         &["refuse", "warn"],
         "refuse",
-        "What happens to a server that is started by way of a shell, such as `sh -c …`: the config is refused (`refuse`), or the server is started with a warning (`warn`), unless the script, or one in it, takes other rights, destroys (`rm -rf`) or moves files over the network.",
+        "Treatment of a shell that runs a script from its arguments, such as `sh -c …`: the config is refused (`refuse`), or the server starts with a warning (`warn`). The script itself is not checked.",
     ),
 ];
