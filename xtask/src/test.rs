@@ -53,6 +53,15 @@ const STEPS: &[Step] = &[
         run: |checkout| cargo_step(checkout, "test --workspace --lib --bins --tests --examples"),
     },
     Step {
+        name: "sixth revision",
+        repeat: "cargo test --workspace --features mcpact-config/pretend-revision --test sixth_revision",
+        run: |checkout| {
+            // The workspace is named so that dependencies are shared with the other tests.
+            let feature = "--workspace --features mcpact-config/pretend-revision";
+            cargo_step(checkout, &format!("test {feature} --test sixth_revision"))
+        },
+    },
+    Step {
         name: "faults",
         repeat: "cargo xtask faults --quick",
         run: |checkout| faults::run(checkout, &faults::Options::quick()).map(done),

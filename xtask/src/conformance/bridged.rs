@@ -26,8 +26,8 @@ impl Bridged {
     ) -> Result<Self, Failure> {
         let behind = match (leg, revision.era()) {
             (Leg::BridgeSame, _) => revision,
-            (_, Era::Legacy) => Revision::LATEST,
-            (_, Era::Modern) => Revision::LATEST_LEGACY,
+            (_, Era::Legacy) => Revision::newest(Era::Modern),
+            (_, Era::Modern) => Revision::newest(Era::Legacy),
         };
         let server = ["everything", "--revisions", behind.as_str()];
         let mut bridge = Command::new(binary);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 
 use super::feature::{Feature, Outcome, Told};
 use super::manifest::Lack;
@@ -93,8 +93,8 @@ impl<'a> Verdict<'a> {
         let revision = self.revision();
         let is_right = match (self.pair.mode, Revision::parse(revision)) {
             (_, None) => revision == "-",
-            ("legacy", Some(revision)) => revision != Revision::V2026_07_28,
-            ("modern", Some(revision)) => revision == Revision::V2026_07_28,
+            ("legacy", Some(revision)) => revision.era() == Era::Legacy,
+            ("modern", Some(revision)) => revision.era() == Era::Modern,
             ("auto", Some(_)) => true,
             (pinned, Some(revision)) => revision.as_str() == pinned,
         };

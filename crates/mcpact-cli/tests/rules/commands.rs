@@ -220,7 +220,7 @@ async fn arguments_reach_the_program_as_they_are() {
     );
     place.configure("own.toml", &text);
     let running = place.serve(&["--config", "own.toml"]);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
     assert_eq!(echoed.unwrap().all_text(), "x");
     let marker = place.path().join("marker");
@@ -256,7 +256,7 @@ async fn no_request_adds_a_command() {
             assert!((400..500).contains(&status), "{verb} {path}: {status}");
         }
     }
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let tools = client.list_tools().await.unwrap();
     assert!(tools.iter().all(|tool| tool.name.starts_with("a__")));
     assert!(!place.was_started());
@@ -275,7 +275,7 @@ async fn noise_of_servers_does_no_harm() {
         "[servers.a]\ncommand = \"SERVER\"\n[servers.b]\nbuiltin = \"everything\"\n",
     );
     let running = place.serve(&["--config", "own.toml"]);
-    for revision in [Revision::V2025_06_18, Revision::LATEST] {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
         let client = running.client(revision).await;
         for tool in ["a__echo", "b__echo"] {
             let echoed = client.call_tool(tool, json!({"text": "x"})).await;

@@ -170,7 +170,12 @@ fn told(raw: &str) -> WireError {
     match ErrorBody::parse(raw) {
         Some(body) => {
             let data = body.data.map(str::to_owned);
-            wire_error(body.code, body.message.into_owned(), data, Revision::LATEST)
+            wire_error(
+                body.code,
+                body.message.into_owned(),
+                data,
+                Revision::newest(Era::Modern),
+            )
         }
         None => missing(String::from("its error cannot be read")),
     }
@@ -178,5 +183,10 @@ fn told(raw: &str) -> WireError {
 
 /// What is told of something that went wrong with a list.
 pub(super) fn missing(why: String) -> WireError {
-    wire_error(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
+    wire_error(
+        ErrorCode::InternalError.code(),
+        why,
+        None,
+        Revision::newest(Era::Modern),
+    )
 }

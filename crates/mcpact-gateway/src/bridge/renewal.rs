@@ -112,7 +112,7 @@ impl Bridge {
             let renewed = Arc::clone(Box::pin(renewed).await?);
             caller = renewed;
         }
-        Err(changed(Revision::LATEST))
+        Err(changed(Revision::newest(Era::Modern)))
     }
 }
 

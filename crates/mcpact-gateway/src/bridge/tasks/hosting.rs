@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytestring::ByteString;
 use mcpact::server::backend::{Heard, Job, Reach, date};
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
+use mcpact_spec::{Capability, Era, ErrorCode, Method};
 use mcpact_translate::input::{Outcome, Question};
 use mcpact_translate::shape::lower_answer;
 use mcpact_translate::tasks::Status;
@@ -198,7 +198,7 @@ impl Hosting {
                 params,
             } = question;
             let answer = match asker.ask(method, &params).await {
-                Heard::Result(raw) => lower_answer(method, &raw, Revision::LATEST)
+                Heard::Result(raw) => lower_answer(method, &raw, asker.upstream())
                     .ok()
                     .map(std::borrow::Cow::into_owned),
                 Heard::Error(_) | Heard::Lost(_) | Heard::Refused(_) => None,
