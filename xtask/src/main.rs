@@ -12,10 +12,10 @@ mod deny;
 mod dependencies;
 mod failure;
 mod faults;
-mod floor_plan;
 mod fuzz;
-mod house;
 mod interop;
+mod layers;
+mod lint;
 mod listening;
 mod node;
 mod oracle;
@@ -62,10 +62,10 @@ enum Command {
     Compatibility,
     /// Compare the public items of the library crates with the committed lists.
     PublicApi(public_api::Options),
-    /// Check that the pure crates stay pure and that no crate looks upward.
+    /// Check that the pure crates use no IO and that dependencies follow the layers.
     Purity,
     /// Check file lengths and leftovers.
-    House,
+    Lint,
     /// Run the fuzz targets, each for a while.
     Fuzz(fuzz::Options),
     /// Let servers, clients and the gateway fail in every way, and balance the calls.
@@ -105,7 +105,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Compatibility => compatibility::run(&checkout),
         Command::PublicApi(options) => public_api::run(&checkout, options),
         Command::Purity => purity::run(&checkout),
-        Command::House => house::run(&checkout),
+        Command::Lint => lint::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),
         Command::Faults(options) => faults::run(&checkout, &options),
         Command::Bench(options) => bench::run(&checkout, &options),

@@ -4,7 +4,7 @@ use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{capture, cargo, program_at, run as run_program};
 use crate::{
-    conformance, faults, house, interop, oracle, public_api, purity, report, requirements, tables,
+    conformance, faults, interop, lint, oracle, public_api, purity, report, requirements, tables,
 };
 
 /// One check, how it is run here, and how a person repeats it.
@@ -28,12 +28,12 @@ const STEPS: &[Step] = &[
         run: |checkout| cargo_step(checkout, "fmt --all --check"),
     },
     Step {
-        name: "house",
-        repeat: "cargo xtask house",
-        run: |checkout| house::run(checkout).map(done),
+        name: "lint",
+        repeat: "cargo xtask lint",
+        run: |checkout| lint::run(checkout).map(done),
     },
     Step {
-        name: "lints",
+        name: "clippy",
         repeat: "cargo clippy --workspace --all-targets -- -D warnings",
         run: |checkout| cargo_step(checkout, "clippy --workspace --all-targets -- -D warnings"),
     },
