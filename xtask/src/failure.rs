@@ -48,10 +48,10 @@ pub(crate) enum Failure {
         hint: &'static str,
     },
     /// A step of `cargo xtask test` failed.
-    #[error("step `{step}` failed; repeat it alone with `{repeat}`")]
+    #[error("step `{step}` failed; run it alone with `{command}`")]
     Step {
         step: &'static str,
-        repeat: &'static str,
+        command: &'static str,
         #[source]
         source: Box<Failure>,
     },

@@ -47,8 +47,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run every check, in the order of the continuous integration.
-    Test,
+    /// Run all checks, as CI does.
+    Test(test::Options),
     /// Compare the tables of mcpact-spec with the official schemas.
     Oracle {
         /// Directory with `<revision>/schema.json` [default: the vendored schemas].
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
     match command {
-        Command::Test => test::run(&checkout),
+        Command::Test(options) => test::run(&checkout, &options),
         Command::Oracle { dir } => oracle::run(&checkout, dir.as_deref()),
         Command::Requirements => requirements::run(&checkout),
         Command::Tables(options) => tables::run(&checkout, options),
