@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-/// Why a command of xtask ends with exit code 1.
+/// Error of an xtask command; the exit code is 1.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The current folder is not inside a checkout.

@@ -14,6 +14,7 @@ mod failure;
 mod faults;
 mod fuzz;
 mod interop;
+mod labels;
 mod layers;
 mod lint;
 mod listening;
@@ -28,7 +29,6 @@ mod requirements;
 mod source_text;
 mod tables;
 mod test;
-mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ enum Command {
     Requirements,
     /// Write `docs/manual/revisions.md` from the tables of mcpact-spec.
     Tables(tables::Options),
-    /// Write `docs/COMPATIBILITY.md`: what works between which revisions, as it is observed.
+    /// Write `docs/COMPATIBILITY.md`: features that work between each pair of revisions.
     Compatibility,
     /// Compare the public items of the library crates with the committed lists.
     PublicApi(public_api::Options),
@@ -66,17 +66,17 @@ enum Command {
     Purity,
     /// Check file lengths and leftovers.
     Lint,
-    /// Run the fuzz targets, each for a while.
+    /// Run the fuzz targets.
     Fuzz(fuzz::Options),
-    /// Let servers, clients and the gateway fail in every way, and balance the calls.
+    /// Inject faults into servers, clients and the gateway, and account for every call.
     Faults(faults::Options),
     /// Measure the hot paths and compare them with the targets.
     Bench(bench::Options),
     /// Run the official conformance suite against our server and client.
     Conformance(conformance::Options),
-    /// Run our client and server against peers on other SDKs.
+    /// Run our client and server against peers with other SDKs.
     Interop(interop::Options),
-    /// Serve many servers of npm and PyPI as one, and visit them with a client of each era.
+    /// Serve many servers from npm and PyPI as one, and use them with a client of each era.
     Crowd,
     /// Check licences, advisories and sources of the dependencies.
     Deny,

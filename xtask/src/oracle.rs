@@ -1,8 +1,7 @@
-//! Comparing the tables of mcpact-spec with the schemas that the protocol's authors publish.
+//! Comparison of the tables of mcpact-spec with the official schemas.
 //!
-//! Every fact that a schema tells is asked of both sides and compared as a word. A difference must
-//! be explained in [`exceptions`]; an explanation without a difference is stale. One file per kind
-//! of fact.
+//! Every fact in a schema is compared with the tables as text. Each difference needs an entry in
+//! [`exceptions`]; an entry without a difference is stale. One file per kind of fact.
 
 mod capabilities;
 mod comparison;
