@@ -70,7 +70,7 @@ pub(super) fn time(nanoseconds: f64) -> String {
     }
 }
 
-/// A table whose columns line up in a terminal, too; all but the first are numbers.
+/// A table with aligned columns; all but the first are numbers.
 pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
     let mut all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();

@@ -17,7 +17,7 @@ pub(super) struct Bridged {
 }
 
 impl Bridged {
-    /// Start what the scenarios of `revision` shall go through.
+    /// Starts the bridge and the server for the scenarios of `revision`.
     pub(super) fn start(
         leg: Leg,
         binary: &Path,
