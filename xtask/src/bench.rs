@@ -1,6 +1,6 @@
 mod instructions;
 mod load;
-mod markdown;
+pub(crate) mod markdown;
 mod rows;
 mod targets;
 mod times;

@@ -13,6 +13,8 @@ mod dependencies;
 mod failure;
 mod faults;
 mod fuzz;
+mod house;
+mod instructions;
 mod interop;
 mod labels;
 mod layers;
@@ -72,6 +74,8 @@ enum Command {
     Faults(faults::Options),
     /// Measure the hot paths and compare them with the targets.
     Bench(bench::Options),
+    /// Count the instructions per call through `mcpact bridge` and `mcpact serve`.
+    Instructions(instructions::Options),
     /// Run the official conformance suite against our server and client.
     Conformance(conformance::Options),
     /// Run our client and server against peers with other SDKs.
@@ -109,6 +113,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Fuzz(options) => fuzz::run(&checkout, &options),
         Command::Faults(options) => faults::run(&checkout, &options),
         Command::Bench(options) => bench::run(&checkout, &options),
+        Command::Instructions(options) => instructions::run(&checkout, &options),
         Command::Conformance(options) => conformance::run(&checkout, &options),
         Command::Interop(options) => interop::run(&checkout, &options),
         Command::Crowd => interop::crowd::run(&checkout),
