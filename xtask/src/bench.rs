@@ -1,6 +1,6 @@
 mod instructions;
 mod load;
-mod markdown;
+pub(crate) mod markdown;
 mod rows;
 mod targets;
 mod times;
@@ -17,7 +17,7 @@ use crate::report;
 use instructions::Counted;
 use rows::{Measured, ROWS};
 
-/// How to measure.
+/// Options of `cargo xtask bench`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Measure for a moment only: enough to see that it works, too little to compare.
@@ -43,7 +43,7 @@ impl Options {
     }
 }
 
-/// Measure the hot paths and whole peers under load, print what was found and write it to `bench.md` in the target folder.
+/// Measures single operations and whole programs under load, prints the result and writes it to `bench.md` in the target directory.
 ///
 /// A target that is missed is no failure: measuring is not testing.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
@@ -74,7 +74,7 @@ fn paths(checkout: &Checkout, target: &Path, options: &Options) -> Result<String
     Ok(markdown::section(&measured, &judged, &counted))
 }
 
-/// Where cargo puts what it builds.
+/// Target directory of cargo.
 pub(crate) fn target_folder(checkout: &Checkout) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(
         || checkout.path("target"),

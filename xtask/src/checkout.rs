@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// The working copy that the commands look at.
+/// The working copy that the commands check.
 pub(crate) struct Checkout {
     root: PathBuf,
 }
@@ -15,8 +15,8 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Whether it is a test module in a file of its own: `foo/tests.rs`, or anything below a
-    /// `tests` folder of `src`.
+    /// Returns `true` for a test module in its own file: `foo/tests.rs`, or any file below a `tests`
+    /// directory of `src`.
     pub(crate) fn is_test_module(&self) -> bool {
         let inside = self
             .path
@@ -29,7 +29,7 @@ impl SourceFile {
 }
 
 impl Checkout {
-    /// The checkout around the current folder.
+    /// The checkout that contains the current directory.
     ///
     /// The root is searched at run time, so that the binary holds no path of the machine that
     /// built it and works in every worktree.
@@ -46,12 +46,12 @@ impl Checkout {
         Self { root }
     }
 
-    /// The root folder.
+    /// The root directory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// A path below, or beside, the root.
+    /// A path relative to the root.
     pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.root.join(relative)
     }
@@ -62,7 +62,7 @@ impl Checkout {
         fs::read_to_string(&path).map_err(Failure::file(&path))
     }
 
-    /// The names of the crates, which are the folders of `crates/`.
+    /// Names of the crates, which are the directories in `crates/`.
     pub(crate) fn crates(&self) -> Result<Vec<String>, Failure> {
         let dirs = sorted_entries(&self.path("crates"))?;
         Ok(dirs
@@ -121,7 +121,7 @@ mod tests {
     use super::SourceFile;
 
     #[test]
-    fn test_modules_are_told_from_sources() {
+    fn test_modules_are_distinguished_from_sources() {
         let is_test = |path: &str| {
             let (path, text) = (path.to_owned(), String::new());
             SourceFile { path, text }.is_test_module()

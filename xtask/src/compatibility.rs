@@ -5,10 +5,10 @@ use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{cargo, run as run_program};
 
-/// What makes the test write what it saw.
+/// Variable that makes the test write the page.
 const WRITE: &str = "MCPACT_WRITE_COMPATIBILITY";
 
-/// Run the test and write the page.
+/// Runs the test and writes the page.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let mut command = cargo(checkout);
     command.env(WRITE, "yes");

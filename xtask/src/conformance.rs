@@ -1,9 +1,8 @@
 //! The official conformance suite, judged by a stricter rule than its own.
 //!
-//! The suite comes from npm. It plays a client against `mcpact everything` and a server against the
-//! example `conformance_client`, and writes what it saw. `strict.rs` judges that; whatever falls
-//! short must stand in `conformance-baseline.toml` with a reason, and what stands there must still
-//! fall short.
+//! The suite comes from npm. It runs a client against `mcpact everything` and a server against the
+//! example `conformance_client`, and writes its results. `strict.rs` judges them. Every failure needs
+//! an entry with a reason in `conformance-baseline.toml`, and every entry must match a failure.
 
 mod baseline;
 mod bridged;
@@ -28,7 +27,7 @@ use suite::Suite;
 /// The revisions that the suite has requirements for.
 const REVISIONS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
-/// What to run the suite against.
+/// Options of `cargo xtask conformance`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Run one leg only.
@@ -72,7 +71,7 @@ fn revision(text: &str) -> Result<Revision, String> {
     })
 }
 
-/// Run the suite and compare what falls short with what is expected to.
+/// Runs the suite and compares the failures with the expected ones.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let baseline = Baseline::read(checkout)?;
     let suite = Suite::install(checkout)?;
@@ -115,6 +114,6 @@ fn settle(findings: Vec<String>) -> Result<(), Failure> {
     Failure::unless_clean(
         "conformance",
         findings,
-        "mend it, or write the reason into `conformance-baseline.toml`; take out what is stale",
+        "fix the cause, or add the reason to `conformance-baseline.toml`; remove stale entries",
     )
 }

@@ -2,7 +2,7 @@ use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::process::{cargo, ensure_installed, run as run_program};
 
-/// Check the dependencies against `deny.toml`.
+/// Checks the dependencies against `deny.toml`.
 ///
 /// A command of its own and no step of `test`: the advisories change from day to day, so the same
 /// commit could pass today and fail tomorrow.

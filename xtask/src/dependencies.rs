@@ -1,28 +1,26 @@
-//! Who depends on whom: the direction between our crates, and what stands below the pure ones.
+//! Dependency rules: the direction between workspace crates and the dependency tree of the pure ones.
 
 use toml::{Table, Value};
 
-use crate::floor_plan::{height, is_ours};
+use crate::layers::{is_ours, position};
 
-/// The findings about the manifest of a crate: unknown crates, and dependencies that look upward.
-pub(crate) fn upward(name: &str, manifest: &Table) -> Vec<String> {
-    let Some(own) = height(name) else {
-        return vec![format!(
-            "crates/{name}: not in the floor plan of xtask/src/floor_plan.rs"
-        )];
+/// Findings in the manifest of a crate: unlisted crates and dependencies on a later layer.
+pub(crate) fn wrong_direction(name: &str, manifest: &Table) -> Vec<String> {
+    let Some(own) = position(name) else {
+        return vec![format!("crates/{name}: not listed in xtask/src/layers.rs")];
     };
     let ours = normal_dependencies(manifest)
         .into_iter()
         .filter(|dependency| is_ours(dependency));
-    ours.filter(|dependency| height(dependency).is_none_or(|other| other >= own))
+    ours.filter(|dependency| position(dependency).is_none_or(|other| other >= own))
         .map(|dependency| {
-            format!("crates/{name}: depends on `{dependency}`, which is not below it")
+            format!("crates/{name}: depends on `{dependency}`, which is not an earlier layer")
         })
         .collect()
 }
 
-/// Foreign crates in the output of `cargo tree` that the list does not allow.
-pub(crate) fn strangers(name: &str, tree: &str, allowed: &[&str]) -> Vec<String> {
+/// Third-party crates in the output of `cargo tree` that the list does not allow.
+pub(crate) fn disallowed(name: &str, tree: &str, allowed: &[&str]) -> Vec<String> {
     let mut names: Vec<&str> = tree
         .lines()
         .filter_map(|line| line.split_whitespace().next())
@@ -32,11 +30,13 @@ pub(crate) fn strangers(name: &str, tree: &str, allowed: &[&str]) -> Vec<String>
     names.retain(|found| !is_ours(found) && !allowed.contains(found));
     names
         .into_iter()
-        .map(|found| format!("crates/{name}: `{found}` is not allowed below a pure crate"))
+        .map(|found| {
+            format!("crates/{name}: `{found}` is not allowed in the dependencies of a pure crate")
+        })
         .collect()
 }
 
-/// Dependencies of the crate itself, for every platform, without those of its tests.
+/// Dependencies of the crate on every platform, without dev-dependencies.
 fn normal_dependencies(manifest: &Table) -> Vec<&str> {
     let platforms = table(manifest, "target")
         .into_iter()
@@ -54,7 +54,7 @@ fn normal_dependencies(manifest: &Table) -> Vec<&str> {
         .collect()
 }
 
-/// The name of the package behind a key, which may rename it.
+/// Package name of a dependency key, which may rename the package.
 fn package<'a>(key: &'a str, value: &'a Value) -> &'a str {
     value.get("package").and_then(Value::as_str).unwrap_or(key)
 }
@@ -65,40 +65,40 @@ fn table<'a>(parent: &'a Table, key: &str) -> Option<&'a Table> {
 
 #[cfg(test)]
 mod tests {
-    use super::{strangers, upward};
+    use super::{disallowed, wrong_direction};
 
     fn findings(name: &str, manifest: &str) -> Vec<String> {
-        upward(name, &manifest.parse().unwrap())
+        wrong_direction(name, &manifest.parse().unwrap())
     }
 
     #[test]
-    fn a_crate_may_look_down_only() {
-        let down = "[dependencies]\nmcpact-spec.workspace = true\nserde = \"1\"";
-        assert!(findings("mcpact-wire", down).is_empty());
-        let up = "[target.'cfg(unix)'.dependencies]\nbelow = { package = \"mcpact-engine\", version = \"1\" }";
-        assert_eq!(findings("mcpact-wire", up).len(), 1);
+    fn a_crate_may_depend_on_earlier_layers_only() {
+        let earlier = "[dependencies]\nmcpact-spec.workspace = true\nserde = \"1\"";
+        assert!(findings("mcpact-wire", earlier).is_empty());
+        let later = "[target.'cfg(unix)'.dependencies]\nrenamed = { package = \"mcpact-engine\", version = \"1\" }";
+        assert_eq!(findings("mcpact-wire", later).len(), 1);
         let itself = "[dependencies]\nmcpact-wire.workspace = true";
         assert_eq!(findings("mcpact-wire", itself).len(), 1);
     }
 
     #[test]
-    fn tests_may_stand_on_any_floor() {
+    fn dev_dependencies_are_not_restricted() {
         let manifest = "[dev-dependencies]\nmcpact-sim.workspace = true";
         assert!(findings("mcpact-engine", manifest).is_empty());
     }
 
     #[test]
-    fn an_unknown_crate_is_found() {
+    fn unlisted_crate_is_a_finding() {
         assert_eq!(findings("mcpact-util", "").len(), 1);
     }
 
     #[test]
-    fn only_listed_crates_may_stand_below_a_pure_one() {
+    fn third_party_crates_of_a_pure_crate_must_be_listed() {
         let tree = "mcpact-wire v0.1.0\nserde v1.0.0\ntokio v1.0.0\ntokio v1.0.0 (*)\n";
-        let found = strangers("mcpact-wire", tree, &["serde"]);
+        let found = disallowed("mcpact-wire", tree, &["serde"]);
         assert_eq!(
             found,
-            ["crates/mcpact-wire: `tokio` is not allowed below a pure crate"]
+            ["crates/mcpact-wire: `tokio` is not allowed in the dependencies of a pure crate"]
         );
     }
 }

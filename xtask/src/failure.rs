@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-/// Why a command of xtask ends with exit code 1.
+/// Error of an xtask command; the exit code is 1.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The current folder is not inside a checkout.
@@ -48,10 +48,10 @@ pub(crate) enum Failure {
         hint: &'static str,
     },
     /// A step of `cargo xtask test` failed.
-    #[error("step `{step}` failed; repeat it alone with `{repeat}`")]
+    #[error("step `{step}` failed; run it alone with `{command}`")]
     Step {
         step: &'static str,
-        repeat: &'static str,
+        command: &'static str,
         #[source]
         source: Box<Failure>,
     },

@@ -18,16 +18,16 @@ use crate::process::{cargo, program_at, run as run_program};
 use crate::report;
 use judge::Row;
 
-/// Where the result is written.
+/// Result file.
 const TABLE: &str = "target/faults.md";
 
-/// Which faults, and how much of them.
+/// Options of `cargo xtask faults`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// A little of every fault; times are shown, not judged.
+    /// Run a little of every fault; times are shown, not judged.
     #[arg(long, conflicts_with = "long")]
     quick: bool,
-    /// Also the load of many minutes.
+    /// Add the load of many minutes.
     #[arg(long)]
     long: bool,
     /// Run only this one, such as `F07`.
@@ -36,7 +36,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// A little of everything.
+    /// Options of the quick form.
     pub(crate) fn quick() -> Self {
         Self {
             quick: true,
@@ -54,7 +54,7 @@ impl Options {
     }
 }
 
-/// Run the faults, write the table, and fail if a figure is not as it should be.
+/// Runs the faults, writes the table, and fails if a value is out of bounds.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let driver = driver(checkout, options)?;
     let mut command = program_at(checkout, &driver);
@@ -97,7 +97,7 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
     )
 }
 
-/// Builds the driver and, beside it, what it drives.
+/// Builds the driver and the programs that it runs.
 fn driver(checkout: &Checkout, options: &Options) -> Result<PathBuf, Failure> {
     // What the tests have built is good enough for counts; times are those of what people run.
     let (words, folder) = if options.quick {

@@ -9,7 +9,7 @@ use crate::report;
 
 const MANIFEST: &str = "fuzz/Cargo.toml";
 
-/// What to fuzz and for how long.
+/// Options of `cargo xtask fuzz`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Seconds for each target.
@@ -30,7 +30,7 @@ struct Target {
     name: String,
 }
 
-/// Run the fuzz targets one after the other.
+/// Runs the fuzz targets one after the other.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let chosen = choose(targets(checkout)?, options.target.as_deref())?;
     ensure_installed(checkout, "fuzz")?;
@@ -95,8 +95,8 @@ fn nightly_of(list: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Sanitizers and coverage are unstable flags: they need a nightly, or the pinned compiler told to
-/// take them.
+/// Cargo that accepts unstable flags, which sanitizers and coverage need: a nightly, or the pinned
+/// compiler with `RUSTC_BOOTSTRAP`.
 fn unstable_cargo(checkout: &Checkout, nightly: Option<&str>) -> Command {
     if let Some(toolchain) = nightly {
         let mut command = program_at(checkout, "rustup");

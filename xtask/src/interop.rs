@@ -1,18 +1,18 @@
-//! Our client and server against peers on other SDKs, pair by pair and feature by feature.
+//! Our client and server against peers with other SDKs, pair by pair and feature by feature.
 //!
-//! `interop/servers/servers.toml` and `interop/clients/clients.toml` name the peers, and
-//! `interop/bridged.toml` those of them that meet each other through our bridge. They are
-//! installed from npm and PyPI at exact versions; every pair runs in processes of its own and tells
-//! what came of each feature. What should work and does not fails the run, and so does what a peer
-//! is said not to offer and offers.
+//! `interop/servers/servers.toml` and `interop/clients/clients.toml` list the peers, and
+//! `interop/bridged.toml` the pairs that are connected through our bridge. Peers are installed from
+//! npm and PyPI at exact versions. Every pair runs in its own processes and reports the result of
+//! each feature. A feature that fails unexpectedly fails the run, and so does one that works
+//! although it is listed as absent.
 
 mod bridged;
 pub(crate) mod crowd;
 mod feature;
-mod ground;
 mod judge;
 mod manifest;
 mod pair;
+mod setup;
 mod table;
 
 use std::fs;
@@ -24,18 +24,18 @@ use std::thread;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::report;
-use ground::Ground;
 use judge::Verdict;
 use manifest::Manifest;
 use pair::Pair;
+use setup::Setup;
 
-/// Where the result is written.
+/// Result file.
 const TABLE: &str = "target/interop.md";
 
-/// Which pairs to run.
+/// Options of `cargo xtask interop`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Run only the pairs whose name contains this.
+    /// Run only pairs with this in their name.
     #[arg(long)]
     only: Option<String>,
     /// Name the pairs instead of running them.
@@ -53,7 +53,7 @@ impl Options {
     }
 }
 
-/// Run the pairs, write the table, and fail if anything is not as it should be.
+/// Runs the pairs, writes the table, and fails on unexpected results.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
     let manifest = Manifest::read(checkout)?;
     let mut pairs = manifest.pairs();
@@ -64,8 +64,8 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
         pairs.iter().for_each(|pair| report::say(pair.name()));
         return Ok(());
     }
-    let ground = Ground::prepare(checkout, &pairs)?;
-    let verdicts = run_all(&pairs, &ground);
+    let setup = Setup::prepare(checkout, &pairs)?;
+    let verdicts = run_all(&pairs, &setup);
     let table = table::write(&verdicts, &manifest);
     let path = checkout.path(TABLE);
     fs::write(&path, &table).map_err(Failure::file(&path))?;
@@ -80,12 +80,12 @@ pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure>
     Failure::unless_clean(
         "interop",
         findings,
-        "mend it; what a peer cannot offer stands under `absent` beside it, with the reason",
+        "fix the cause; list features that a peer does not offer under `absent`, with the reason",
     )
 }
 
-/// Run the pairs, as many at a time as there are processors.
-fn run_all<'a>(pairs: &'a [Pair<'a>], ground: &Ground) -> Vec<Verdict<'a>> {
+/// Runs the pairs, one per processor at a time.
+fn run_all<'a>(pairs: &'a [Pair<'a>], setup: &Setup) -> Vec<Verdict<'a>> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
@@ -93,7 +93,7 @@ fn run_all<'a>(pairs: &'a [Pair<'a>], ground: &Ground) -> Vec<Verdict<'a>> {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(pair) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let verdict = Verdict::new(pair, pair.run(ground));
+                    let verdict = Verdict::new(pair, pair.run(setup));
                     report::say(&verdict);
                     done.lock()
                         .unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! A server as a process that lives as long as the value.
+//! A server process, stopped on drop.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 use crate::process::run;
 
-/// How long a server may take until it says where it listens.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout until a server prints its URL.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a process that is about to end is looked at.
-const GLANCE: Duration = Duration::from_millis(20);
+/// Poll interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A server that listens, stopped on drop.
+/// A running HTTP server, stopped on drop.
 pub(crate) struct Listening {
     name: String,
     child: Child,
@@ -26,8 +26,7 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// Start the program, which says on standard output where it listens; what it says on standard
-    /// error goes to the log.
+    /// Starts the program and waits for its URL on standard output. Standard error goes to the log.
     pub(crate) fn start(name: &str, mut command: Command, log: &Path) -> Result<Self, Failure> {
         let errors = File::create(log).map_err(Failure::file(log))?;
         command
@@ -45,11 +44,11 @@ impl Listening {
             log: log.to_owned(),
         };
         let url = server.child.stdout.take().and_then(first_url);
-        server.url = url.ok_or_else(|| server.trouble("it did not say where it listens"))?;
+        server.url = url.ok_or_else(|| server.failure("it did not print a URL"))?;
         Ok(server)
     }
 
-    /// Where the server says that it listens.
+    /// URL that the server printed.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -58,7 +57,7 @@ impl Listening {
     pub(crate) fn must_still_run(&mut self) -> Result<(), Failure> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(self.trouble(&format!("it ended by itself ({status})"))),
+            Ok(Some(status)) => Err(self.failure(&format!("it exited ({status})"))),
             Err(source) => Err(Failure::File {
                 path: self.log.clone(),
                 source,
@@ -66,7 +65,7 @@ impl Listening {
         }
     }
 
-    /// Ask the process to end, as a service manager does, and wait for it.
+    /// Sends SIGTERM, as a service manager does, and waits for the process.
     pub(crate) fn terminate(&mut self, limit: Duration) -> Result<ExitStatus, Failure> {
         let pid = self.child.id().to_string();
         run(Command::new("kill").args(["-TERM", &pid]))?;
@@ -75,19 +74,19 @@ impl Listening {
             if let Some(status) = self.child.try_wait().map_err(Failure::file(&self.log))? {
                 return Ok(status);
             }
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
-        Err(self.trouble("it does not end when it is told to"))
+        Err(self.failure("it did not exit after SIGTERM"))
     }
 
-    fn trouble(&self, what: &str) -> Failure {
+    fn failure(&self, what: &str) -> Failure {
         Failure::Findings {
             check: "server",
             lines: vec![
                 format!("`{}`: {what}", self.name),
-                format!("its words are in `{}`", self.log.display()),
+                format!("its log is `{}`", self.log.display()),
             ],
-            hint: "start it by hand",
+            hint: "start it manually to see the cause",
         }
     }
 }
@@ -100,19 +99,19 @@ impl Drop for Listening {
     }
 }
 
-/// The first line that is an address, if it comes in time. The thread reads on, so that the pipe
-/// never fills.
+/// First URL on standard output, if it arrives in time. The thread keeps reading, so the pipe never
+/// fills up.
 fn first_url(stdout: ChildStdout) -> Option<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
             if line.starts_with("http://") {
-                // Nobody listens after the first address.
+                // The receiver is gone after the first URL.
                 let _ = sender.send(line.trim().to_owned());
             }
         }
     });
-    receiver.recv_timeout(PATIENCE).ok()
+    receiver.recv_timeout(START_TIMEOUT).ok()
 }
 
 #[cfg(test)]
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_address_counts_and_other_lines_do_not() {
+    fn first_url_is_taken_and_other_lines_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let words =
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_ends_without_an_address_is_named_with_its_log() {
+    fn server_that_ends_without_a_url_is_reported_with_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let refused = say("echo no port >&2; exit 1", &log).err().unwrap();

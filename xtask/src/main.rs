@@ -12,10 +12,13 @@ mod deny;
 mod dependencies;
 mod failure;
 mod faults;
-mod floor_plan;
 mod fuzz;
 mod house;
+mod instructions;
 mod interop;
+mod labels;
+mod layers;
+mod lint;
 mod listening;
 mod node;
 mod oracle;
@@ -28,7 +31,6 @@ mod requirements;
 mod source_text;
 mod tables;
 mod test;
-mod words;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,8 +49,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run every check, in the order of the continuous integration.
-    Test,
+    /// Run all checks, as CI does.
+    Test(test::Options),
     /// Compare the tables of mcpact-spec with the official schemas.
     Oracle {
         /// Directory with `<revision>/schema.json` [default: the vendored schemas].
@@ -58,25 +60,27 @@ enum Command {
     Requirements,
     /// Write `docs/manual/revisions.md` from the tables of mcpact-spec.
     Tables(tables::Options),
-    /// Write `docs/COMPATIBILITY.md`: what works between which revisions, as it is observed.
+    /// Write `docs/COMPATIBILITY.md`: features that work between each pair of revisions.
     Compatibility,
     /// Compare the public items of the library crates with the committed lists.
     PublicApi(public_api::Options),
-    /// Check that the pure crates stay pure and that no crate looks upward.
+    /// Check that the pure crates use no IO and that dependencies follow the layers.
     Purity,
     /// Check file lengths and leftovers.
-    House,
-    /// Run the fuzz targets, each for a while.
+    Lint,
+    /// Run the fuzz targets.
     Fuzz(fuzz::Options),
-    /// Let servers, clients and the gateway fail in every way, and balance the calls.
+    /// Inject faults into servers, clients and the gateway, and account for every call.
     Faults(faults::Options),
     /// Measure the hot paths and compare them with the targets.
     Bench(bench::Options),
+    /// Count the instructions per call through `mcpact bridge` and `mcpact serve`.
+    Instructions(instructions::Options),
     /// Run the official conformance suite against our server and client.
     Conformance(conformance::Options),
-    /// Run our client and server against peers on other SDKs.
+    /// Run our client and server against peers with other SDKs.
     Interop(interop::Options),
-    /// Serve many servers of npm and PyPI as one, and visit them with a client of each era.
+    /// Serve many servers from npm and PyPI as one, and use them with a client of each era.
     Crowd,
     /// Check licences, advisories and sources of the dependencies.
     Deny,
@@ -98,17 +102,18 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     let checkout = Checkout::find()?;
     match command {
-        Command::Test => test::run(&checkout),
+        Command::Test(options) => test::run(&checkout, &options),
         Command::Oracle { dir } => oracle::run(&checkout, dir.as_deref()),
         Command::Requirements => requirements::run(&checkout),
         Command::Tables(options) => tables::run(&checkout, options),
         Command::Compatibility => compatibility::run(&checkout),
         Command::PublicApi(options) => public_api::run(&checkout, options),
         Command::Purity => purity::run(&checkout),
-        Command::House => house::run(&checkout),
+        Command::Lint => lint::run(&checkout),
         Command::Fuzz(options) => fuzz::run(&checkout, &options),
         Command::Faults(options) => faults::run(&checkout, &options),
         Command::Bench(options) => bench::run(&checkout, &options),
+        Command::Instructions(options) => instructions::run(&checkout, &options),
         Command::Conformance(options) => conformance::run(&checkout, &options),
         Command::Interop(options) => interop::run(&checkout, &options),
         Command::Crowd => interop::crowd::run(&checkout),

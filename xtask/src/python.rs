@@ -1,4 +1,4 @@
-//! Packages of PyPI in virtual environments.
+//! PyPI packages in virtual environments.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use crate::failure::Failure;
 use crate::process::{program_at, remove, run as run_program, succeeds};
 use crate::report;
 
-/// The last thing that is written, so that an environment without it is not whole.
+/// Written last: an environment without it is incomplete.
 const STAMP: &str = "pins.txt";
-/// The oldest Python that the packages run on.
+/// Minimum Python version of the packages.
 const OLDEST: (u32, u32) = (3, 10);
 
 /// The interpreter of an environment with exactly these packages, made unless it is there.

@@ -1,4 +1,4 @@
-//! What the commands say: results on standard output, failures on standard error.
+//! Output of the commands: results on standard output, failures on standard error.
 
 #![expect(
     clippy::print_stdout,
@@ -11,17 +11,17 @@ use std::fmt::Display;
 
 use crate::failure::Failure;
 
-/// Print a line of a result.
+/// Prints a line.
 pub(crate) fn say(text: impl Display) {
     println!("{text}");
 }
 
-/// Print the heading of a step, set off from the output of the step before.
+/// Prints a heading after an empty line.
 pub(crate) fn heading(text: impl Display) {
     println!("\n=== {text}");
 }
 
-/// Print a failure with everything that caused it.
+/// Prints a failure with its causes.
 pub(crate) fn complain(failure: &Failure) {
     eprintln!("error: {failure}");
     let mut cause = failure.source();

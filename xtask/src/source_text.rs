@@ -11,7 +11,7 @@ pub(crate) struct SourceText {
 const TEST_ATTRIBUTE: &str = "#[cfg(test)]";
 
 impl SourceText {
-    /// Split a source file.
+    /// Splits a source file.
     pub(crate) fn split(text: &str) -> Self {
         let mut halves = Self {
             code: String::new(),
@@ -59,7 +59,7 @@ impl SourceText {
         kept
     }
 
-    /// How many lines stand above the test module, or in the file if it has none.
+    /// Number of lines above the test module, or of the file if it has none.
     pub(crate) fn lines_above_tests(&self) -> usize {
         let is_module = |at: &usize| {
             self.code[at + TEST_ATTRIBUTE.len()..]
@@ -181,12 +181,12 @@ fn blank(piece: &str) -> String {
         .collect()
 }
 
-/// Whether a character may stand inside an identifier.
+/// Returns `true` for characters of an identifier.
 pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether `needle` occurs in `text` without touching a longer word on either side.
+/// Returns `true` if `needle` occurs in `text` as a whole word.
 pub(crate) fn has_word(text: &str, needle: &str) -> bool {
     let touches = |edge: Option<char>, neighbour: Option<char>| {
         edge.is_some_and(is_word) && neighbour.is_some_and(is_word)
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_of_chars_and_lifetimes_are_told_apart() {
+    fn quotes_of_chars_and_lifetimes_are_distinguished() {
         let halves = SourceText::split("fn f<'a>(x: &'a str) { g('\"', '\\'', b'{', 'ß') } // end");
         assert_eq!(halves.code.matches('{').count(), 1, "{}", halves.code);
         assert!(halves.code.contains("<'a>"));

@@ -21,11 +21,11 @@ const PAGE: &str = "docs/manual/revisions.md";
 const INTRODUCTION: &str = "\
 # The five revisions
 
-What each revision of the Model Context Protocol has, from the tables that mcpact itself works with: \
-the first four are *legacy* (an `initialize` handshake), the last is *modern* (version and \
+Methods, capabilities, headers and error codes of each revision of the Model Context Protocol, from the tables \
+that mcpact uses: the first four are *legacy* (an `initialize` handshake), the last is *modern* (version and \
 capabilities in every request). A dash means that the revision does not have it.
 
-This page is generated; `cargo xtask tables` writes it anew.
+This page is generated; run `cargo xtask tables` to update it.
 ";
 
 /// Write or compare.
@@ -36,7 +36,7 @@ pub(crate) struct Options {
     check: bool,
 }
 
-/// Run the command as the options say.
+/// Runs the command.
 pub(crate) fn run(checkout: &Checkout, options: Options) -> Result<(), Failure> {
     if options.check {
         check(checkout)
@@ -45,7 +45,7 @@ pub(crate) fn run(checkout: &Checkout, options: Options) -> Result<(), Failure> 
     }
 }
 
-/// Check that the page says what the tables say.
+/// Checks that the page matches the tables.
 pub(crate) fn check(checkout: &Checkout) -> Result<(), Failure> {
     let expected = page();
     let found = fs::read_to_string(checkout.path(PAGE)).unwrap_or_default();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_check_passes_on_what_was_written_only() {
+    fn check_passes_only_on_the_written_page() {
         let root = tempfile::tempdir().unwrap();
         let checkout = Checkout::at(root.path().to_owned());
         let missing = run(&checkout, Options { check: true })

@@ -137,7 +137,7 @@ fn initialize(server: Server, text: &'static str) -> Step<'static, Server> {
 #[library_benchmark]
 #[bench::of_parties(parties())]
 fn pact((client, server): (Party, Party)) -> Pact {
-    Pact::new(Revision::LATEST_LEGACY, client, server)
+    Pact::new(Revision::V2025_11_25, client, server)
 }
 
 #[library_benchmark]

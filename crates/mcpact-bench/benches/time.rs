@@ -124,7 +124,7 @@ fn negotiate(c: &mut Criterion) {
     });
     let (client, server) = (input::client_party(), input::server_party());
     group.bench_function("pact", |b| {
-        b.iter(|| Pact::new(Revision::LATEST_LEGACY, client.clone(), server.clone()));
+        b.iter(|| Pact::new(Revision::V2025_11_25, client.clone(), server.clone()));
     });
     group.finish();
 }

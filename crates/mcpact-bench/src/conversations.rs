@@ -38,7 +38,7 @@ pub fn server_party() -> Party {
 /// What the two agree on in the newest revision with a handshake.
 #[must_use]
 pub fn legacy_pact() -> Pact {
-    Pact::new(Revision::LATEST_LEGACY, client_party(), server_party())
+    Pact::new(Revision::V2025_11_25, client_party(), server_party())
 }
 
 /// The terms of such a server.

@@ -98,7 +98,7 @@ fn a_strict_check_counts_warnings() {
     assert_eq!(run(&["check", file]).status.code(), Some(0));
     let strict = run(&["check", "--strict", file]);
     assert_eq!(strict.status.code(), Some(7));
-    assert!(text(&strict.stdout).contains("is not found on this machine"));
+    assert!(text(&strict.stdout).contains("program `no-such-program` not found"));
 }
 
 /// What keeps a server from being started is told by its cause, the folder that it should run in included.
@@ -127,7 +127,7 @@ fn what_cannot_be_started_is_told() {
     let output = run(&["check", &at("mcpact.toml")]);
     let told = text(&output.stdout);
     for words in [
-        &*format!("cannot be started: `{}` is not executable", at("plain")),
+        &*format!("cannot start `{0}`: `{0}` is not executable", at("plain")),
         "with `chmod +x`",
         &*format!(
             "the first line of `{}` names `/no/such/sh`, which is not there",

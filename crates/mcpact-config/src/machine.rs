@@ -120,7 +120,6 @@ impl Surroundings for Machine {
             obstacle,
             folder,
             writable_by_all: open_way(&path, &real),
-            interpreter: interpreter(&real),
             path: Some(path.to_string_lossy().into_owned()),
             real: Some(real.to_string_lossy().into_owned()),
         }
@@ -132,18 +131,6 @@ fn open_way(path: &Path, real: &Path) -> Option<String> {
     let mut ways = path.ancestors().chain(real.ancestors());
     let open = ways.find(|way| is_writable_by_all(way))?;
     Some(open.to_string_lossy().into_owned())
-}
-
-/// The first line of a script, as far as the system reads it.
-fn interpreter(script: &Path) -> Option<String> {
-    /// What Linux reads of a file to find out how it is started.
-    const MOST_BYTES: u64 = 256;
-    let mut start = Vec::new();
-    let file = File::open(script).ok()?;
-    file.take(MOST_BYTES).read_to_end(&mut start).ok()?;
-    let line = start.split(|byte| *byte == b'\n').next()?;
-    line.starts_with(b"#!")
-        .then(|| String::from_utf8_lossy(line).trim_end().to_owned())
 }
 
 /// Text of a file that a config takes values from.

@@ -1,98 +1,51 @@
-//! Which commands are refused, and which are looked at twice.
+//! Command policy: which programs a config may start.
 //!
-//! There is no shell between the config and the program, so nothing in an argument can start anything
-//! by itself. What is judged here is what a config asks for in the open: a shell, other rights, programs
-//! that destroy or fetch, and programs that somebody else could have replaced.
+//! No shell stands between the config and the program, so an argument cannot start anything by itself. The policy looks
+//! at the program of a command, and at the program behind a known launcher such as `env` or `npx`. It does not analyse
+//! scripts or arguments: approval by digest (`approvals.rs`) is the boundary.
 
-mod arguments;
-mod chain;
-mod containers;
-mod interpreters;
-mod launchers;
-mod options;
-mod script;
-mod split;
-mod words;
+mod tables;
+
+use std::path::Path;
 
 use mcpact_transport::stdio::child::Obstacle;
 
-use super::config::CommandRules;
+pub(super) use self::tables::program_name;
+use self::tables::{Behind, Kind, Launcher};
+use super::config::{CommandRules, ShellRule};
 use super::fields::Text;
 use super::problem::Findings;
 use super::source::Span;
-use super::surroundings::ProgramFacts;
-pub(super) use chain::Lookup;
-use chain::Start;
-pub(super) use words::name as program_name;
-use words::{Sort, sort};
+use super::surroundings::{ProgramFacts, Sought, Surroundings};
 
-/// Options that name a package.
-const NAMED: [&str; 3] = ["-p", "--package", "--from"];
+/// Longest chain of launchers.
+const MAX_LAUNCHERS: usize = 4;
 
-/// Programs may start one another so often before that is suspicious by itself.
-const MOST_WRAPPERS: usize = 4;
-
-/// Linux follows the `#!` lines of scripts so often.
-const MOST_INTERPRETERS: usize = 4;
-
-/// Judges a command.
-pub(super) fn judge(
-    program: &Text<'_>,
-    args: &[Text<'_>],
-    judge: Judge<'_>,
-    facts: &ProgramFacts,
-    findings: &mut Findings,
-) {
-    if facts.path.is_none() && !is_one_word(program.filled.value()) {
-        let message = format!(
-            "`{}` is no program: there is no shell that would take it apart",
-            program.filled
-        );
-        let problem = findings.error(program.span, message);
-        problem.remedy("put the first word into `command` and the others into `args`");
-        return;
-    }
-    let all: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
-    let value = all[0].value;
-    judge.trusted(&all[0], value, facts, findings);
-    place(program, facts, findings);
-    let before = findings.count();
-    let reached = judge.started(&all, facts, findings, 0);
-    if reached != Reached::Container && !findings.has_errors_after(before) {
-        judge.runnable(&all[1..], findings);
-    }
-    if reached == Reached::Shell {
-        // It reads its arguments in its own way, which was judged already.
-        return;
-    }
-    args.iter()
-        .for_each(|arg| arguments::argument(arg, findings));
-    arguments::pairs(&all, findings);
+/// Rules of the config, and the environment in which the child looks up programs.
+#[derive(Clone)]
+pub(super) struct Policy<'a> {
+    pub(super) rules: &'a CommandRules,
+    pub(super) host: &'a dyn Surroundings,
+    /// `PATH` of the child, if it is not that of the gateway.
+    pub(super) path: Option<&'a str>,
+    /// Working directory of the child, if it is configured.
+    pub(super) folder: Option<String>,
 }
 
-/// What commands are judged by.
-#[derive(Clone, Copy)]
-pub(super) struct Judge<'a> {
-    rules: &'a CommandRules,
-    lookup: Lookup<'a>,
-    /// How many `#!` lines of scripts have led here.
-    scripts: usize,
-}
-
-/// What a command leads to.
+/// Treatment of the arguments of a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reached {
-    Shell,
-    /// What runs in it is closed off from the machine.
-    Container,
-    Program,
+enum Arguments {
+    /// Plain words for the program.
+    Plain,
+    /// Input of a shell, which gives operators and substitutions a meaning.
+    Script,
 }
 
 /// A word of the command.
 #[derive(Clone, Copy)]
 struct Word<'t> {
     value: &'t str,
-    /// How it is shown.
+    /// The word without the values of variables, for messages.
     written: &'t str,
     span: Span,
 }
@@ -107,33 +60,314 @@ impl<'t> Word<'t> {
     }
 }
 
+/// Checks a command. `facts` describe its program.
+pub(super) fn check(
+    program: &Text<'_>,
+    args: &[Text<'_>],
+    facts: &ProgramFacts,
+    policy: &Policy<'_>,
+    findings: &mut Findings,
+) {
+    if facts.path.is_none() && !is_one_word(program.filled.value()) {
+        let message = format!(
+            "`{}` is not a program: commands do not run in a shell",
+            program.filled
+        );
+        let problem = findings.error(program.span, message);
+        problem.remedy("put the first word into `command` and the others into `args`");
+        return;
+    }
+    let words: Vec<Word<'_>> = std::iter::once(program).chain(args).map(Word::of).collect();
+    policy.check_file(&words[0], words[0].value, facts, findings);
+    check_location(program, facts, findings);
+    if policy.check_command(&words, facts, 0, findings) == Arguments::Plain {
+        args.iter().for_each(|arg| check_argument(arg, findings));
+    }
+}
+
 fn is_one_word(program: &str) -> bool {
     !program.contains(|c: char| c.is_whitespace() || "&|;<>$`\"'(){}*?".contains(c))
 }
 
-/// Where the program lies, and whether it can be started.
-fn place(program: &Text<'_>, facts: &ProgramFacts, findings: &mut Findings) {
+fn check_location(program: &Text<'_>, facts: &ProgramFacts, findings: &mut Findings) {
     let value = program.filled.value();
     let shown = program.filled;
-    let is_refused = matches!(sort(value), Sort::Raiser | Sort::Destroyer | Sort::Fetcher);
+    let is_refused = tables::kind(value).is_some_and(|kind| kind.refusal().is_some());
     if let Some(obstacle) = facts.obstacle.as_ref().filter(|_| !is_refused) {
         let (message, remedy) = match obstacle {
             Obstacle::Missing => (
-                format!("`{shown}` is not found on this machine"),
-                "install it, or give its whole path",
+                format!("program `{shown}` not found"),
+                "install it, or give its absolute path",
             ),
             obstacle => (
-                format!("`{shown}` cannot be started: {obstacle}"),
+                format!("cannot start `{shown}`: {obstacle}"),
                 obstacle.remedy(),
             ),
         };
         findings.warning(program.span, message).remedy(remedy);
     } else if value.contains('/') && !value.starts_with('/') && facts.folder.is_none() {
-        let message = format!("where `{shown}` lies depends on where the gateway is started");
+        let message = format!("`{shown}` is relative to the directory the gateway starts in");
         findings
             .warning(program.span, message)
-            .remedy("give its whole path, or a `cwd`");
+            .remedy("give its absolute path, or set `cwd`");
     }
+}
+
+/// Checks one argument, which the program receives unchanged.
+fn check_argument(arg: &Text<'_>, findings: &mut Findings) {
+    let value = arg.filled.value();
+    let shown = arg.filled;
+    if tables::OPERATORS.contains(&value) {
+        let message = format!("`{shown}` is a shell operator, but commands do not run in a shell");
+        let problem = findings.error(arg.span, message);
+        problem.remedy("remove it and the words after it");
+    } else if tables::SUBSTITUTIONS
+        .iter()
+        .any(|mark| value.contains(mark))
+    {
+        let message = format!("`{shown}` is passed unchanged: commands do not run in a shell");
+        let problem = findings.warning(arg.span, message);
+        problem.remedy("write the value itself, or use `${VARIABLE}`");
+    } else if value.starts_with("~/") {
+        let message = format!("`{shown}` is passed unchanged: only a shell expands `~`");
+        let problem = findings.warning(arg.span, message);
+        problem.remedy("write `${userHome}/…`");
+    } else if let Some(place) = tables::SECRET_PLACES
+        .iter()
+        .find(|place| value.contains(*place))
+    {
+        let message = format!("the server is given `{place}`, which holds credentials");
+        findings.warning(arg.span, message);
+    }
+}
+
+impl<'a> Policy<'a> {
+    /// Checks the file of a program: the allow-list knows it as `listed_as`, and only its owner may change it.
+    fn check_file(
+        &self,
+        program: &Word<'_>,
+        listed_as: &str,
+        facts: &ProgramFacts,
+        findings: &mut Findings,
+    ) {
+        let shown = program.written;
+        if !self.rules.allow.is_empty() && !is_allowed(listed_as, self.rules, facts) {
+            let message = format!("`{shown}` is not in the list of allowed programs");
+            let problem = findings.error(program.span, message);
+            problem.remedy("add it to `allow` in [gateway.commands]");
+        }
+        if let Some(path) = &facts.writable_by_all {
+            let problem = findings.error(program.span, world_writable(path, shown));
+            problem.remedy(format!("run `chmod o-w {path}`"));
+        }
+    }
+
+    /// Checks a program, and the one that it starts if it is a launcher.
+    fn check_command(
+        &self,
+        words: &[Word<'a>],
+        facts: &ProgramFacts,
+        depth: usize,
+        findings: &mut Findings,
+    ) -> Arguments {
+        let Some((program, args)) = words.split_first() else {
+            return Arguments::Plain;
+        };
+        if depth > MAX_LAUNCHERS {
+            let message = format!("more than {MAX_LAUNCHERS} launchers in a row");
+            let problem = findings.error(program.span, message);
+            problem.remedy("start the server itself");
+            return Arguments::Plain;
+        }
+        let shown = program.written;
+        // A link does not make it another program.
+        let real = facts.real.as_deref().unwrap_or_default();
+        let kind = tables::kind(program.value).or_else(|| tables::kind(real));
+        match kind {
+            Some(Kind::Shell) => {
+                self.check_shell(program, args, findings);
+                return Arguments::Script;
+            }
+            Some(Kind::Remote) => {
+                let message = format!("`{shown}` connects to another host, which is then trusted");
+                findings.warning(program.span, message);
+            }
+            Some(kind) => {
+                let (reason, remedy) = kind.refusal().unwrap_or_default();
+                let problem = findings.error(program.span, format!("`{shown}` {reason}"));
+                problem.remedy(remedy);
+                return Arguments::Plain;
+            }
+            None => {}
+        }
+        let launcher = tables::launcher(program.value).or_else(|| tables::linked_launcher(real));
+        match launcher {
+            Some(launcher) => self.check_launcher(launcher, program, args, depth, findings),
+            None => {
+                self.check_interpreter(program, args, findings);
+                self.check_after_dashes(args, depth, findings)
+            }
+        }
+    }
+
+    fn check_launcher(
+        &self,
+        launcher: &Launcher,
+        program: &Word<'a>,
+        args: &[Word<'a>],
+        depth: usize,
+        findings: &mut Findings,
+    ) -> Arguments {
+        let shown = program.written;
+        let found = launcher.read(&args.iter().map(|word| word.value).collect::<Vec<_>>());
+        if let Some(option) = found.script.map(|at| &args[at]) {
+            let message = format!("`{shown} {}` runs a shell script", option.written);
+            let problem = findings.error(option.span, message);
+            problem.remedy("start the server itself");
+            return Arguments::Script;
+        }
+        if let Some(package) = found.package.and_then(|at| args.get(at)) {
+            note_unpinned(shown, package, launcher.pins, findings);
+        }
+        let Some(rest) = found.program.map(|at| &args[at..]) else {
+            self.check_interpreter(program, args, findings);
+            return self.check_after_dashes(args, depth, findings);
+        };
+        let folder = found.folder.map(|folder| self.in_folder(folder));
+        let inner = Policy {
+            path: found.path.or(self.path),
+            folder: folder.or_else(|| self.folder.clone()),
+            ..self.clone()
+        };
+        let is_program = match launcher.behind {
+            Behind::Program => true,
+            Behind::Package => inner.is_program(&rest[0]),
+            Behind::Perhaps => {
+                inner.is_program(&rest[0]) || inner.facts(rest[0].value, inner.path).path.is_some()
+            }
+        };
+        if is_program {
+            return inner.check_behind(rest, depth, findings);
+        }
+        if launcher.behind == Behind::Perhaps {
+            inner.check_script(program, rest, findings);
+        }
+        // A package is no file of this host, but may be a launcher or an interpreter.
+        let value = tables::package_name(rest[0].value);
+        if tables::kind(value).is_some() {
+            return Arguments::Plain;
+        }
+        let words = [&[Word { value, ..rest[0] }], &rest[1..]].concat();
+        inner.check_command(&words, &ProgramFacts::default(), depth + 1, findings)
+    }
+
+    /// Checks a program that a launcher starts, as the child finds it.
+    fn check_behind(&self, words: &[Word<'a>], depth: usize, findings: &mut Findings) -> Arguments {
+        let program = &words[0];
+        let facts = self.facts(program.value, self.path);
+        // A name in the allow-list means the program that the gateway itself finds.
+        let usual = self.facts(program.value, None).path;
+        let other = facts
+            .path
+            .as_deref()
+            .filter(|path| Some(*path) != usual.as_deref());
+        self.check_file(program, other.unwrap_or(program.value), &facts, findings);
+        self.check_command(words, &facts, depth + 1, findings)
+    }
+
+    /// Checks a program after `--`, which many launchers start.
+    fn check_after_dashes(
+        &self,
+        args: &[Word<'a>],
+        depth: usize,
+        findings: &mut Findings,
+    ) -> Arguments {
+        let dashes = args.iter().position(|word| word.value == "--");
+        match dashes.map(|at| &args[at + 1..]) {
+            Some(rest) if rest.first().is_some_and(|word| self.is_program(word)) => {
+                self.check_behind(rest, depth, findings)
+            }
+            Some(_) | None => Arguments::Plain,
+        }
+    }
+
+    /// Whether a word is a program rather than a package or a plain argument.
+    fn is_program(&self, word: &Word<'_>) -> bool {
+        let value = word.value;
+        let is_known = tables::kind(value).is_some() || tables::launcher(value).is_some();
+        is_known || value.contains('/') && self.facts(value, self.path).path.is_some()
+    }
+
+    fn check_shell(&self, shell: &Word<'_>, args: &[Word<'_>], findings: &mut Findings) {
+        let shown = shell.written;
+        let Some(option) = args.iter().find(|word| tables::takes_script(word.value)) else {
+            let message = format!("`{shown}` is a shell, and its script is not checked");
+            let problem = findings.warning(shell.span, message);
+            problem.remedy("start the server itself");
+            self.check_script(shell, args, findings);
+            return;
+        };
+        let message = format!("`{shown} {}` runs a shell script", option.written);
+        let remedy = "put the program into `command` and its arguments into `args`";
+        match self.rules.shells {
+            ShellRule::Refuse => findings.error(shell.span, message).remedy(format!(
+                "{remedy}, or set `shells = \"warn\"` in [gateway.commands]"
+            )),
+            ShellRule::Warn => findings.warning(shell.span, message).remedy(remedy),
+        }
+    }
+
+    fn check_interpreter(&self, program: &Word<'_>, args: &[Word<'_>], findings: &mut Findings) {
+        let Some(inline) = tables::inline_options(program.value) else {
+            return;
+        };
+        let is_own =
+            |word: &&Word<'_>| word.value.starts_with('-') || tables::has(inline, word.value);
+        let mut own = args.iter().take_while(is_own);
+        if let Some(option) = own.find(|word| tables::is_option(word.value, inline)) {
+            let message = format!(
+                "`{} {}` runs inline code, which is not checked",
+                program.written, option.written
+            );
+            let problem = findings.warning(option.span, message);
+            problem.remedy("put the code into a file");
+        } else {
+            self.check_script(program, args, findings);
+        }
+    }
+
+    /// Warns if every user can change the script that an interpreter runs: its first operand.
+    fn check_script(&self, program: &Word<'_>, args: &[Word<'_>], findings: &mut Findings) {
+        let is_operand = |word: &&Word<'_>| !word.value.starts_with('-') && word.value != "run";
+        let Some(script) = args.iter().find(is_operand) else {
+            return;
+        };
+        let path = self.in_folder(script.value);
+        if self.host.has_place(&path)
+            && let Some(open) = self.host.writable_by_all(&path)
+        {
+            let message = world_writable(&open, program.written);
+            let problem = findings.warning(script.span, message);
+            problem.remedy(format!("run `chmod o-w {open}`"));
+        }
+    }
+
+    fn facts(&self, program: &str, path: Option<&str>) -> ProgramFacts {
+        self.host.program(&Sought {
+            program,
+            path,
+            folder: self.folder.as_deref(),
+        })
+    }
+
+    fn in_folder(&self, path: &str) -> String {
+        let whole = Path::new(self.folder.as_deref().unwrap_or_default()).join(path);
+        whole.to_string_lossy().into_owned()
+    }
+}
+
+fn world_writable(path: &str, program: &str) -> String {
+    format!("`{path}` is world-writable: every local user can change what `{program}` runs")
 }
 
 fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool {
@@ -148,288 +382,22 @@ fn is_allowed(program: &str, rules: &CommandRules, facts: &ProgramFacts) -> bool
     })
 }
 
-impl<'a> Judge<'a> {
-    pub(super) const fn new(rules: &'a CommandRules, lookup: Lookup<'a>) -> Self {
-        Self {
-            rules,
-            lookup,
-            scripts: 0,
-        }
-    }
-
-    /// Whether the program may be started, and who could have changed it. A list knows it under a name of its own.
-    fn trusted(
-        self,
-        program: &Word<'_>,
-        listed_as: &str,
-        facts: &ProgramFacts,
-        findings: &mut Findings,
-    ) {
-        let shown = program.written;
-        let allow = &self.rules.allow;
-        if !allow.is_empty() && !is_allowed(listed_as, self.rules, facts) {
-            let message = format!("`{shown}` is not among the programs that may be started");
-            let problem = findings.error(program.span, message);
-            problem.remedy("add it to `allow` in `[gateway.commands]`");
-        }
-        if let Some(path) = &facts.writable_by_all {
-            let message = format!(
-                "everybody on this machine may change `{path}`, and so what `{shown}` does"
-            );
-            let problem = findings.error(program.span, message);
-            problem.remedy(format!("take that right away: `chmod o-w {path}`"));
-        }
-        if let Some(line) = &facts.interpreter {
-            self.interpreted(program.span, line, findings);
-        }
-    }
-
-    /// What the system starts to run a script is judged as if the config named it, but for the list of programs:
-    /// a script that is in it brings its interpreter along. That a shell runs it is no fault of a script.
-    fn interpreted(self, span: Span, line: &str, findings: &mut Findings) {
-        if self.scripts >= MOST_INTERPRETERS {
-            return;
-        }
-        let rules = CommandRules {
-            allow: Vec::new(),
-            ..self.rules.clone()
-        };
-        let words = chain::interpreter(line).map(|value| Word {
-            value,
-            written: line,
-            span,
-        });
-        let judge = Judge {
-            rules: &rules,
-            scripts: self.scripts + 1,
-            ..self
-        };
-        judge.started_behind(&words.collect::<Vec<_>>(), findings, 0);
-    }
-
-    /// A program that another one starts is found and trusted like the first.
-    fn trusted_behind(self, program: &Word<'_>, findings: &mut Findings) -> ProgramFacts {
-        let facts = self.lookup.facts(program.value);
-        let path = facts.path.as_deref();
-        // A list of names means the programs that the gateway itself finds under them.
-        let is_usual = path == self.lookup.usual_path(program.value).as_deref();
-        let listed_as = path.filter(|_| !is_usual).unwrap_or(program.value);
-        self.trusted(program, listed_as, &facts, findings);
-        facts
-    }
-
-    fn started_behind(self, words: &[Word<'a>], findings: &mut Findings, depth: usize) -> Reached {
-        let Some(program) = words.first() else {
-            return Reached::Program;
-        };
-        let facts = self.trusted_behind(program, findings);
-        self.started(words, &facts, findings, depth + 1)
-    }
-
-    /// What a wrapper such as `env` starts. Where its options are not known, the first word that is judged at all
-    /// counts, too.
-    fn wrapped(
-        self,
-        wrapper: &str,
-        args: &[Word<'a>],
-        findings: &mut Findings,
-        depth: usize,
-    ) -> Reached {
-        let folder = self.lookup.folder_behind(wrapper, args);
-        let lookup = Lookup {
-            folder: folder.as_deref().or(self.lookup.folder),
-            ..self.lookup.behind(wrapper, args)
-        };
-        let judge = Judge { lookup, ..self };
-        let judged = lookup.first_judged(wrapper, args);
-        match (chain::start(wrapper, args, &lookup), judged) {
-            (Start::At(at), Some(judged)) if at < judged => {
-                judge.trusted_behind(&args[at], findings);
-                let rest = &args[judged..];
-                judge.started(rest, &lookup.facts(rest[0].value), findings, depth + 1)
-            }
-            (Start::Perhaps(at), Some(judged)) if at < judged => {
-                judge.trusted_behind(&args[at], findings);
-                judge.started_behind(&args[judged..], findings, depth)
-            }
-            (_, Some(at)) | (Start::At(at) | Start::Perhaps(at), None) => {
-                judge.started_behind(&args[at..], findings, depth)
-            }
-            (Start::Unknown(at), None) => {
-                judge.started(&args[at..], &ProgramFacts::default(), findings, depth + 1)
-            }
-        }
-    }
-
-    /// What a runner of packages starts: a package, or any program with packages beside it.
-    fn fetched(self, args: &[Word<'a>], findings: &mut Findings, depth: usize) -> Reached {
-        let at = words::run_by(args.iter().map(|word| word.value));
-        match at.map(|at| &args[at..]) {
-            Some(rest) if self.is_program(&rest[0]) => self.started_behind(rest, findings, depth),
-            Some(rest) => self.launched_by_package(rest, findings, depth),
-            None => Reached::Program,
-        }
-    }
-
-    /// The program that is started, and whatever that starts in turn.
-    fn started(
-        self,
-        words: &[Word<'a>],
-        facts: &ProgramFacts,
-        findings: &mut Findings,
-        depth: usize,
-    ) -> Reached {
-        let Some((program, args)) = words.split_first() else {
-            return Reached::Program;
-        };
-        if depth > MOST_WRAPPERS {
-            findings.error(program.span, "too many programs start one another here");
-            return Reached::Program;
-        }
-        // Another name does not make it another program.
-        let value = chain::disguised(program.value, facts).unwrap_or(program.value);
-        let program = &Word { value, ..*program };
-        let shown = program.written;
-        if let Some(option) = hidden(program, args) {
-            let message = format!("`{shown} {}` hides what is done", option.written);
-            let problem = findings.error(option.span, message);
-            problem.remedy("start the server itself");
-            return Reached::Shell;
-        }
-        let destroying = args
-            .iter()
-            .find(|word| words::destroys(program.value, word.value));
-        if let Some(option) = destroying {
-            let message = format!("`{shown} {}` destroys what it finds", option.written);
-            findings.error(option.span, message);
-            return Reached::Program;
-        }
-        for (at, word) in args.iter().enumerate() {
-            let is_reached = options::starts_for_each(program.value, word.value)
-                && self.started_behind(&args[at + 1..], findings, depth) == Reached::Shell;
-            if is_reached {
-                return Reached::Shell;
-            }
-        }
-        self.texted(program.value, args, findings, depth);
-        self.scripted(program.value, args, findings);
-        match sort(program.value) {
-            Sort::Raiser => {
-                let problem = findings.error(
-                    program.span,
-                    format!("`{shown}` takes the rights of another user"),
-                );
-                problem.remedy("run the server with your own rights");
-            }
-            Sort::Destroyer => {
-                findings.error(
-                    program.span,
-                    format!("`{shown}` destroys what is there, and is no server"),
-                );
-            }
-            Sort::Fetcher => {
-                findings.error(
-                    program.span,
-                    format!("`{shown}` moves files over the network, and is no server"),
-                );
-            }
-            Sort::Pipe => {
-                let message = format!("`{shown}` leads to another machine, which is trusted then");
-                findings.warning(program.span, message);
-            }
-            Sort::Shell => {
-                self.shell(program, args, findings);
-                return Reached::Shell;
-            }
-            Sort::Wrapper => return self.wrapped(program.value, args, findings, depth),
-            Sort::Container => {
-                openings(shown, args, findings);
-                return Reached::Container;
-            }
-            Sort::Runner(pin) => {
-                unpinned(shown, args, pin, findings);
-                return self.fetched(args, findings, depth);
-            }
-            Sort::Other
-                if words::runs_package(program.value, args.iter().map(|word| word.value)) =>
-            {
-                return self.fetched(args, findings, depth);
-            }
-            Sort::Other => return self.behind_dashes(args, findings, depth),
-        }
-        Reached::Program
-    }
-}
-
-/// The word by which the program is handed a text to run, if it is.
-fn hidden<'w, 't>(program: &Word<'_>, args: &'w [Word<'t>]) -> Option<&'w Word<'t>> {
-    let own = own_options(program.value, args);
-    let option = own
-        .iter()
-        .find(|word| options::hides_command(program.value, word.value));
-    let is_text = options::runs_text(program.value, own.iter().map(|word| word.value));
-    option.or_else(|| args.first().filter(|_| is_text))
-}
-
-/// The words that can be options of the program itself: behind a package stand those of the package.
-fn own_options<'w, 't>(program: &str, args: &'w [Word<'t>]) -> &'w [Word<'t>] {
-    if let Some(own) = options::own_words(program, args.iter().map(|word| word.value)) {
-        return &args[..own];
-    }
-    if !words::starts_packages(program) {
-        return args;
-    }
-    let end = words::run_by(args.iter().map(|word| word.value));
-    &args[..end.unwrap_or(args.len())]
-}
-
-/// Options that let out of a container what it is there to hold.
-fn openings(program: &str, args: &[Word<'_>], findings: &mut Findings) {
-    for (at, word) in args.iter().enumerate() {
-        let (option, value) = containers::option(word.value);
-        let next = args.get(at + 1).map(|word| word.value);
-        if let Some(risk) = containers::opening(option, value.or(next)) {
-            let message = format!("`{program} … {option}` {risk}");
-            let problem = findings.warning(word.span, message);
-            problem.remedy("leave it out unless you trust the image with this machine");
-        }
-    }
-}
-
-/// A package that is fetched when it is started, in whatever version is the newest.
-fn unpinned(runner: &str, args: &[Word<'_>], pin: &[&str], findings: &mut Findings) {
-    let after = args
-        .iter()
-        .position(|word| NAMED.contains(&word.value))
-        .map(|at| at + 1);
-    let package = match after {
-        Some(at) => args.get(at),
-        None => words::run_by(args.iter().map(|word| word.value))
-            .and_then(|at| args.get(at))
-            .or_else(|| {
-                let mut words = args.iter();
-                words.find(|word| !word.value.starts_with('-') && !words::is_verb(word.value))
-            }),
-    };
-    let Some(package) = package else {
+/// Notes a package without a version. `pins` are the marks before a version; without any, nothing is noted.
+fn note_unpinned(runner: &str, package: &Word<'_>, pins: &[&str], findings: &mut Findings) {
+    let Some(pin) = pins.first() else {
         return;
     };
     let name = package.value;
-    let is_pinned = pin
-        .iter()
-        .any(|pin| name.get(1..).is_some_and(|name| name.contains(pin)));
-    let is_local = name.starts_with(['.', '/']);
-    let is_newest = name.ends_with("@latest");
-    if (!is_pinned || is_newest) && !is_local {
-        let message = format!(
-            "`{runner}` starts whatever version of `{}` is the newest",
-            package.written
-        );
-        let alone = package.written.strip_suffix("@latest");
-        let alone = alone.unwrap_or(package.written);
-        let example = format!("name a version, such as `{alone}{}1.2.3`", pin[0]);
-        findings.note(package.span, message).remedy(example);
+    let has = |pin: &&str| name.get(1..).is_some_and(|name| name.contains(pin));
+    let is_pinned = pins.iter().any(has) && !name.ends_with("@latest");
+    if is_pinned || name.starts_with(['.', '/']) {
+        return;
     }
+    let written = package.written;
+    let message = format!("`{runner}` runs the latest version of `{written}`");
+    let alone = written.strip_suffix("@latest").unwrap_or(written);
+    let problem = findings.note(package.span, message);
+    problem.remedy(format!("pin a version, such as `{alone}{pin}1.2.3`"));
 }
 
 #[cfg(test)]

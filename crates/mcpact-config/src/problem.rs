@@ -86,13 +86,9 @@ impl Findings {
     }
 
     pub(super) fn has_errors(&self) -> bool {
-        self.has_errors_after(0)
-    }
-
-    /// Whether there are errors that were found after so many.
-    pub(super) fn has_errors_after(&self, after: usize) -> bool {
-        let mut late = self.found.iter().skip(after);
-        late.any(|found| found.severity == Severity::Error)
+        self.found
+            .iter()
+            .any(|found| found.severity == Severity::Error)
     }
 
     /// How many there are so far.

@@ -81,6 +81,4 @@ pub struct ProgramFacts {
     pub folder: Option<String>,
     /// The file, or a folder on the way to it, that everybody may write.
     pub writable_by_all: Option<String>,
-    /// The line of a script, from `#!` on, that names the program which the system starts to run it.
-    pub interpreter: Option<String>,
 }

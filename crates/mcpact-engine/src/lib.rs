@@ -26,7 +26,6 @@ pub mod negotiate;
 pub mod negotiation;
 pub mod outstanding;
 pub mod pact;
-pub mod permit;
 pub mod policy;
 pub mod reason;
 pub mod refusal;

@@ -53,7 +53,7 @@ pub fn negotiate(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Out
 fn dialect(client: &Offer<'_>, policy: &Policy) -> Dialect {
     let revision = known(&client.versions)
         .newest()
-        .unwrap_or(Revision::LATEST_LEGACY);
+        .unwrap_or(Revision::newest(Era::Legacy));
     Dialect {
         revision,
         errors: policy.errors,

@@ -209,7 +209,7 @@ fn neighbours(method: Method, revision: Revision) -> Option<String> {
     }
     Some(if first == last {
         alloc::format!("only {first} has it")
-    } else if last == Revision::LATEST {
+    } else if Revision::ALL.ends_with(&[last]) {
         alloc::format!("it came with {first}")
     } else {
         alloc::format!("it went after {last}")

@@ -11,8 +11,9 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use mcpact_spec::{Capability, LogLevel, Method, Revision, Side};
+use mcpact_spec::{Capability, Era, LogLevel, Method, Revision, Side};
 use mcpact_wire::batch::Frame;
+use mcpact_wire::envelope::Request;
 use mcpact_wire::id::Id;
 use mcpact_wire::model::discover::CacheScope;
 use mcpact_wire::model::implementation::Implementation;
@@ -24,7 +25,7 @@ use crate::effect::{Effect, Effects, End, Step};
 use crate::outstanding::{Outstanding, Patience};
 use crate::pact::{Pact, Party};
 use crate::policy::Policy;
-use crate::refusal::{Dialect, WireError};
+use crate::refusal::WireError;
 use crate::time::Moment;
 use crate::trail::Trail;
 use in_flight::Serving;
@@ -274,6 +275,16 @@ impl Server {
         self.serving.get(id).is_some_and(|entry| !entry.cancelled)
     }
 
+    /// Revision that applies to messages of the scope; none before an agreement.
+    #[must_use]
+    pub fn revision_in(&self, scope: &Scope) -> Option<Revision> {
+        let request = match scope {
+            Scope::Request(id) => self.serving.get(id).map(|entry| entry.revision),
+            Scope::Connection => None,
+        };
+        request.or_else(|| self.phase.pact().map(|pact| pact.revision()))
+    }
+
     /// When [`Input::Tick`] is next of use.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
@@ -355,31 +366,33 @@ impl Server {
         }
     }
 
-    /// The words for a peer whose revision is not settled: those of the handshake if there was one,
-    /// else of the era that the endpoint offers.
-    fn dialect(&self, is_modern: Hint) -> Dialect {
-        let revision = match (is_modern, self.phase.pact()) {
-            (Hint::Modern, _) => Revision::LATEST,
-            (Hint::None, Some(pact)) => pact.revision(),
-            (Hint::None, None) => self.endpoint.legacy.newest().unwrap_or(Revision::LATEST),
-        };
-        Dialect {
-            revision,
-            errors: self.terms.policy.errors,
+    /// Revision for an error to a peer without an agreement on this message: that of the
+    /// handshake, or the newest on offer.
+    fn fallback_revision(&self) -> Revision {
+        match self.phase.pact() {
+            Some(pact) => pact.revision(),
+            None => self.endpoint.newest(Era::Legacy),
         }
+    }
+
+    /// Revision for an error to a request of either era.
+    fn revision_for(&self, request: &Request<'_>) -> Revision {
+        match request.params.meta.protocol_version {
+            Some(_) => self.modern_revision_for(request),
+            None => self.fallback_revision(),
+        }
+    }
+
+    /// Revision for an error to a modern request: the one that it names, or the newest on offer.
+    fn modern_revision_for(&self, request: &Request<'_>) -> Revision {
+        let named = request.params.meta.revision();
+        named.unwrap_or_else(|| self.endpoint.newest(Era::Modern))
     }
 
     fn declares(&self, capability: Capability) -> bool {
         debug_assert_eq!(capability.owner(), Side::Server);
         self.terms.party.capabilities.declared().has(capability)
     }
-}
-
-/// What a message tells about its era.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hint {
-    Modern,
-    None,
 }
 
 /// A name, kept for the owner.

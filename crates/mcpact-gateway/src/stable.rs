@@ -10,6 +10,7 @@ use mcpact_engine::effect::DropCause;
 use mcpact_engine::refusal::ReasonCode;
 use mcpact_spec::stable_strings;
 
+use crate::error::FailureText;
 use crate::figures::{KINDS, Outcome};
 use crate::gateway::ReloadCause;
 use crate::supervisor::{InstanceState, ServerState, StartCause, StopCause};
@@ -255,6 +256,8 @@ fn instance_states() -> [InstanceState; 7] {
         },
         InstanceState::Draining { calls: 0, cause },
         InstanceState::Stopped { cause },
-        InstanceState::Failed { why: String::new() },
+        InstanceState::Failed {
+            why: FailureText::default(),
+        },
     ]
 }

@@ -85,19 +85,19 @@ impl Caller {
         })
     }
 
-    /// Opens a conversation of this era. A floor knows neither and gives no session.
+    /// Opens a session of this era, for calls of one tool. A floor knows no sessions.
     ///
     /// # Errors
     /// The server refuses.
-    pub async fn open(&mut self, era: Era, size: Size) -> Result<(), Trouble> {
+    pub async fn open(&mut self, era: Era, tool: &str) -> Result<(), Trouble> {
         match era {
             Era::Modern => {
                 let modern = HeaderValue::from_static(call::MODERN);
                 self.headers.insert(VERSION, modern);
                 self.headers
                     .insert(METHOD, HeaderValue::from_static("tools/call"));
-                self.headers
-                    .insert(NAME, HeaderValue::from_static(size.tool()));
+                let name = HeaderValue::from_str(tool).map_err(http::Error::from)?;
+                self.headers.insert(NAME, name);
             }
             Era::Legacy => {
                 let response = self.post(call::initialize().into()).await?;
@@ -122,7 +122,7 @@ impl Caller {
         for header in [SESSION_ID, VERSION, METHOD, NAME] {
             self.headers.remove(header);
         }
-        self.open(era, Size::Small).await
+        self.open(era, call::TOOL).await
     }
 
     /// Ends a session, if there is one; a server may refuse that.
@@ -207,8 +207,11 @@ impl Caller {
         Err(Trouble::wrong(200, &answer))
     }
 
-    /// One call.
-    async fn call(&mut self, body: &Bytes, size: Size) -> Result<Bytes, Trouble> {
+    /// Sends one call and reads its answer.
+    ///
+    /// # Errors
+    /// The connection breaks, or the server answers something else.
+    pub async fn call(&mut self, body: &Bytes, size: Size) -> Result<Bytes, Trouble> {
         let response = self.post(body.clone()).await?;
         let status = response.status().as_u16();
         let answer = response.into_body().collect().await?.to_bytes();
@@ -243,7 +246,7 @@ pub async fn load(errand: Errand<'_>) -> Result<Stretch, Trouble> {
             Some(first) if errand.sessions == Sessions::Shared => first.twin(address).await?,
             Some(_) | None => {
                 let mut caller = Caller::connect(address, errand.path).await?;
-                caller.open(era, size).await?;
+                caller.open(era, size.tool()).await?;
                 caller
             }
         };

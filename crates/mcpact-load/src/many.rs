@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, json};
 
-use crate::call::{Size, TOOL};
+use crate::call::TOOL;
 use crate::http::{Caller, PATH};
 use crate::plan::{Effort, Failed, Programs, Row};
 use crate::relay::{Behind, Goal, Recipe, Relay};
@@ -267,7 +267,7 @@ impl<'a> Gateway<'a> {
         let relay = self.relay.as_ref();
         let address = relay.map_or("", |relay| relay.address.as_str());
         let mut caller = Caller::connect(address, &self.recipe.path).await?;
-        caller.open(Era::Legacy, Size::Small).await?;
+        caller.open(Era::Legacy, TOOL).await?;
         Ok(caller)
     }
 

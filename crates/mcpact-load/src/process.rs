@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -84,6 +85,18 @@ impl Subject {
     /// Whether it is gone.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Terminates the process and waits until it has exited.
+    ///
+    /// # Errors
+    /// The process cannot be signalled.
+    pub async fn stop(mut self) -> Result<(), Trouble> {
+        let id = i32::try_from(self.id()?).ok().and_then(Pid::from_raw);
+        let id = id.ok_or_else(|| self.silent())?;
+        kill_process(id, Signal::TERM).map_err(std::io::Error::from)?;
+        self.child.wait().await?;
+        Ok(())
     }
 
     /// The processor time that it has used so far.

@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Revision, Site};
+use mcpact_spec::{Era, ErrorCode, Revision, Site};
 
 /// An error for a client that speaks the revision.
 pub(crate) fn fault(code: ErrorCode, message: impl Into<String>, revision: Revision) -> WireError {
@@ -13,4 +13,9 @@ pub(crate) fn fault(code: ErrorCode, message: impl Into<String>, revision: Revis
         data: None,
         http_status: code.http_status(revision, Site::Application),
     }
+}
+
+/// An error for a client that is known to be modern, by a code with one status in that era.
+pub(crate) fn modern_fault(code: ErrorCode, message: impl Into<String>) -> WireError {
+    fault(code, message, Revision::newest(Era::Modern))
 }

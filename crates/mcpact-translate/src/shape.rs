@@ -28,7 +28,7 @@ mod tool;
 
 pub use answer::lower_answer;
 pub use elicitation::with_elicitation_id;
-pub use error::{lower_error, raise_error, unattributed_error};
+pub use error::{error, lower_error, raise_error, unattributed_error};
 pub use fault::{ShapeError, Unrepresentable};
 pub use request::lower_request;
-pub use result::{lower_result, raise_result};
+pub use result::{lower_result, raise_result, result};

@@ -16,6 +16,8 @@ mod tests;
 
 use core::time::Duration;
 
+use mcpact_spec::{Feature, Revision};
+
 pub use followed::{Followed, Step};
 pub use hosted::Hosted;
 pub use mapped::Mapped;
@@ -23,6 +25,9 @@ pub use status::Status;
 pub use support::{
     TaskSupports, Way, created_task, related, wants_tasks, with_task, with_task_support,
 };
+
+/// Revision that has tasks as a core feature.
+const CORE: Revision = Revision::newest_with(Feature::TasksCore);
 
 /// Nobody is asked more often than this, whatever it says.
 const SHORTEST: Duration = Duration::from_millis(100);

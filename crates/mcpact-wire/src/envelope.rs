@@ -2,10 +2,12 @@
 
 use alloc::borrow::Cow;
 
+use mcpact_spec::{Era, Revision};
+
 use crate::id::{Id, IdRef};
 use crate::layout::Layout;
 use crate::raw::JsonKind;
-use crate::scan::{Cursor, ScanError, utf8};
+use crate::scan::{Cursor, ScanError, text, utf8};
 
 /// A message, borrowed from its bytes.
 #[derive(Clone, Debug)]
@@ -107,6 +109,15 @@ pub struct Meta<'a> {
     pub subscription_id: Option<&'a str>,
     /// `traceparent`
     pub trace_parent: Option<&'a str>,
+}
+
+impl Meta<'_> {
+    /// Modern revision that the request names; none if it names none that this build supports.
+    #[must_use]
+    pub fn revision(&self) -> Option<Revision> {
+        let named = Revision::parse(&text(self.protocol_version?)?)?;
+        (named.era() == Era::Modern).then_some(named)
+    }
 }
 
 /// Why JSON is not a JSON-RPC message of this protocol.

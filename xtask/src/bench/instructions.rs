@@ -13,7 +13,7 @@ use crate::report;
 
 const RUNNER: &str = "gungraun-runner";
 
-/// Whether instructions were counted.
+/// Result of counting instructions.
 pub(super) enum Counted {
     Done,
     Skipped(&'static str),
@@ -23,7 +23,7 @@ fn home(target: &Path) -> PathBuf {
     target.join("gungraun")
 }
 
-/// Count, unless this machine has no valgrind.
+/// Counts instructions, unless valgrind is not installed.
 pub(super) fn count(checkout: &Checkout, target: &Path) -> Result<Counted, Failure> {
     if !succeeds(program_at(checkout, "valgrind").arg("--version")) {
         let why = "valgrind is not installed";

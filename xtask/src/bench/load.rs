@@ -18,11 +18,11 @@ use crate::process::{capture, cargo, program_at, run as run_program};
 /// Enough to see that everything works.
 const QUICK: [&str; 4] = ["--rounds", "1", "--milliseconds", "100"];
 
-/// What one subject did in one contest.
+/// Result of one subject in one contest.
 #[derive(Debug, Deserialize)]
 pub(super) struct Row {
     contest: String,
-    /// How many calls were open at a time.
+    /// Calls in flight at a time.
     open: u32,
     subject: String,
     /// Answers per second.
@@ -43,7 +43,7 @@ pub(super) struct Failed {
     why: String,
 }
 
-/// What an idle session weighs.
+/// Memory of an idle session.
 #[derive(Debug, Deserialize)]
 pub(super) struct Weight {
     subject: String,
@@ -51,7 +51,7 @@ pub(super) struct Weight {
     bytes: f64,
 }
 
-/// All that the load told.
+/// Everything that the load driver reported.
 #[derive(Debug, Deserialize)]
 pub(super) struct Findings {
     rows: Vec<Row>,

@@ -70,8 +70,8 @@ pub(super) fn time(nanoseconds: f64) -> String {
     }
 }
 
-/// A table whose columns line up in a terminal, too; all but the first are numbers.
-pub(super) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
+/// A table with aligned columns; all but the first are numbers.
+pub(crate) fn table(head: &[&str], rows: Vec<Vec<String>>) -> String {
     let head = head.iter().map(|cell| (*cell).to_owned()).collect();
     let mut all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let columns = all.first().map_or(0, Vec::len);

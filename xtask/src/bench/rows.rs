@@ -1,4 +1,4 @@
-//! What is measured, under the names that both benchmarks give it.
+//! Measured operations, under the names that both benchmarks use.
 
 /// One operation.
 #[derive(Debug)]
@@ -7,7 +7,7 @@ pub(super) struct Row {
     pub(super) time: &'static str,
     /// The folder below `gungraun/`, from `crates/mcpact-bench/benches/instructions.rs`.
     pub(super) instructions: &'static str,
-    /// What it does, for the reader.
+    /// Description of the operation.
     pub(super) what: &'static str,
 }
 
@@ -19,7 +19,7 @@ pub(super) struct Measured {
     pub(super) median: f64,
     /// The fastest sample: what the operation costs when nothing else disturbs it.
     pub(super) fastest: f64,
-    /// How many bytes it reads, where that is the point.
+    /// Bytes that it reads, where that matters.
     pub(super) bytes: Option<f64>,
     pub(super) instructions: Option<f64>,
 }

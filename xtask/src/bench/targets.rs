@@ -1,4 +1,4 @@
-//! What the project promises about its speed, as ratios of two numbers of the same run.
+//! Performance targets, as ratios of two numbers of the same run.
 
 use super::rows::Measured;
 
@@ -68,7 +68,7 @@ impl Judgement {
     }
 }
 
-/// Compares the numbers with the targets; a target whose rows were not measured is left out.
+/// Compares the numbers with the targets. Targets without measured rows are left out.
 pub(super) fn judge(measured: &[Measured]) -> Vec<Judgement> {
     let find = |name: &str| measured.iter().find(|m| m.row.time == name);
     TARGETS

@@ -75,7 +75,7 @@ fn fastest_of(samples: &Value) -> Option<f64> {
     each.map(|(time, count)| time / count).reduce(f64::min)
 }
 
-/// How many bytes the row reads in one go, if it says so.
+/// Bytes that the row reads per iteration, if it declares them.
 pub(super) fn bytes(target: &Path, row: &Row) -> Result<Option<f64>, Failure> {
     let path = home(target).join(row.time).join("new/benchmark.json");
     let file = json(&path)?;
@@ -87,7 +87,7 @@ mod tests {
     use super::fastest_of;
 
     #[test]
-    fn the_fastest_sample_is_told_per_operation() {
+    fn fastest_sample_is_per_operation() {
         let samples = serde_json::json!({"iters": [1, 2, 3], "times": [9, 8, 15]});
         assert_eq!(fastest_of(&samples), Some(4.0));
         assert_eq!(fastest_of(&serde_json::json!({"iters": []})), None);

@@ -1,4 +1,4 @@
-//! What is known to fall short, and why.
+//! Known failures, with reasons.
 
 use mcpact_spec::Revision;
 use serde::de::Error as _;
@@ -33,7 +33,7 @@ pub(super) struct Entry {
 }
 
 impl Baseline {
-    /// Read the file of the checkout.
+    /// Reads the file of the checkout.
     pub(super) fn read(checkout: &Checkout) -> Result<Self, Failure> {
         toml::from_str(&checkout.read(FILE)?).map_err(|source| Failure::Toml {
             path: checkout.path(FILE),
@@ -47,7 +47,7 @@ impl Baseline {
         self.expected.iter().find(fits)
     }
 
-    /// What falls short without an entry.
+    /// Failures without an entry.
     pub(super) fn unexpected(&self, scores: &[Score]) -> Vec<String> {
         let in_score = |score| {
             let shortfalls = Score::shortfalls(score);
@@ -57,7 +57,7 @@ impl Baseline {
         scores.iter().flat_map(in_score).collect()
     }
 
-    /// The entries that nothing needs any more; one about a set that did not run is left alone.
+    /// Entries without a failure. Entries about a set that did not run are kept.
     pub(super) fn stale(&self, scores: &[Score]) -> Vec<String> {
         let stale = self.expected.iter().filter(|entry| entry.is_stale(scores));
         let told = stale.map(|entry| {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_no_finding() {
+    fn expected_failures_are_not_findings() {
         let scores = failing(&["auth/dpop", "auth/iss-supported"]);
         for pattern in ["auth/*", "*"] {
             assert!(baseline(pattern).unexpected(&scores).is_empty());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_expected_is_a_finding() {
+    fn unexpected_failures_are_findings() {
         let scores = failing(&["auth/dpop", "tools_call"]);
         assert_eq!(
             baseline("auth/*").unexpected(&scores),

@@ -17,7 +17,7 @@ pub(super) struct Bridged {
 }
 
 impl Bridged {
-    /// Start what the scenarios of `revision` shall go through.
+    /// Starts the bridge and the server for the scenarios of `revision`.
     pub(super) fn start(
         leg: Leg,
         binary: &Path,
@@ -26,8 +26,8 @@ impl Bridged {
     ) -> Result<Self, Failure> {
         let behind = match (leg, revision.era()) {
             (Leg::BridgeSame, _) => revision,
-            (_, Era::Legacy) => Revision::LATEST,
-            (_, Era::Modern) => Revision::LATEST_LEGACY,
+            (_, Era::Legacy) => Revision::newest(Era::Modern),
+            (_, Era::Modern) => Revision::newest(Era::Legacy),
         };
         let server = ["everything", "--revisions", behind.as_str()];
         let mut bridge = Command::new(binary);

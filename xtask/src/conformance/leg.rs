@@ -45,7 +45,7 @@ impl Leg {
         Self::BridgeSame,
     ];
 
-    /// Our own word.
+    /// Name in our output.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Server => "server",
@@ -56,7 +56,7 @@ impl Leg {
         }
     }
 
-    /// The word that the suite uses for what it tests.
+    /// Name that the suite uses for the tested side.
     pub(super) const fn role(self) -> &'static str {
         match self {
             Self::Server | Self::BridgeStdio | Self::BridgeHttp | Self::BridgeSame => "server",
@@ -71,13 +71,13 @@ impl fmt::Display for Leg {
     }
 }
 
-/// How a leg ended when it did not fail.
+/// Result of a leg that did not fail.
 pub(super) enum Run {
     Done(Vec<Score>),
     Skipped(String),
 }
 
-/// Build our side and run the suite against it.
+/// Builds our side and runs the suite against it.
 pub(super) fn run(
     leg: Leg,
     checkout: &Checkout,
@@ -87,7 +87,7 @@ pub(super) fn run(
     match leg {
         Leg::Server => own_server(checkout, suite, revisions).map(Run::Done),
         Leg::Client if !checkout.path(CLIENT_SOURCE).is_file() => {
-            Ok(Run::Skipped(format!("there is no `{CLIENT_SOURCE}`")))
+            Ok(Run::Skipped(format!("`{CLIENT_SOURCE}` does not exist")))
         }
         Leg::Client => own_client(checkout, suite, revisions).map(Run::Done),
         Leg::BridgeStdio | Leg::BridgeHttp | Leg::BridgeSame => {
@@ -114,7 +114,7 @@ fn through_bridge(
     revisions.iter().map(one).collect()
 }
 
-/// Run the server leg against a server that somebody else started.
+/// Runs the server leg against a server that is already running.
 pub(super) fn against(
     suite: &Suite,
     url: &str,

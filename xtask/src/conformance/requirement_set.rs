@@ -1,4 +1,4 @@
-//! Which scenarios a revision requires, from the suite's own list.
+//! Scenarios that a revision requires, from the suite's own list.
 //!
 //! The lists are YAML of a very plain form: sections at the margin, names as items, and for what is
 //! not scored a scenario and its leg. A line that breaks this form is refused, not guessed at.
@@ -8,9 +8,9 @@ use super::leg::Leg;
 /// The scenarios of one leg under one revision.
 #[derive(Debug, PartialEq)]
 pub(super) struct RequirementSet {
-    /// What the revision requires.
+    /// Scenarios that the revision requires.
     pub(super) scored: Vec<String>,
-    /// What the suite runs besides: extensions, and scenarios that came later.
+    /// Other scenarios: extensions, and scenarios that were added later.
     pub(super) not_scored: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the suite wrote down: one folder for each scenario that ran.
+//! Results of the suite: one directory for each scenario that ran.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,15 +16,15 @@ pub(super) struct Results {
     records: BTreeMap<String, Record>,
 }
 
-/// What the suite knows about one scenario.
+/// Result of one scenario.
 #[derive(Default)]
 pub(super) struct Record {
     pub(super) checks: Vec<Check>,
-    /// What our client wrote to standard error; a server has nothing here.
+    /// Standard error of our client; empty for a server.
     pub(super) complaint: String,
 }
 
-/// One thing that the suite looked at.
+/// One check of the suite.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Check {
@@ -36,7 +36,7 @@ pub(super) struct Check {
     pub(super) details: Value,
 }
 
-/// What the suite thinks of it.
+/// Status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum Status {
@@ -48,7 +48,7 @@ pub(super) enum Status {
 }
 
 impl Results {
-    /// Read every result below the folder, which need not exist.
+    /// Reads every result below the directory, which need not exist.
     pub(super) fn read(folder: &Path, leg: Leg) -> Result<Self, Failure> {
         let mut results = Self::default();
         if folder.is_dir() {
@@ -57,12 +57,12 @@ impl Results {
         Ok(results)
     }
 
-    /// What was written about a scenario.
+    /// Result of a scenario.
     pub(super) fn of(&self, scenario: &str) -> Option<&Record> {
         self.records.get(scenario)
     }
 
-    /// Whether nothing was written at all.
+    /// Returns `true` if there are no results.
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

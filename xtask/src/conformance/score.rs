@@ -1,4 +1,4 @@
-//! How many scenarios of a set pass, and which do not count.
+//! Score of a requirement set: passed scenarios and failures.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub(super) struct Shortfall<'a> {
 }
 
 impl Score {
-    /// Judge every scenario of the set.
+    /// Judges every scenario of the set.
     pub(super) fn new(
         leg: Leg,
         revision: Revision,
@@ -89,7 +89,7 @@ impl fmt::Display for Score {
     }
 }
 
-/// How many pass by the suite's rule, and how many by ours.
+/// Passed scenarios by the suite's rule and by ours.
 fn counts(judged: &[Judged]) -> (usize, usize) {
     let passes = |judged: &&Judged| !judged.faults.iter().any(Fault::fails_suite);
     let counts = |judged: &&Judged| judged.faults.is_empty();
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passing_and_counting_are_told_apart() {
+    fn both_rules_are_counted_separately() {
         let judged = |scenario: &str, faults| Judged {
             scenario: scenario.to_owned(),
             faults,

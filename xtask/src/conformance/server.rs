@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::failure::Failure;
 use crate::listening::Listening;
 
-/// Start `mcpact everything` on a free port.
+/// Starts `mcpact everything` on a free port.
 pub(super) fn start(binary: &Path, log: &Path) -> Result<Listening, Failure> {
     let mut command = Command::new(binary);
     command.args(["everything", "--listen", "127.0.0.1:0"]);

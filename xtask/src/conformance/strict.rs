@@ -1,4 +1,4 @@
-//! When a scenario counts.
+//! Strict rule for a passed scenario.
 //!
 //! The suite lets a scenario pass unless a check fails: with warnings, with nothing looked at, with
 //! an empty list, with an error where a text was asked for, with a client that ends in an error.
@@ -24,7 +24,7 @@ const CLIENT_MAY_FAIL: &[&str] = &[
     "http-invalid-tool-headers",
 ];
 
-/// Why a scenario does not count.
+/// Reason why a scenario does not pass.
 #[derive(Debug, PartialEq)]
 pub(super) enum Fault {
     /// The suite wrote nothing about it.
@@ -46,7 +46,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Whether the scenario fails by the suite's own rule too.
+    /// Returns `true` if the scenario also fails by the suite's own rule.
     pub(super) fn fails_suite(&self) -> bool {
         matches!(self, Self::NoResult | Self::Failed(_))
     }
@@ -109,7 +109,7 @@ fn told(check: &Check) -> String {
     }
 }
 
-/// The first check stands for the rest, which often follow from it.
+/// Summary by the first check; the others often follow from it.
 fn summed_up(checks: &[String]) -> String {
     match checks {
         [] => String::new(),
@@ -118,7 +118,7 @@ fn summed_up(checks: &[String]) -> String {
     }
 }
 
-/// Whether the check shows that the scenario did what it is about.
+/// Returns `true` if the check shows that the scenario exercised its feature.
 fn is_substance(check: &Check) -> bool {
     check.status == Status::Success && !check.id.starts_with("wire-schema")
 }

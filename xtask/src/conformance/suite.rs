@@ -27,7 +27,7 @@ pub(super) struct Suite {
 }
 
 impl Suite {
-    /// Install what is missing, and only that.
+    /// Installs the suite if it is missing.
     pub(super) fn install(checkout: &Checkout) -> Result<Self, Failure> {
         let folder = checkout.path(FOLDER);
         fs::create_dir_all(&folder).map_err(Failure::file(&folder))?;
@@ -36,12 +36,12 @@ impl Suite {
         Ok(Self { folder, node })
     }
 
-    /// Where to keep the words of a program.
+    /// Log file of a program.
     pub(super) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.log"))
     }
 
-    /// Run the scenarios of a revision against `target` and judge what the suite wrote.
+    /// Runs the scenarios of a revision against `target` and judges the results.
     ///
     /// The exit code says only whether a scored scenario failed, which the results say better.
     pub(super) fn run(

@@ -1,8 +1,8 @@
-//! Whether a row has seen what it should.
+//! Judgement of a row.
 
 use serde::Deserialize;
 
-/// How a figure is judged.
+/// Rule for a value.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Limit {
@@ -32,12 +32,12 @@ pub(super) struct Row {
     pub(super) fault: String,
     pub(super) seconds: f64,
     pub(super) figures: Vec<Figure>,
-    /// Why it ended early.
+    /// Reason for an early end.
     pub(super) broke: Option<String>,
 }
 
 impl Figure {
-    /// Whether it is as it should be.
+    /// Returns `true` if the value is within bounds.
     pub(super) fn is_good(&self, quick: bool) -> bool {
         match self.limit {
             Limit::AtMost(most) => self.seen <= most,
@@ -49,7 +49,7 @@ impl Figure {
 }
 
 impl Row {
-    /// What is not as it should be, one line each.
+    /// Violations, one line each.
     pub(super) fn findings(&self, quick: bool) -> Vec<String> {
         let bad = self.figures.iter().filter(|figure| !figure.is_good(quick));
         let bad = bad.map(|figure| {

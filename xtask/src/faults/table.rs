@@ -1,4 +1,4 @@
-//! What was seen, for people.
+//! Readable form of the rows.
 
 use super::judge::{Figure, Limit, Row};
 
@@ -95,7 +95,7 @@ mod tests {
     use crate::faults::judge::{Figure, Limit, Row};
 
     #[test]
-    fn what_is_missed_is_marked() {
+    fn missed_values_are_marked() {
         let figure = |seen| Figure {
             what: String::from("lost"),
             seen,

@@ -1,12 +1,11 @@
-//! Which peers meet each other through the bridge.
+//! Pairs of peers that are connected through the bridge.
 
 use serde::Deserialize;
 
 use super::manifest::{Lack, Manifest, Peer, Transport};
 use super::pair::End;
 
-/// How the bridge speaks to a server unless it is told otherwise; entries of `servers.toml` that are
-/// about other modes do not concern it.
+/// Default mode of the bridge towards servers. Entries of `servers.toml` for other modes do not apply.
 const TOWARDS_SERVERS: &str = "auto";
 
 /// The file.
@@ -18,7 +17,7 @@ pub(super) struct Bridged {
     absent: Vec<Absent>,
 }
 
-/// A client, and what it insists on.
+/// A client and its modes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Client {
@@ -26,7 +25,7 @@ struct Client {
     modes: Vec<String>,
 }
 
-/// Features that some meetings lack; an empty list means all.
+/// Missing features of some pairs; an empty list means all pairs.
 #[derive(Deserialize)]
 struct Absent {
     #[serde(default)]
@@ -49,33 +48,30 @@ impl Absent {
 }
 
 impl Bridged {
-    /// Each client in each of its modes with each server. The carriers take turns, so that each
-    /// meeting is held once and all carriers are used on either side.
-    pub(super) fn meetings<'a>(
-        &'a self,
-        manifest: &'a Manifest,
-    ) -> Vec<(End<'a>, &'a str, End<'a>)> {
+    /// Each client in each of its modes with each server. The transports rotate, so each pair runs
+    /// once and both sides use all transports.
+    pub(super) fn pairs<'a>(&'a self, manifest: &'a Manifest) -> Vec<(End<'a>, &'a str, End<'a>)> {
         let clients = self.client.iter().filter_map(|client| {
             let peer = manifest.peer(&client.name)?;
             Some((peer, &client.modes))
         });
         let clients = clients.flat_map(|(peer, modes)| modes.iter().map(move |mode| (peer, mode)));
-        let mut meetings = Vec::new();
+        let mut pairs = Vec::new();
         for (row, (client, mode)) in clients.enumerate() {
             let servers = self.servers.iter().filter_map(|name| manifest.peer(name));
             for (column, server) in servers.enumerate() {
                 let fronts: Vec<Transport> = client.carriers(mode).collect();
                 let backs: Vec<Transport> = server.carriers(TOWARDS_SERVERS).collect();
                 let front = turn(client, &fronts, row + column);
-                // Another pace than in front, so that each meets each.
+                // Rotates more slowly than the front, so that all combinations occur.
                 let back = turn(server, &backs, row / fronts.len().max(1) + column);
-                meetings.extend(front.zip(back).map(|(f, b)| (f, mode.as_str(), b)));
+                pairs.extend(front.zip(back).map(|(f, b)| (f, mode.as_str(), b)));
             }
         }
-        meetings
+        pairs
     }
 
-    /// What a meeting lacks: what either side lacks by itself, and what they lack together.
+    /// Missing features of a pair: those of each side and those of the combination.
     pub(super) fn lacks<'a>(
         &'a self,
         client: &End<'a>,
@@ -92,18 +88,18 @@ impl Bridged {
         of_client.chain(of_server).chain(together).collect()
     }
 
-    /// Names that nobody has, and entries that no meeting has to do with.
+    /// Unknown names, and entries that match no pair.
     pub(super) fn unused(&self, manifest: &Manifest) -> Vec<String> {
-        let meetings = self.meetings(manifest);
+        let pairs = self.pairs(manifest);
         let names = self.client.iter().map(|client| &client.name);
         let unknown = names
             .chain(&self.servers)
             .filter(|name| manifest.peer(name).is_none())
-            .map(|name| format!("bridged: there is no `{name}`"));
+            .map(|name| format!("bridged: unknown peer `{name}`"));
         let unused = self
             .absent
             .iter()
-            .filter(|entry| !meetings.iter().any(|(c, mode, s)| entry.fits(c, mode, s)))
+            .filter(|entry| !pairs.iter().any(|(c, mode, s)| entry.fits(c, mode, s)))
             .map(|entry| format!("bridged: no pair for `{}`", entry.lack.reason));
         unknown.chain(unused).collect()
     }

@@ -1,7 +1,7 @@
-//! Many servers of npm and PyPI in one catalog behind `mcpact serve`, visited by a client of each era.
+//! Many servers from npm and PyPI behind one `mcpact serve`, used by a client of each era.
 //!
-//! `interop/crowd.toml` names the servers. Everything must be listed, one tool of each server must answer, and once
-//! nobody calls any more, no process may be left.
+//! `interop/crowd.toml` lists the servers. All must be listed, one tool of each must answer, and no process may be
+//! left when the servers are idle.
 
 mod catalog;
 mod manifest;
@@ -20,62 +20,62 @@ use self::manifest::Manifest;
 use self::processes::Marked;
 use self::tools::Tools;
 use super::feature::Outcome;
-use super::ground::{self, FOLDER};
 use super::manifest::Transport;
 use super::pair::limited;
+use super::setup::{self, FOLDER};
 use crate::checkout::Checkout;
 use crate::failure::Failure;
 use crate::listening::Listening;
 use crate::process::{program_at, remove, run as run_program};
 use crate::report;
 
-/// The eras that visitors speak, as their program calls them.
+/// Eras of the clients, in the terms of the client program.
 const MODES: [&str; 2] = ["legacy", "modern"];
-/// The program of a visitor.
-const VISITOR: &str = "visit.mjs";
-/// What a visitor does besides its calls: it negotiates and lists.
-const BESIDES: usize = 2;
-/// How long a visit may take; most of it is servers that start, all at the same time.
-const VISIT: Duration = Duration::from_secs(240);
-/// How long it may take until idle servers are stopped.
-const QUIET: Duration = Duration::from_secs(60);
-/// How long the gateway may take to end.
-const FAREWELL: Duration = Duration::from_secs(30);
+/// Client program.
+const CLIENT: &str = "visit.mjs";
+/// Results of a client besides its calls: negotiation and list.
+const OTHER_RESULTS: usize = 2;
+/// Timeout of a client; most of the time goes to servers that start at once.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(240);
+/// Timeout until idle servers are stopped.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of the shutdown of the gateway.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a visitor says of one thing that it tried.
+/// Result of one check of a client.
 #[derive(Deserialize)]
-struct Told {
+struct CheckResult {
     feature: String,
     outcome: Outcome,
     note: Option<String>,
 }
 
-/// Serve the crowd, visit it, and fail if anything is missing or left over.
+/// Serves all servers, runs a client of each era, and fails if anything is missing or left running.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let manifest = Manifest::read(checkout)?;
     let tools = Tools::prepare(checkout, &manifest)?;
     let folder = work_folder(checkout)?;
-    let crowd = Crowd::gather(&manifest, &tools, &folder)?;
+    let crowd = Crowd::start(&manifest, &tools, &folder)?;
     let mut findings = Vec::new();
     for mode in MODES {
-        findings.extend(crowd.visit(mode)?);
-        findings.extend(crowd.falls_asleep());
+        findings.extend(crowd.run_client(mode)?);
+        findings.extend(crowd.check_idle());
     }
-    findings.extend(crowd.ends()?);
+    findings.extend(crowd.stop()?);
     Failure::unless_clean(
         "crowd",
         findings,
-        "what the gateway and the visitors said is in `target/interop/crowd`",
+        "the logs of the gateway and the clients are in `target/interop/crowd`",
     )
 }
 
-/// A fresh folder for the servers to work with.
+/// Creates an empty working directory for the servers.
 fn work_folder(checkout: &Checkout) -> Result<PathBuf, Failure> {
     let folder = checkout.path(FOLDER).join("crowd");
     remove(&folder)?;
     let repository = folder.join("repository");
     fs::create_dir_all(&repository).map_err(Failure::file(&repository))?;
-    ground::greet(&folder)?;
+    setup::write_greeting(&folder)?;
     let mut git = program_at(checkout, "git");
     run_program(git.args(["init", "--quiet"]).arg(repository))?;
     Ok(folder)
@@ -88,12 +88,12 @@ struct Crowd<'a> {
     folder: &'a Path,
     marked: Marked,
     gateway: Listening,
-    /// Servers that listen by themselves; they end with this.
+    /// HTTP servers, stopped on drop.
     _listening: Vec<Listening>,
 }
 
 impl<'a> Crowd<'a> {
-    fn gather(manifest: &'a Manifest, tools: &'a Tools, folder: &'a Path) -> Result<Self, Failure> {
+    fn start(manifest: &'a Manifest, tools: &'a Tools, folder: &'a Path) -> Result<Self, Failure> {
         let marked = Marked::new();
         let mut listening = Vec::new();
         let mut urls = BTreeMap::new();
@@ -109,7 +109,7 @@ impl<'a> Crowd<'a> {
         }
         let config = folder.join("mcpact.toml");
         let text = catalog::write(manifest, tools, folder, &urls, &marked.value);
-        let text = text.map_err(|error| trouble(error.to_string()))?;
+        let text = text.map_err(|error| config_failure(error.to_string()))?;
         fs::write(&config, text).map_err(Failure::file(&config))?;
         let mut gateway = Command::new(&tools.our_program);
         gateway.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
@@ -127,66 +127,71 @@ impl<'a> Crowd<'a> {
         })
     }
 
-    /// Everything that a visitor of one era finds wanting.
-    fn visit(&self, mode: &str) -> Result<Vec<String>, Failure> {
+    /// Runs a client of one era and returns its findings.
+    fn run_client(&self, mode: &str) -> Result<Vec<String>, Failure> {
         let url = self.gateway.url();
-        let mut visitor = Command::new(&self.tools.node);
-        visitor.arg(self.tools.client(VISITOR));
-        visitor.args(["--mode", mode, "--url", url]);
-        visitor.arg(self.manifest.calls(self.folder, url));
+        let mut client = Command::new(&self.tools.node);
+        client.arg(self.tools.client(CLIENT));
+        client.args(["--mode", mode, "--url", url]);
+        client.arg(self.manifest.calls(self.folder, url));
         let output = self.folder.join(format!("{mode}.out"));
         let log = self.folder.join(format!("{mode}.log"));
         let start = Instant::now();
-        let ended = limited(visitor, VISIT, &output, &log)?;
+        let ended = limited(client, CLIENT_TIMEOUT, &output, &log)?;
         let text = fs::read_to_string(&output).map_err(Failure::file(&output))?;
-        let told = text.lines().map(serde_json::from_str::<Told>);
-        let told: Vec<Told> = told.filter_map(Result::ok).collect();
-        let expected = self.manifest.servers().len() + BESIDES;
-        self.say(mode, &told, start.elapsed());
+        let results = text.lines().map(serde_json::from_str::<CheckResult>);
+        let results: Vec<CheckResult> = results.filter_map(Result::ok).collect();
+        let expected = self.manifest.servers().len() + OTHER_RESULTS;
+        self.say(mode, &results, start.elapsed());
         let mut findings = Vec::new();
-        for told in told.iter().filter(|told| told.outcome != Outcome::Works) {
-            let why = told.note.as_deref().unwrap_or_default();
-            findings.push(format!("{mode}: {}: {why}", told.feature));
+        for result in results
+            .iter()
+            .filter(|result| result.outcome != Outcome::Works)
+        {
+            let why = result.note.as_deref().unwrap_or_default();
+            findings.push(format!("{mode}: {}: {why}", result.feature));
         }
-        if told.len() != expected || !ended.success() {
-            let count = told.len();
+        if results.len() != expected || !ended.success() {
+            let count = results.len();
             findings.push(format!("{mode}: {count} of {expected} results ({ended})"));
         }
         Ok(findings)
     }
 
-    fn say(&self, mode: &str, told: &[Told], took: Duration) {
-        let works = told.iter().filter(|told| told.outcome == Outcome::Works);
-        let listed = told.iter().find(|told| told.feature == "list");
+    fn say(&self, mode: &str, results: &[CheckResult], took: Duration) {
+        let works = results
+            .iter()
+            .filter(|result| result.outcome == Outcome::Works);
+        let listed = results.iter().find(|result| result.feature == "list");
         report::say(format_args!(
-            "{mode}: {} servers, {}, {} of {} things work, {:.1} s, {} processes",
+            "{mode}: {} servers, {}, {} of {} checks passed, {:.1} s, {} processes",
             self.manifest.servers().len(),
             listed
-                .and_then(|told| told.note.as_deref())
+                .and_then(|result| result.note.as_deref())
                 .unwrap_or("no tools"),
             works.count(),
-            self.manifest.servers().len() + BESIDES,
+            self.manifest.servers().len() + OTHER_RESULTS,
             took.as_secs_f64(),
             self.marked.running().len(),
         ));
     }
 
-    /// Nothing runs once everything was idle for a while.
-    fn falls_asleep(&self) -> Option<String> {
+    /// Checks that idle servers are stopped.
+    fn check_idle(&self) -> Option<String> {
         let found = self
             .marked
-            .gone_within(QUIET, "idle servers were not stopped");
+            .gone_within(IDLE_TIMEOUT, "idle servers were not stopped");
         if found.is_none() {
             report::say("idle: 0 processes");
         }
         found
     }
 
-    /// The gateway ends when it is told to, and leaves nothing behind.
-    fn ends(mut self) -> Result<Option<String>, Failure> {
-        let status = self.gateway.terminate(FAREWELL)?;
+    /// Stops the gateway and checks that no process is left.
+    fn stop(mut self) -> Result<Option<String>, Failure> {
+        let status = self.gateway.terminate(SHUTDOWN_TIMEOUT)?;
         if !status.success() {
-            return Ok(Some(format!("the gateway ended badly ({status})")));
+            return Ok(Some(format!("the gateway failed ({status})")));
         }
         Ok(self
             .marked
@@ -194,10 +199,10 @@ impl<'a> Crowd<'a> {
     }
 }
 
-fn trouble(line: String) -> Failure {
+fn config_failure(line: String) -> Failure {
     Failure::Findings {
         check: "crowd",
         lines: vec![line],
-        hint: "look into `interop/crowd.toml`",
+        hint: "check `interop/crowd.toml`",
     }
 }

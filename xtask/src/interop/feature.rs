@@ -1,4 +1,4 @@
-//! What a pair of peers can do with each other.
+//! Features that a pair of peers can use.
 
 use std::fmt;
 
@@ -66,7 +66,7 @@ impl fmt::Display for Feature {
     }
 }
 
-/// What came of a feature.
+/// Result of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Outcome {

@@ -1,19 +1,19 @@
-//! Whether what a pair told is what it should have told.
+//! Judgement of the report of a pair.
 
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 
 use super::feature::{Feature, Outcome, Told};
 use super::manifest::Lack;
 use super::pair::{Pair, Ran};
 
-/// How many lines of a log are shown.
-const LAST_WORDS: usize = 12;
+/// Lines of a log that are shown.
+const LOG_LINES: usize = 12;
 
-/// What a pair told, and what is wrong with it.
+/// Report of a pair and its problems.
 pub(super) struct Verdict<'a> {
     pub(super) pair: &'a Pair<'a>,
     cells: Vec<Cell<'a>>,
@@ -21,36 +21,36 @@ pub(super) struct Verdict<'a> {
     logs: Vec<PathBuf>,
 }
 
-/// What came of one feature.
+/// Result of one feature.
 pub(super) struct Cell<'a> {
     pub(super) feature: Feature,
     told: Option<Told>,
     expected: Option<&'a Lack>,
 }
 
-/// How a cell is to be seen.
+/// Mark of a cell in the table.
 pub(super) enum Mark<'a> {
     Works,
     /// Not offered, for this reason.
     Absent(&'a str),
     /// Wrong, and how.
     Wrong(String),
-    /// Nothing was told, which is wrong as well.
+    /// No result, which is an error too.
     Missing,
 }
 
 impl<'a> Verdict<'a> {
-    /// Read what the client of the pair told.
+    /// Reads the report of the client.
     pub(super) fn new(pair: &'a Pair<'a>, ran: Ran) -> Self {
         let mut told: Vec<Told> = Vec::new();
         let mut trouble = Vec::from_iter(ran.trouble);
         for line in ran.output.lines() {
             match serde_json::from_str::<Told>(line) {
                 Ok(one) if told.iter().any(|other| other.feature == one.feature) => {
-                    trouble.push(format!("`{}` is told twice", one.feature));
+                    trouble.push(format!("`{}` is reported twice", one.feature));
                 }
                 Ok(one) => told.push(one),
-                Err(error) => trouble.push(format!("`{line}` is no result: {error}")),
+                Err(error) => trouble.push(format!("`{line}` is not a result: {error}")),
             }
         }
         let cell = |feature: Feature| Cell {
@@ -78,7 +78,7 @@ impl<'a> Verdict<'a> {
         &self.cells
     }
 
-    /// The revision that was negotiated, as far as it was told.
+    /// Negotiated revision, if reported.
     pub(super) fn revision(&self) -> &str {
         let negotiated = self
             .cells
@@ -93,15 +93,15 @@ impl<'a> Verdict<'a> {
         let revision = self.revision();
         let is_right = match (self.pair.mode, Revision::parse(revision)) {
             (_, None) => revision == "-",
-            ("legacy", Some(revision)) => revision != Revision::V2026_07_28,
-            ("modern", Some(revision)) => revision == Revision::V2026_07_28,
+            ("legacy", Some(revision)) => revision.era() == Era::Legacy,
+            ("modern", Some(revision)) => revision.era() == Era::Modern,
             ("auto", Some(_)) => true,
             (pinned, Some(revision)) => revision.as_str() == pinned,
         };
         (!is_right).then(|| format!("`{revision}` is not what the mode asks for"))
     }
 
-    /// Everything that is wrong, with the last words of both programs.
+    /// All problems, with the last log lines of both programs.
     pub(super) fn findings(&self) -> Vec<String> {
         let name = self.pair.name();
         let wrong = self.cells.iter().filter_map(|cell| match cell.mark() {
@@ -119,17 +119,17 @@ impl<'a> Verdict<'a> {
             findings.push(format!("{name}: no result for {}", missing.join(", ")));
         }
         if !findings.is_empty() {
-            findings.extend(self.last_words());
+            findings.extend(self.last_log_lines());
         }
         findings
     }
 
-    fn last_words(&self) -> Vec<String> {
+    fn last_log_lines(&self) -> Vec<String> {
         let mut words = Vec::new();
         for log in &self.logs {
             let text = fs::read_to_string(log).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
-            let last = lines.len().saturating_sub(LAST_WORDS);
+            let last = lines.len().saturating_sub(LOG_LINES);
             if let Some(lines) = lines.get(last..).filter(|lines| !lines.is_empty()) {
                 words.push(format!("  `{}` ends with:", log.display()));
                 words.extend(lines.iter().map(|line| format!("    {line}")));
@@ -140,7 +140,7 @@ impl<'a> Verdict<'a> {
 }
 
 impl Cell<'_> {
-    /// What the table shows.
+    /// Mark in the table.
     pub(super) fn mark(&self) -> Mark<'_> {
         let Some(told) = &self.told else {
             return Mark::Missing;
@@ -174,7 +174,7 @@ impl fmt::Display for Verdict<'_> {
         )?;
         match wrong {
             0 => Ok(()),
-            wrong => write!(f, ", {wrong} wrong"),
+            wrong => write!(f, ", {wrong} failed"),
         }
     }
 }

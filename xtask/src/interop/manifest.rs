@@ -33,7 +33,7 @@ struct File {
     scripts: BTreeMap<String, Value>,
 }
 
-/// What carries the messages of a pair.
+/// Transport of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Transport {
@@ -52,7 +52,7 @@ impl fmt::Display for Transport {
     }
 }
 
-/// What runs a peer.
+/// Runtime of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -75,12 +75,12 @@ pub(super) struct Peer {
     pub(super) packages: Vec<String>,
     modes: Vec<String>,
     pub(super) transports: Vec<Transport>,
-    /// What makes it serve on a transport.
+    /// Arguments for each transport.
     #[serde(default)]
     pub(super) arguments: BTreeMap<Transport, Vec<String>>,
     #[serde(default)]
     pub(super) environment: BTreeMap<String, String>,
-    /// What a server has to show each feature with.
+    /// Script that exercises each feature of a server.
     script: Option<String>,
     #[serde(default)]
     absent: Vec<Absent>,
@@ -88,7 +88,7 @@ pub(super) struct Peer {
     without: Vec<Without>,
 }
 
-/// Which pairs of a peer are meant; an empty list means all.
+/// Selection of pairs; an empty list means all.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Which {
@@ -103,7 +103,7 @@ impl Which {
     }
 }
 
-/// Features that some pairs lack.
+/// Missing features of some pairs.
 #[derive(Deserialize)]
 pub(super) struct Absent {
     #[serde(flatten)]
@@ -112,7 +112,7 @@ pub(super) struct Absent {
     lack: Lack,
 }
 
-/// What is lacking, and why.
+/// Missing features with the reason.
 #[derive(Deserialize)]
 pub(super) struct Lack {
     pub(super) features: Vec<Feature>,
@@ -128,7 +128,7 @@ pub(super) struct Without {
 }
 
 impl Manifest {
-    /// Read the files of the checkout.
+    /// Reads the files of the checkout.
     pub(super) fn read(checkout: &Checkout) -> Result<Self, Failure> {
         Ok(Self {
             servers: file(checkout, SERVERS)?,
@@ -168,7 +168,7 @@ impl Manifest {
                 });
             }
         }
-        for (client, mode, server) in self.bridged.meetings(self) {
+        for (client, mode, server) in self.bridged.pairs(self) {
             pairs.push(Pair {
                 position: pairs.len(),
                 mode,
@@ -185,7 +185,7 @@ impl Manifest {
         self.servers.server.iter().chain(&self.clients.client)
     }
 
-    /// What there is to show each feature of a server with; a client knows by itself.
+    /// Script for a server; clients have their own.
     fn script(&self, peer: &Peer) -> Option<&Value> {
         let name = peer.script.as_deref()?;
         Some(self.servers.scripts.get(name).unwrap_or(&Value::Null))
@@ -238,7 +238,7 @@ impl Peer {
             .flat_map(|transport| self.modes.iter().map(|mode| (*transport, mode.as_str())))
     }
 
-    /// What carries it in this mode.
+    /// Transports in this mode.
     pub(super) fn carriers<'a>(&'a self, mode: &'a str) -> impl Iterator<Item = Transport> {
         let carriers = self.transports.iter().copied();
         carriers.filter(move |carrier| self.left_out(*carrier, mode).is_none())
@@ -249,7 +249,7 @@ impl Peer {
             .filter(|(transport, mode)| self.left_out(*transport, mode).is_none())
     }
 
-    /// What it lacks on this transport in this mode.
+    /// Missing features on this transport in this mode.
     pub(super) fn lacks<'a>(
         &'a self,
         transport: Transport,
@@ -297,7 +297,7 @@ mod tests {
     "#;
 
     #[test]
-    fn pairs_are_the_modes_on_the_transports_without_what_is_left_out() {
+    fn pairs_are_all_modes_on_all_transports_without_the_excluded() {
         let manifest = Manifest::of("", CLIENT, "");
         let pairs = manifest.pairs();
         let names: Vec<String> = pairs.iter().map(Pair::name).collect();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_mean_nothing_are_refused() {
+    fn unknown_values_are_rejected() {
         for (from, to) in [
             ("kind =", "kinds ="),
             ("\"stdio\"", "\"pigeon\""),

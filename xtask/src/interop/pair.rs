@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::ground::Ground;
 use super::manifest::{Lack, Peer, Transport};
+use super::setup::Setup;
 use crate::failure::Failure;
 use crate::listening::Listening;
 
-/// How long a pair may take in all.
+/// Timeout of a pair.
 const LIMIT: Duration = Duration::from_secs(60);
-/// How often a running pair is looked at.
-const GLANCE: Duration = Duration::from_millis(20);
-/// What a script says in place of the folder of the pair.
+/// Poll interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Placeholder for the working directory in a script.
 const FOLDER: &str = "{folder}";
 
-/// What a peer is to us.
+/// Role of a peer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Client,
@@ -34,24 +34,24 @@ pub(super) struct End<'a> {
 }
 
 /// A client in one mode and a server; where there is no peer, it is ours. With two peers, our
-/// bridge stands between them.
+/// bridge connects them.
 pub(super) struct Pair<'a> {
     pub(super) position: usize,
     pub(super) client: Option<End<'a>>,
     pub(super) server: Option<End<'a>>,
     pub(super) mode: &'a str,
-    /// What there is to show each feature with; a client knows by itself what our server has.
+    /// Script that exercises each feature; clients have their own.
     pub(super) script: Option<&'a Value>,
     pub(super) absent: Vec<&'a Lack>,
 }
 
-/// What a client left behind.
+/// Output of a client.
 pub(super) struct Ran {
     /// Its standard output.
     pub(super) output: String,
-    /// Why it did not come to its end, if it did not.
+    /// Reason for a failed run.
     pub(super) trouble: Option<String>,
-    /// Where the words of both programs are.
+    /// Logs of both programs.
     pub(super) logs: Vec<PathBuf>,
 }
 
@@ -75,20 +75,20 @@ impl Pair<'_> {
         client.chain(self.server.iter().map(|end| (Role::Server, end)))
     }
 
-    /// Whether our bridge stands between two peers.
+    /// Returns `true` if the bridge connects two peers.
     pub(super) fn is_bridged(&self) -> bool {
         self.client.is_some() && self.server.is_some()
     }
 
-    /// Run both programs until the client has ended.
-    pub(super) fn run(&self, ground: &Ground) -> Ran {
-        let log = ground.log(self, "log");
-        let output = ground.log(self, "out");
-        let server_log = ground.log(self, "server.log");
-        let ended = self.run_logged(ground, &output, &log, &server_log);
+    /// Runs both programs until the client ends.
+    pub(super) fn run(&self, setup: &Setup) -> Ran {
+        let log = setup.log(self, "log");
+        let output = setup.log(self, "out");
+        let server_log = setup.log(self, "server.log");
+        let ended = self.run_logged(setup, &output, &log, &server_log);
         let trouble = match ended {
             Ok(status) if status.success() => None,
-            Ok(status) => Some(format!("the client ended badly ({status})")),
+            Ok(status) => Some(format!("the client failed ({status})")),
             Err(failure) => Some(failure.to_string().replace('\n', " ")),
         };
         Ran {
@@ -100,12 +100,12 @@ impl Pair<'_> {
 
     fn run_logged(
         &self,
-        ground: &Ground,
+        setup: &Setup,
         output: &Path,
         log: &Path,
         server_log: &Path,
     ) -> Result<ExitStatus, Failure> {
-        let folder = ground.work(self)?.to_string_lossy().into_owned();
+        let folder = setup.work(self)?.to_string_lossy().into_owned();
         let mut started = Started {
             name: self.name(),
             folder: folder.clone(),
@@ -114,13 +114,13 @@ impl Pair<'_> {
         };
         let (front, server) = match &self.server {
             Some(end) => {
-                let words = ground.start(Role::Server, end);
+                let words = setup.start(Role::Server, end);
                 let reached = started.reached(words, end.transport)?;
                 match &self.client {
                     None => (end.transport, reached),
                     Some(client) => {
                         let front = client.transport;
-                        let words = our_bridge(ground, front, reached);
+                        let words = our_bridge(setup, front, reached);
                         (front, started.reached(words, front)?)
                     }
                 }
@@ -130,10 +130,10 @@ impl Pair<'_> {
                     .client
                     .as_ref()
                     .map_or(Transport::Stdio, |c| c.transport);
-                (front, started.reached(our_server(ground, front), front)?)
+                (front, started.reached(our_server(setup, front), front)?)
             }
         };
-        let mut client = self.client_words(ground);
+        let mut client = self.client_words(setup);
         client.extend(["--mode".to_owned(), self.mode.to_owned()]);
         client.push(
             if front == Transport::Stdio {
@@ -152,10 +152,10 @@ impl Pair<'_> {
     }
 
     /// The client, with its script if there is one.
-    fn client_words(&self, ground: &Ground) -> Vec<String> {
+    fn client_words(&self, setup: &Setup) -> Vec<String> {
         let mut words = match &self.client {
-            Some(end) => ground.start(Role::Client, end),
-            None => vec![ground.our_client.to_string_lossy().into_owned()],
+            Some(end) => setup.start(Role::Client, end),
+            None => vec![setup.our_client.to_string_lossy().into_owned()],
         };
         if let Some(script) = self.script {
             let mut script = script.clone();
@@ -175,7 +175,7 @@ struct Started<'a> {
 }
 
 impl Started<'_> {
-    /// How a server is reached: by the words that start it, or by its address once it listens.
+    /// Arguments by which a client reaches a server: its command line or its URL.
     fn reached(
         &mut self,
         words: Vec<String>,
@@ -195,25 +195,25 @@ impl Started<'_> {
     }
 }
 
-fn our_server(ground: &Ground, front: Transport) -> Vec<String> {
-    let words = [ground.our_program.to_string_lossy().into_owned()];
+fn our_server(setup: &Setup, front: Transport) -> Vec<String> {
+    let words = [setup.our_program.to_string_lossy().into_owned()];
     let words = words.into_iter().chain(["everything".to_owned()]);
     words.chain(serving(front)).collect()
 }
 
 /// The bridge, which keeps what it learns about servers in the folder of the pair.
-fn our_bridge(ground: &Ground, front: Transport, server: Vec<String>) -> Vec<String> {
+fn our_bridge(setup: &Setup, front: Transport, server: Vec<String>) -> Vec<String> {
     let words = [
         "env".to_owned(),
         format!("XDG_CACHE_HOME={FOLDER}/cache"),
-        ground.our_program.to_string_lossy().into_owned(),
+        setup.our_program.to_string_lossy().into_owned(),
         "bridge".to_owned(),
     ];
     let words = words.into_iter().chain(serving(front));
     words.chain(["--".to_owned()]).chain(server).collect()
 }
 
-/// What makes our program serve on a transport.
+/// Arguments of our program for a transport.
 fn serving(front: Transport) -> impl Iterator<Item = String> {
     let words: &[&str] = match front {
         Transport::Stdio => &[],
@@ -223,7 +223,7 @@ fn serving(front: Transport) -> impl Iterator<Item = String> {
     words.iter().map(|word| (*word).to_owned())
 }
 
-/// Where the transport is found at a server that said this.
+/// URL of a transport on a server that printed `said`.
 pub(super) fn address(said: &str, transport: Transport) -> String {
     let origin = said.strip_suffix("/mcp").unwrap_or(said);
     match transport {
@@ -240,7 +240,7 @@ fn command(words: Vec<String>, folder: &str) -> Command {
     command
 }
 
-/// Run to the end, but not longer than a pair may take.
+/// Runs a program with the timeout of a pair.
 pub(super) fn limited(
     mut command: Command,
     limit: Duration,
@@ -261,7 +261,7 @@ pub(super) fn limited(
         if let Some(status) = child.try_wait().map_err(Failure::file(log))? {
             return Ok(status);
         }
-        thread::sleep(GLANCE);
+        thread::sleep(POLL_INTERVAL);
     }
     // A server on pipes ends by itself when its client is gone.
     let _ = child.kill();
@@ -269,7 +269,7 @@ pub(super) fn limited(
     Err(Failure::Findings {
         check: "interop",
         lines: vec![format!("it hung: no end after {} s", limit.as_secs_f64())],
-        hint: "look into its log",
+        hint: "see its log",
     })
 }
 
@@ -277,7 +277,7 @@ pub(super) fn limited(
 mod tests {
     use super::*;
 
-    /// Run words of the shell and give what became of them, with what they wrote.
+    /// Runs a shell script and returns its status and output.
     fn run(words: &str, limit: Duration) -> (Result<ExitStatus, Failure>, String, String) {
         let folder = tempfile::tempdir().unwrap();
         let (output, log) = (folder.path().join("out"), folder.path().join("log"));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_wrote_is_kept_also_when_it_hangs() {
+    fn output_of_a_hanging_client_is_kept() {
         let (ended, output, log) = run("echo told {folder}; echo why >&2", LIMIT);
         assert!(ended.unwrap().success());
         assert_eq!((output.as_str(), log.as_str()), ("told here\n", "why\n"));

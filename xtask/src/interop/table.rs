@@ -7,7 +7,7 @@ use super::judge::{Cell, Mark, Verdict};
 use super::manifest::Manifest;
 use super::pair::Pair;
 
-/// A part of the page, and which pairs stand in it.
+/// Section of the page and its pairs.
 struct Part {
     title: &'static str,
     holds: fn(&Pair<'_>) -> bool,

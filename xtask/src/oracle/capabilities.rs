@@ -1,4 +1,4 @@
-//! Which capability paths a revision defines, and their shape.
+//! Capability paths of a revision and their shape.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::comparison::Comparison;
 use super::schema::Schema;
-use crate::words;
+use crate::labels;
 
-/// Compare both capability documents.
+/// Compares both capability documents.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     compare_side(comparison, schema, Side::Client, "ClientCapabilities");
     compare_side(comparison, schema, Side::Server, "ServerCapabilities");
@@ -30,8 +30,8 @@ fn compare_side(comparison: &mut Comparison, schema: &Schema, side: Side, defini
     {
         let row = Capability::parse(side, path)
             .filter(|row| is_in_schema(row.presence(comparison.revision())));
-        let table = row.map_or(words::NOTHING, |row| written(row.shape()));
-        let schema = paths.get(path).copied().unwrap_or(words::NOTHING);
+        let table = row.map_or(labels::NOTHING, |row| written(row.shape()));
+        let schema = paths.get(path).copied().unwrap_or(labels::NOTHING);
         comparison.record(format_args!("{side} capability {path}"), table, schema);
     }
 }
@@ -50,8 +50,8 @@ fn is_in_schema(presence: Presence) -> bool {
     }
 }
 
-/// The shape as far as a schema tells it: both kinds of map look alike there, because the schemas
-/// ask for objects where peers in the field also write booleans.
+/// Shape in the terms of a schema. Both kinds of map are the same there: the schemas require objects
+/// where some peers write booleans.
 fn written(shape: Shape) -> &'static str {
     match shape {
         Shape::Object => "object",

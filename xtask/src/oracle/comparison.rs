@@ -39,7 +39,7 @@ impl Comparison {
         &self.differences
     }
 
-    /// Record what both sides say about a fact.
+    /// Records what both sides say about a fact.
     pub(super) fn record(&mut self, fact: impl Display, table: impl Display, schema: impl Display) {
         self.facts += 1;
         let (table, schema) = (table.to_string(), schema.to_string());
@@ -66,7 +66,7 @@ impl Comparison {
     }
 }
 
-/// The word for a yes or no.
+/// Text of a boolean.
 pub(super) fn yes_no(yes: bool) -> &'static str {
     if yes { "yes" } else { "no" }
 }

@@ -1,4 +1,4 @@
-//! Which kinds of content blocks stand where.
+//! Kinds of content blocks in results and messages.
 
 use mcpact_spec::ContentKind;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::comparison::{Comparison, yes_no};
 use super::schema::{Schema, reference};
 
-/// Compare the blocks of tool results, prompt messages and sampling messages.
+/// Compares the blocks of tool results, prompt messages and sampling messages.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     let revision = comparison.revision();
     for kind in ContentKind::ALL {
@@ -35,7 +35,7 @@ pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     }
 }
 
-/// Whether a union, or what it refers to, names the definition.
+/// Returns `true` if a union, or its target, contains the definition.
 fn holds(schema: &Schema, value: &Value, name: &str) -> bool {
     if reference(value) == Some(name) {
         return true;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::comparison::{Comparison, yes_no};
 use super::schema::Schema;
 
-/// Compare the codes as far as the schema names them.
+/// Compares the codes as far as the schema names them.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     let mut constants = BTreeSet::new();
     for (_, definition) in schema.definitions() {

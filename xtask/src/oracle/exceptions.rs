@@ -1,23 +1,23 @@
-//! Where a table may differ from a schema, and why.
+//! Intended differences between tables and schemas.
 
 use mcpact_spec::Revision;
 
-/// A difference that is meant.
+/// An intended difference.
 pub(super) struct Exception {
-    /// The revision in which it stands.
+    /// Revision of the difference.
     pub(super) revision: Revision,
-    /// The fact, spelled as the oracle spells it.
+    /// Name of the fact in the oracle.
     pub(super) fact: &'static str,
-    /// Why the table is right.
+    /// Reason why the table is right.
     pub(super) reason: &'static str,
 }
 
-/// Differences that hold whatever schemas are at hand.
+/// Differences that do not depend on the available schemas.
 const ALWAYS: &[Exception] = &[];
 
 const IN_EXTENSION: &str = "defined by the tasks extension, whose schema is not at hand";
 
-/// Differences that hold only while the schema of the tasks extension is missing.
+/// Differences that exist only without the schema of the tasks extension.
 const WITHOUT_TASKS_SCHEMA: &[Exception] = &[
     of_tasks("role of tasks/get"),
     of_tasks("role of tasks/cancel"),
@@ -33,7 +33,7 @@ const fn of_tasks(fact: &'static str) -> Exception {
     }
 }
 
-/// The exceptions that must each explain a difference, given whether the extension has a schema.
+/// Exceptions that apply; each must explain a difference.
 pub(super) fn in_force(tasks_schema: TasksSchema) -> Vec<&'static Exception> {
     let conditional = match tasks_schema {
         TasksSchema::AtHand => &[],
@@ -42,7 +42,7 @@ pub(super) fn in_force(tasks_schema: TasksSchema) -> Vec<&'static Exception> {
     ALWAYS.iter().chain(conditional).collect()
 }
 
-/// Whether the schema of the tasks extension lies beside the others.
+/// Availability of the schema of the tasks extension.
 #[derive(Clone, Copy)]
 pub(super) enum TasksSchema {
     AtHand,

@@ -55,7 +55,7 @@ const TRACES: &[(Feature, &[&str])] = &[
     (Feature::SessionLogLevel, &["SetLevelRequest"]),
 ];
 
-/// Compare the features that the schema can show.
+/// Compares the features that the schema can show.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     for (feature, places) in TRACES {
         let shown = places.iter().any(|place| schema.has(place));

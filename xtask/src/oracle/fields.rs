@@ -1,4 +1,4 @@
-//! Which members the shared objects have.
+//! Members of the shared objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,7 @@ const PARAMS: &[Object] = &[
 pub(super) struct KnownFields(BTreeMap<Object, BTreeSet<String>>);
 
 impl KnownFields {
-    /// Collect them; a member without a row must then be in every schema.
+    /// Collects them; a member without a row must then be in every schema.
     pub(super) fn of<'a>(schemas: impl IntoIterator<Item = &'a Schema>) -> Self {
         let mut known: BTreeMap<Object, BTreeSet<String>> = BTreeMap::new();
         for object in Object::ALL {
@@ -82,11 +82,11 @@ impl KnownFields {
     }
 }
 
-/// Compare every member that is known of every object.
+/// Compares every member that is known of every object.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema, known: &KnownFields) {
     for (object, fields) in &known.0 {
         let shown: BTreeSet<&str> = properties(schema, *object).collect();
-        for field in fields.iter().filter(|field| is_told(*object, field)) {
+        for field in fields.iter().filter(|field| is_listed(*object, field)) {
             let table = object.has(field, comparison.revision()).unwrap_or(true);
             comparison.record(
                 format_args!("field {} of {}", field, object.name()),
@@ -97,7 +97,7 @@ pub(super) fn compare(comparison: &mut Comparison, schema: &Schema, known: &Know
     }
 }
 
-fn is_told(object: Object, field: &str) -> bool {
+fn is_listed(object: Object, field: &str) -> bool {
     field != "_meta" || !PARAMS.contains(&object)
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::comparison::{Comparison, yes_no};
 use super::schema::Schema;
 
-/// Compare the levels as a set: the schemas list them by alphabet, not by severity.
+/// Compares the levels as a set: the schemas list them by alphabet, not by severity.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     let listed = schema
         .definition("LoggingLevel")

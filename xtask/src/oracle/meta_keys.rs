@@ -11,7 +11,7 @@ use super::schema::Schema;
 /// Keys of every revision.
 const ALWAYS: [&str; 1] = [meta::PROGRESS_TOKEN];
 
-/// Keys of the revisions whose requests carry version and capabilities.
+/// Keys of revisions with version and capabilities in every request.
 const WITH_REQUEST_META: [&str; 6] = [
     meta::PROTOCOL_VERSION,
     meta::CLIENT_CAPABILITIES,
@@ -21,7 +21,7 @@ const WITH_REQUEST_META: [&str; 6] = [
     meta::SUBSCRIPTION_ID,
 ];
 
-/// Compare the keys that either side knows.
+/// Compares the keys that either side knows.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     let mut shown = BTreeSet::new();
     for (name, definition) in schema.definitions() {

@@ -1,4 +1,4 @@
-//! Who may send which method.
+//! Sender of each method.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use mcpact_spec::{Feature, Method, Role};
 use super::comparison::Comparison;
 use super::schema::{Schema, method_name};
 use super::tasks_extension;
-use crate::words;
+use crate::labels;
 
 /// The unions of messages, and what a member of each is.
 const UNIONS: [(&str, Role); 5] = [
@@ -18,7 +18,7 @@ const UNIONS: [(&str, Role); 5] = [
     ("InputRequest", Role::EmbeddedInput),
 ];
 
-/// Compare the role of every method that either side knows.
+/// Compares the role of every method that either side knows.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema, tasks: Option<&Schema>) {
     let revision = comparison.revision();
     let mut roles = core_roles(schema);
@@ -29,10 +29,10 @@ pub(super) fn compare(comparison: &mut Comparison, schema: &Schema, tasks: Optio
     let names: BTreeSet<&str> = known.chain(roles.keys().map(String::as_str)).collect();
     for name in names {
         let table = Method::parse(name).map_or(Role::Absent, |method| method.role(revision));
-        let table = words::role(table).to_owned();
+        let table = labels::role(table).to_owned();
         let schema = roles
             .get(name)
-            .map_or(words::NOTHING.to_owned(), |roles| spelled(roles));
+            .map_or(labels::NOTHING.to_owned(), |roles| spelled(roles));
         comparison.record(format_args!("role of {name}"), table, schema);
     }
 }
@@ -51,13 +51,13 @@ fn core_roles(schema: &Schema) -> BTreeMap<String, Vec<Role>> {
     roles
 }
 
-/// One word for the unions in which a method occurs.
+/// Name of the unions that contain a method.
 fn spelled(roles: &[Role]) -> String {
     match roles {
-        [Role::ClientRequest, Role::ServerRequest] => words::role(Role::EitherRequest).to_owned(),
-        [Role::ClientNote, Role::ServerNote] => words::role(Role::EitherNote).to_owned(),
+        [Role::ClientRequest, Role::ServerRequest] => labels::role(Role::EitherRequest).to_owned(),
+        [Role::ClientNote, Role::ServerNote] => labels::role(Role::EitherNote).to_owned(),
         roles => {
-            let words: Vec<&str> = roles.iter().map(|role| words::role(*role)).collect();
+            let words: Vec<&str> = roles.iter().map(|role| labels::role(*role)).collect();
             words.join(" and ")
         }
     }

@@ -1,4 +1,4 @@
-//! What the result of a request may carry: pages, cache hints, a question back.
+//! Optional parts of a result: cursor, cache hints, input request.
 
 use mcpact_spec::{Feature, Method};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::schema::{Schema, method_name, reference};
 
 const REQUESTS: [&str; 3] = ["ClientRequest", "ServerRequest", "InputRequest"];
 
-/// Compare the results of every request that the schema defines.
+/// Compares the results of every request that the schema defines.
 pub(super) fn compare(comparison: &mut Comparison, schema: &Schema) {
     let mut requests: Vec<_> = REQUESTS
         .iter()

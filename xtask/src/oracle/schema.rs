@@ -11,7 +11,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    /// Read a schema file.
+    /// Reads a schema file.
     pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let text = fs::read_to_string(path).map_err(Failure::file(path))?;
         Self::parse(&text).map_err(|source| Failure::Json {
@@ -42,7 +42,7 @@ impl Schema {
         self.definitions.get(name)
     }
 
-    /// What stands at `Name/pointer/into/it`.
+    /// Value at `Name/pointer/into/it`.
     pub(super) fn find(&self, pointer: &str) -> Option<&Value> {
         let (name, inside) = pointer.split_once('/').unwrap_or((pointer, ""));
         let inside = if inside.is_empty() {
@@ -53,12 +53,12 @@ impl Schema {
         self.definition(name)?.pointer(&inside)
     }
 
-    /// Whether `Name/pointer/into/it` leads somewhere.
+    /// Returns `true` if `Name/pointer/into/it` exists.
     pub(super) fn has(&self, pointer: &str) -> bool {
         self.find(pointer).is_some()
     }
 
-    /// What a reference refers to; anything else is itself.
+    /// Target of a reference; any other value is returned as it is.
     pub(super) fn resolve<'a>(&'a self, value: &'a Value) -> &'a Value {
         reference(value)
             .and_then(|name| self.definition(name))

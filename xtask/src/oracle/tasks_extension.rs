@@ -18,9 +18,9 @@ pub(super) fn read(dir: &Path) -> Result<Option<Schema>, Failure> {
     }
 }
 
-/// Add what the extension defines to the roles of the core.
+/// Adds what the extension defines to the roles of the core.
 ///
-/// Its schema has no unions that tell the sender. A modern revision has no requests from server to
+/// Its schema has no unions that name the sender. A modern revision has no requests from server to
 /// client, so a request is the client's; the extension's only notification is pushed by the server.
 pub(super) fn add_roles(roles: &mut BTreeMap<String, Vec<Role>>, schema: Option<&Schema>) {
     let definitions = schema.into_iter().flat_map(Schema::definitions);
@@ -48,7 +48,7 @@ mod tests {
     use crate::oracle::schema::Schema;
 
     #[test]
-    fn messages_are_told_from_repeated_core_definitions() {
+    fn messages_are_distinguished_from_repeated_core_definitions() {
         let text = r##"{"$defs": {
             "Get": {"allOf": [{"$ref": "#/$defs/JSONRPCRequest"},
                 {"properties": {"method": {"const": "tasks/get"}}}]},

@@ -2,7 +2,7 @@ use super::comparison::{Comparison, Difference};
 use super::exceptions::Exception;
 use crate::failure::Failure;
 
-/// What is left after the exceptions have explained what they can.
+/// Differences without an exception, and exceptions without a difference.
 pub(super) struct Verdict<'a> {
     uncovered: Vec<&'a Difference>,
     stale: Vec<&'a Exception>,

@@ -1,10 +1,10 @@
-//! Which capability exists when.
+//! Capabilities by revision.
 
 use mcpact_spec::{Capability, Side};
 
 use super::markdown::{code, section as markdown_section};
 use super::{head, row};
-use crate::words;
+use crate::labels;
 
 const READING: &str = "\
 The path in the capability document of the side that declares it. *Deprecated* is defined, but will \
@@ -27,9 +27,9 @@ fn table(heading: &str, reading: &str, side: Side) -> String {
 
 fn capability_row(capability: Capability) -> Vec<String> {
     let mut cells = row(code(capability), |revision| {
-        words::presence(capability.presence(revision)).to_owned()
+        labels::presence(capability.presence(revision)).to_owned()
     });
-    cells.push(words::shape(capability.shape()).to_owned());
+    cells.push(labels::shape(capability.shape()).to_owned());
     cells.push(capability.description().to_owned());
     cells
 }

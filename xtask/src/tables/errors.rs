@@ -4,7 +4,7 @@ use mcpact_spec::{ErrorCode, Revision, Site};
 
 use super::markdown::{code, section as markdown_section};
 use super::{head, row};
-use crate::words;
+use crate::labels;
 
 const READING: &str = "\
 The HTTP status of an answer with this code; a dash where the code is not sent. Two numbers: the \
@@ -30,7 +30,7 @@ fn error_row(error: ErrorCode) -> Vec<String> {
 
 fn status(error: ErrorCode, revision: Revision) -> String {
     if !error.emitted_in(revision) {
-        return words::NOTHING.to_owned();
+        return labels::NOTHING.to_owned();
     }
     let envelope = error.http_status(revision, Site::Envelope);
     let application = error.http_status(revision, Site::Application);

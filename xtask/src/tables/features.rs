@@ -1,10 +1,10 @@
-//! What else a revision can do.
+//! Features by revision.
 
 use mcpact_spec::Feature;
 
 use super::markdown::{code, section as markdown_section};
 use super::{head, row};
-use crate::words;
+use crate::labels;
 
 const READING: &str = "\
 Properties of a revision that are neither a method nor a capability, under the names that the code \
@@ -24,7 +24,7 @@ fn feature_row(feature: Feature) -> Vec<String> {
         let word = if revision.has(feature) {
             "yes"
         } else {
-            words::NOTHING
+            labels::NOTHING
         };
         word.to_owned()
     })

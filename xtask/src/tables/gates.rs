@@ -1,9 +1,9 @@
-//! What a method needs, in words.
+//! Required capabilities of a method, as text.
 
 use mcpact_spec::{Capability, Gate, Method, Revision, Role};
 
 use super::markdown::code;
-use crate::words;
+use crate::labels;
 
 /// The gate of a method; where revisions differ, each gate with its revisions.
 pub(super) fn needs(method: Method) -> String {
@@ -37,7 +37,7 @@ fn span_words((words, first, last): &(String, Revision, Revision)) -> String {
 
 fn gate_words(gate: Gate) -> String {
     match gate {
-        Gate::Open => words::NOTHING.to_owned(),
+        Gate::Open => labels::NOTHING.to_owned(),
         Gate::Needs(capability) => owned(capability),
         Gate::NeedsAny(capabilities) => {
             let words: Vec<String> = capabilities.iter().map(|c| owned(*c)).collect();
@@ -69,7 +69,7 @@ mod tests {
     use super::needs;
 
     #[test]
-    fn gates_are_told_once_or_by_revision() {
+    fn gates_are_shown_once_or_by_revision() {
         assert_eq!(needs(Method::Ping), "–");
         assert_eq!(needs(Method::ToolsCall), "server `tools`");
         assert_eq!(

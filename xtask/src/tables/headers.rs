@@ -1,10 +1,10 @@
-//! What each revision asks of the HTTP headers.
+//! HTTP headers by revision.
 
 use mcpact_spec::{Header, HeaderRule, Method};
 
 use super::markdown::{code, section as markdown_section};
 use super::{head, row};
-use crate::words;
+use crate::labels;
 
 /// The section on headers.
 pub(super) fn section() -> String {
@@ -35,7 +35,7 @@ fn reading() -> String {
 
 fn rule(rule: HeaderRule) -> &'static str {
     match rule {
-        HeaderRule::Undefined => words::NOTHING,
+        HeaderRule::Undefined => labels::NOTHING,
         HeaderRule::Optional => "optional",
         HeaderRule::Required => "required",
         HeaderRule::AfterInitialize => "after `initialize`",

@@ -1,10 +1,10 @@
-//! Who may send which method, and what must have been declared before.
+//! Methods by revision, with sender and required capabilities.
 
 use mcpact_spec::Method;
 
 use super::markdown::{code, section as markdown_section};
 use super::{gates, head, row};
-use crate::words;
+use crate::labels;
 
 const READING: &str = "\
 A *request* wants an answer, a *note* (notification) does not; *client*, *server* and *either* tell \
@@ -24,9 +24,9 @@ pub(super) fn section() -> String {
 
 fn method_row(method: Method) -> Vec<String> {
     let mut cells = row(code(method), |revision| {
-        words::role(method.role(revision)).to_owned()
+        labels::role(method.role(revision)).to_owned()
     });
     cells.push(gates::needs(method));
-    cells.push(words::era_use(method.era_use()).to_owned());
+    cells.push(labels::era_use(method.era_use()).to_owned());
     cells
 }

@@ -17,7 +17,7 @@ use mcpact_engine::client::EraMode;
 #[cfg(unix)]
 use mcpact_gateway::control::{Control, own_socket};
 use mcpact_gateway::{ConfigFile, Gateway, Lineage, Local, ReloadCause, Surroundings};
-use mcpact_spec::Revision;
+use mcpact_spec::{Era, Revision};
 use mcpact_transport::memory;
 use mcpact_transport::stdio::child::{Guard, LINEAGE, is_running};
 use tokio::task::JoinSet;
@@ -39,8 +39,14 @@ fn demo() -> Catalog {
     };
     Catalog {
         servers: BTreeMap::from([
-            (ServerName::near("legacy"), server(Revision::LATEST_LEGACY)),
-            (ServerName::near("modern"), server(Revision::LATEST)),
+            (
+                ServerName::near("legacy"),
+                server(Revision::newest(Era::Legacy)),
+            ),
+            (
+                ServerName::near("modern"),
+                server(Revision::newest(Era::Modern)),
+            ),
         ]),
         ..Catalog::default()
     }

@@ -105,7 +105,7 @@ fn not_in_revision(pact: &Pact, dropped: &Dropped) -> String {
     match having.as_slice() {
         [] => format!("not in {revision}"),
         [only] => format!("not in {revision}: only {only} has it"),
-        [first, .., last] if *last == Revision::LATEST.as_str() => {
+        [first, .., last] if Revision::NAMES.ends_with(&[last]) => {
             format!("not in {revision}: it came with {first}")
         }
         [.., last] => format!("not in {revision}: it went after {last}"),

@@ -58,7 +58,7 @@ fn dialect(explanation: &Explanation) -> Dialect {
     Dialect {
         revision: known(explanation.document(Side::Client))
             .newest()
-            .unwrap_or(Revision::LATEST_LEGACY),
+            .unwrap_or(Revision::newest(Era::Legacy)),
         errors: explanation.setting().policy.errors,
     }
 }

@@ -44,7 +44,7 @@ async fn a_found_config_starts_nothing_by_itself() {
     let place = Place::new();
     place.configure("mcpact.toml", CONFIG);
     let running = place.serve(&[]);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let why = echo(&client).await.unwrap_err();
     assert!(
         why.contains("not approved") && why.contains("mcpact approve"),
@@ -80,7 +80,7 @@ async fn a_found_config_starts_nothing_by_itself() {
     place.configure("mcpact.toml", CONFIG);
     place.install("changed");
     let running = place.serve(&[]);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let why = echo(&client).await.unwrap_err();
     assert!(why.contains("not approved"), "{why}");
     assert!(!place.was_started());
@@ -107,7 +107,7 @@ async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
     let noted = said(&with_key(&["check"]).output().unwrap());
     assert!(noted.contains("mcpact approve"), "{noted}");
     let running = Running::start(with_key(&["serve", "--listen", "127.0.0.1:0"]));
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let why = echo(&client).await.unwrap_err();
     assert!(why.contains("nothing was sent"), "{why}");
     assert!(why.contains("mcpact approve"), "{why}");
@@ -172,7 +172,7 @@ async fn a_found_config_tells_nothing_of_this_machine_by_any_key() {
     for text in by_server.iter().chain([&by_gateway]) {
         place.configure("mcpact.toml", text);
         let running = place.serve(&[]);
-        let client = running.client(Revision::LATEST).await;
+        let client = running.client(Revision::V2026_07_28).await;
         let why = echo(&client).await.unwrap_err();
         assert!(why.contains("nothing was sent"), "{text}: {why}");
         let nobody = listener.accept().unwrap_err();
@@ -198,12 +198,12 @@ async fn a_named_config_is_agreed_to() {
     let place = Place::new();
     place.configure("named.toml", CONFIG);
     let running = place.serve(&["--config", "named.toml", "--approved-only"]);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     assert!(echo(&client).await.unwrap_err().contains("not approved"));
     assert!(!place.was_started());
     drop(running);
     let running = place.serve(&["--config", "named.toml"]);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     assert_eq!(echo(&client).await.as_deref(), Ok("x"));
 }
 
@@ -214,7 +214,7 @@ async fn what_is_known_and_not_approved_is_told() {
     let place = Place::new();
     place.configure("named.toml", CONFIG);
     let running = place.serve(&["--config", "named.toml"]);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     client.list_tools().await.unwrap();
     let cache = place.path().join("cache/mcpact/servers");
     let is_kept = || fs::read_dir(&cache).is_ok_and(|mut files| files.next().is_some());

@@ -9,25 +9,58 @@ use serde_json::json;
 use crate::place::{Place, said};
 
 /// Commands that must not run, and a word of the reason.
-const REFUSED: [(&str, &[&str], &str); 14] = [
-    ("sh", &["-c", "touch MARKER"], "shell"),
-    ("/bin/bash", &["-lc", "touch MARKER; exec SERVER"], "shell"),
+const REFUSED: [(&str, &[&str], &str); 15] = [
+    ("sh", &["-c", "touch MARKER"], "runs a shell script"),
+    (
+        "/bin/bash",
+        &["-lc", "touch MARKER; exec SERVER"],
+        "runs a shell script",
+    ),
     (
         "bash",
         &["-c", "curl -s http://127.0.0.1:1/x | sh; touch MARKER"],
-        "script",
+        "runs a shell script",
     ),
-    ("sudo", &["SERVER"], "rights"),
-    ("/usr/bin/sudo", &["-n", "touch", "MARKER"], "rights"),
-    ("env", &["A=1", "sh", "-c", "touch MARKER"], "shell"),
-    ("timeout", &["5", "sudo", "SERVER"], "rights"),
-    ("rm", &["-rf", "MARKER"], "destroys"),
-    ("nice", &["rm", "-rf", "/nowhere"], "destroys"),
-    ("curl", &["-o", "MARKER", "file:///etc/hostname"], "network"),
-    ("wget", &["-O", "MARKER", "http://127.0.0.1:1/"], "network"),
-    ("SERVER && touch MARKER", &[], "no shell"),
-    ("SERVER", &["x", "&&", "touch", "MARKER"], "shell"),
-    ("SERVER", &["x", "|", "sh"], "shell"),
+    ("sudo", &["SERVER"], "as another user"),
+    (
+        "/usr/bin/sudo",
+        &["-n", "touch", "MARKER"],
+        "as another user",
+    ),
+    (
+        "env",
+        &["A=1", "sh", "-c", "touch MARKER"],
+        "runs a shell script",
+    ),
+    ("timeout", &["5", "sudo", "SERVER"], "as another user"),
+    (
+        "npx",
+        &["-y", "-p", "a@1.0.0", "sh", "-c", "touch MARKER"],
+        "runs a shell script",
+    ),
+    ("rm", &["-rf", "MARKER"], "destroys data"),
+    ("nice", &["rm", "-rf", "/nowhere"], "destroys data"),
+    (
+        "curl",
+        &["-o", "MARKER", "file:///etc/hostname"],
+        "over the network",
+    ),
+    (
+        "wget",
+        &["-O", "MARKER", "http://127.0.0.1:1/"],
+        "over the network",
+    ),
+    (
+        "SERVER && touch MARKER",
+        &[],
+        "commands do not run in a shell",
+    ),
+    (
+        "SERVER",
+        &["x", "&&", "touch", "MARKER"],
+        "is a shell operator",
+    ),
+    ("SERVER", &["x", "|", "sh"], "is a shell operator"),
 ];
 
 fn json_config(command: &str, args: &[&str]) -> String {
@@ -82,18 +115,23 @@ fn programs_of_others_are_refused() {
     let link = place.path().join("harmless");
     std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
     let cells = [
-        (open.to_string_lossy().into_owned(), "", "[]", "everybody"),
+        (
+            open.to_string_lossy().into_owned(),
+            "",
+            "[]",
+            "world-writable",
+        ),
         (
             link.to_string_lossy().into_owned(),
             "",
             r#"["-c", "touch MARKER"]"#,
-            "shell",
+            "runs a shell script",
         ),
         (
             "SERVER".to_owned(),
             "[gateway.commands]\nallow = [\"npx\"]\n",
             "[]",
-            "not among",
+            "not in the list of allowed programs",
         ),
     ];
     for (command, rules, args, why) in cells {
@@ -106,10 +144,10 @@ fn programs_of_others_are_refused() {
     }
 }
 
-/// A script that everybody may change is not run, by whatever interpreter, also behind a link or in a folder that
-/// everybody may write; `check` names the file and the remedy.
+/// `check` warns of a world-writable script that an interpreter runs, also behind a link or in a world-writable
+/// folder, and names the file and the fix.
 #[test]
-fn scripts_of_others_are_refused() {
+fn world_writable_scripts_are_warned_of() {
     let place = Place::new();
     let with_mode = |name: &str, mode| {
         let path = place.path().join(name);
@@ -149,17 +187,15 @@ fn scripts_of_others_are_refused() {
     ] {
         let told = judged(command, args);
         for words in [
-            format!("error: everybody on this machine may change `{here}/{open}`"),
+            format!("warning: `{here}/{open}` is world-writable"),
             format!("chmod o-w {here}/{open}"),
         ] {
             assert!(told.contains(&words), "{command} {args}: {told}");
         }
-        let served = place.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
-        assert_eq!(served.status.code(), Some(2), "{}", said(&served));
     }
     for args in [r#"["own/x.py", "open.py"]"#, r#"["-m", "http", "open.py"]"#] {
         let told = judged("python3", args);
-        assert!(!told.contains("everybody"), "{args}: {told}");
+        assert!(!told.contains("world-writable"), "{args}: {told}");
     }
 }
 
@@ -184,7 +220,7 @@ async fn arguments_reach_the_program_as_they_are() {
     );
     place.configure("own.toml", &text);
     let running = place.serve(&["--config", "own.toml"]);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
     assert_eq!(echoed.unwrap().all_text(), "x");
     let marker = place.path().join("marker");
@@ -220,7 +256,7 @@ async fn no_request_adds_a_command() {
             assert!((400..500).contains(&status), "{verb} {path}: {status}");
         }
     }
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let tools = client.list_tools().await.unwrap();
     assert!(tools.iter().all(|tool| tool.name.starts_with("a__")));
     assert!(!place.was_started());
@@ -239,7 +275,7 @@ async fn noise_of_servers_does_no_harm() {
         "[servers.a]\ncommand = \"SERVER\"\n[servers.b]\nbuiltin = \"everything\"\n",
     );
     let running = place.serve(&["--config", "own.toml"]);
-    for revision in [Revision::V2025_06_18, Revision::LATEST] {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
         let client = running.client(revision).await;
         for tool in ["a__echo", "b__echo"] {
             let echoed = client.call_tool(tool, json!({"text": "x"})).await;

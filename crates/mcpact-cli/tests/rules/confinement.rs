@@ -31,7 +31,7 @@ async fn servers_are_confined_as_the_config_says() {
             ),
         );
         let running = place.serve(&["--config", "own.toml"]);
-        let client = running.client(Revision::LATEST).await;
+        let client = running.client(Revision::V2026_07_28).await;
         let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
         assert_eq!(echoed.unwrap().all_text(), "x", "{keys}");
         let limits = place.written("limits");
@@ -62,7 +62,7 @@ async fn a_crash_leaves_no_secrets_behind() {
         shell.env(name, value.unwrap_or_default());
     }
     let running = Running::start(shell);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
     assert_eq!(echoed.unwrap().all_text(), "x");
     assert_eq!(place.written("core"), "0\n");

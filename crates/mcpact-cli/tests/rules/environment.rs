@@ -59,7 +59,7 @@ async fn programs_get_what_the_config_names() {
             .env("TZ", "UTC")
             .env("TERM", "dumb");
         let running = Running::start(command);
-        let client = running.client(Revision::LATEST).await;
+        let client = running.client(Revision::V2026_07_28).await;
         let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
         assert_eq!(echoed.unwrap().all_text(), "x");
         let found = variables(&place);
@@ -87,7 +87,7 @@ async fn values_that_are_no_text_are_passed_on_as_they_are() {
     let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
     command.env("RAW", bytes);
     let running = Running::start(command);
-    let client = running.client(Revision::LATEST).await;
+    let client = running.client(Revision::V2026_07_28).await;
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
     assert_eq!(echoed.unwrap().all_text(), "x");
     let written = fs::read(place.path().join("environ")).unwrap();

@@ -118,7 +118,7 @@ async fn a_filter_that_fails_lets_nothing_pass() {
         ),
     );
     let running = place.serve(&["--config", "own.toml"]);
-    let connected = running.client(Revision::LATEST).await;
+    let connected = running.client(Revision::V2026_07_28).await;
     let why = |error: &dyn std::error::Error| error.to_string();
     for (told, expected) in [
         (

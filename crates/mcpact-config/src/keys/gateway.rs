@@ -1,14 +1,8 @@
 //! The gateway itself.
 
-use super::{ANSWERS, Key, choice, choices, flag, seconds, table, text, text_or, texts};
+use mcpact_spec::Revision;
 
-const REVISIONS: &[&str] = &[
-    "2024-11-05",
-    "2025-03-26",
-    "2025-06-18",
-    "2025-11-25",
-    "2026-07-28",
-];
+use super::{ANSWERS, Key, choice, choices, flag, seconds, table, text, text_or, texts};
 
 /// The keys of `[gateway]`.
 pub const GATEWAY: &[Key] = &[
@@ -82,8 +76,8 @@ pub const GATEWAY: &[Key] = &[
     ),
     choices(
         "revisions",
-        REVISIONS,
-        "The revisions that clients may speak, out of `2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25` and `2026-07-28`; empty means all.",
+        &Revision::NAMES,
+        "Revisions that clients may use, such as `2025-11-25`; empty means all.",
     ),
     choice(
         "profile",
@@ -140,6 +134,6 @@ pub const COMMANDS: &[Key] = &[
         "shells",
         &["refuse", "warn"],
         "refuse",
-        "What happens to a server that is started by way of a shell, such as `sh -c …`: the config is refused (`refuse`), or the server is started with a warning (`warn`), unless the script, or one in it, takes other rights, destroys (`rm -rf`) or moves files over the network.",
+        "Treatment of a shell that runs a script from its arguments, such as `sh -c …`: the config is refused (`refuse`), or the server starts with a warning (`warn`). The script itself is not checked.",
     ),
 ];

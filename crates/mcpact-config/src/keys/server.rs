@@ -1,5 +1,7 @@
 //! One server.
 
+use mcpact_spec::Revision;
+
 use super::{
     ANSWERS, Key, choice, count, flag, launch, seconds, table, text, text_or, text_table, texts,
     texts_table,
@@ -13,16 +15,22 @@ pub const BUILTINS: &[&str] = &[EVERYTHING];
 
 const DAY: f64 = 86_400.0;
 
-const ERAS: &[&str] = &[
-    "auto",
-    "legacy",
-    "modern",
-    "2024-11-05",
-    "2025-03-26",
-    "2025-06-18",
-    "2025-11-25",
-    "2026-07-28",
-];
+const MODES: [&str; 3] = ["auto", "legacy", "modern"];
+
+/// The modes, then every revision.
+const ERAS: [&str; MODES.len() + Revision::COUNT] = {
+    let mut all = [""; MODES.len() + Revision::COUNT];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < MODES.len() {
+            MODES[at]
+        } else {
+            Revision::NAMES[at - MODES.len()]
+        };
+        at += 1;
+    }
+    all
+};
 
 const STRATEGIES: &[&str] = &["stateless", "stateful", "persistent", "singleton"];
 
@@ -86,9 +94,9 @@ pub const SERVER: &[Key] = &[
     ),
     choice(
         "era",
-        ERAS,
+        &ERAS,
         "auto",
-        "How it is spoken to: `auto` asks the server, `legacy` shakes hands, `modern` does not, and `2024-11-05`, `2025-03-26`, `2025-06-18`, `2025-11-25` or `2026-07-28` insists on that revision.",
+        "Protocol era: `auto` probes the server, `legacy` uses the handshake, `modern` does not. A revision such as `2025-11-25` allows that one only.",
     ),
     texts(
         "require",

@@ -17,7 +17,7 @@ use crate::config::{
 use crate::fields::{Fields, Text};
 use crate::keys::{self, BUILTINS};
 use crate::name::ServerName;
-use crate::policy;
+use crate::policy::{self, Policy};
 use crate::problem::Findings;
 use crate::secret::{Filled, Secret};
 use crate::sent::{Sent, sent};
@@ -165,13 +165,13 @@ pub(super) fn command(ground: &Ground<'_>, fields: &mut Fields<'_, '_>) -> Optio
             path: own_path.map(Secret::reveal),
             folder: cwd.as_ref().map(Filled::value),
         });
-        let lookup = policy::Lookup {
-            machine,
+        let policy = Policy {
+            rules: &ground.gateway.commands,
+            host: machine,
             path: env.get("PATH").map(Secret::reveal),
-            folder: cwd.as_ref().map(Filled::value),
+            folder: cwd.as_ref().map(|cwd| cwd.value().to_owned()),
         };
-        let judge = policy::Judge::new(&ground.gateway.commands, lookup);
-        policy::judge(&program, &args, judge, &facts, fields.findings);
+        policy::check(&program, &args, &facts, &policy, fields.findings);
         if let Some(path) = facts.path.filter(|_| is_listed) {
             // The one that was judged is started, whatever `PATH` the server is given.
             chosen = Filled::new(path, program.filled.written());

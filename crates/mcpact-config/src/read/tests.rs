@@ -48,7 +48,6 @@ impl Surroundings for Machine {
             folder: sought.folder.map(str::to_owned),
             real: Some(format!("/usr/bin/{program}")),
             writable_by_all: None,
-            interpreter: None,
         }
     }
 }

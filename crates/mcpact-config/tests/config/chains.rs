@@ -34,12 +34,10 @@ const WRAPPERS: &[&[&str]] = &[
     &["xargs", "-n", "1"],
     &["stdbuf", "-oL"],
     &["setsid"],
-    &["unshare", "-r"],
     &["flock", "F"],
     &["uv", "run"],
     &["npx", "-p", "x@1.0.0"],
     &["uvx", "--from", "x==1"],
-    &["find", ".", "-exec"],
     &["mcpact", "bridge", "--"],
 ];
 
@@ -66,16 +64,16 @@ fn every_program_of_a_chain_is_judged() {
     let wrapper_by_name = link(&folder, "nohup", "/bin/rm");
     let npx = link(&folder, "packages", runner);
     let cells: &[(&[&str], &str)] = &[
-        (&[&remove, "-f", "x"], "destroys"),
-        (&[&wrapper_by_name, "-f", "x"], "destroys"),
-        (&[&shell, "-c", "id"], "shell"),
-        (&[&env, "rm", "x"], "destroys"),
-        (&[&env, "sh", "-c", "id"], "shell"),
-        (&[&env, &remove, "x"], "destroys"),
-        (&[&timeout, "9", "sudo", "x"], "rights"),
-        (&[&npx, "-c", "id"], "hides what is done"),
-        (&[open], "everybody on this machine may change"),
-        (&[&env, open], "everybody on this machine may change"),
+        (&[&remove, "-f", "x"], "destroys data"),
+        (&[&wrapper_by_name, "-f", "x"], "destroys data"),
+        (&[&shell, "-c", "id"], "runs a shell script"),
+        (&[&env, "rm", "x"], "destroys data"),
+        (&[&env, "sh", "-c", "id"], "runs a shell script"),
+        (&[&env, &remove, "x"], "destroys data"),
+        (&[&timeout, "9", "sudo", "x"], "as another user"),
+        (&[&npx, "-c", "id"], "runs a shell script"),
+        (&[open], "is world-writable"),
+        (&[&env, open], "is world-writable"),
     ];
     for lead in WRAPPERS {
         for (words, why) in cells {
@@ -100,14 +98,17 @@ fn another_path_behind_a_wrapper_is_looked_in() {
         &["timeout", "5", "env", &path],
     ] {
         let told = told(&folder, "", &[lead, &["tidy", "-f", "x"]].concat());
-        assert!(told.contains("destroys"), "{lead:?}: {told}");
+        assert!(told.contains("destroys data"), "{lead:?}: {told}");
     }
     // It is not the one that the list means.
     program(&folder, "sleep", "exit 0");
     let rules = "[gateway.commands]\nallow = [\"env\", \"sleep\"]\n";
     assert_eq!(told(&folder, rules, &["env", "sleep", "5"]), "");
     let told = told(&folder, rules, &["env", &path, "sleep", "5"]);
-    assert!(told.contains("`sleep` is not among the programs"), "{told}");
+    assert!(
+        told.contains("`sleep` is not in the list of allowed programs"),
+        "{told}"
+    );
 }
 
 /// Who may start a wrapper may not start everything by it.
@@ -116,24 +117,22 @@ fn what_a_listed_program_starts_is_listed_too() {
     let folder = folder();
     let server = program(&folder, "server", "exit 0");
     let server = server.to_str().unwrap();
-    let lists = |more: &str| {
-        format!(
-            "[gateway.commands]\nallow = [\"env\", \"timeout\", \"unshare\", \"npx\", \"find\"{more}]\n"
-        )
-    };
+    let lists =
+        |more: &str| format!("[gateway.commands]\nallow = [\"env\", \"timeout\", \"npx\"{more}]\n");
     let (short, long) = (lists(""), lists(&format!(", {server:?}")));
     let leads: &[&[&str]] = &[
         &["env", "A=1"],
         &["timeout", "5"],
         &["env", "timeout", "5"],
-        &["unshare", "-r"],
         &["npx", "-p", "x@1.0.0"],
-        &["find", ".", "-exec"],
     ];
     for lead in leads {
         let words = [*lead, &[server, "time"]].concat();
         let refused = told(&folder, &short, &words);
-        assert!(refused.contains("not among the programs"), "{words:?}");
+        assert!(
+            refused.contains("not in the list of allowed programs"),
+            "{words:?}"
+        );
         let words = &words[..words.len() - 1];
         assert_eq!(told(&folder, &long, words), "", "{words:?}");
     }
@@ -157,65 +156,6 @@ fn links_that_mean_what_they_are_called_are_left_alone() {
         let told = told(&folder, "", &[&shim, "-c", "sh"]);
         assert_eq!(told, "", "{many}");
     }
-}
-
-/// What the system starts to run a script is judged, by its name, by who may change it and where `env` finds it;
-/// that it is a shell is no fault, and a list of programs does not ask for it.
-#[test]
-fn what_runs_a_script_is_judged() {
-    let folder = folder();
-    let open = program(&folder, "open", "exit 0");
-    fs::set_permissions(&open, Permissions::from_mode(0o757)).unwrap();
-    let tidy = link(&folder, "tidy", "/bin/rm");
-    let script = |name: &str, line: &str| {
-        let path = folder.path().join(name);
-        fs::write(&path, format!("{line}\nexit 0\n")).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-        path.to_str().unwrap().to_owned()
-    };
-    let behind = script("behind", &format!("#!{}", open.display()));
-    let changed = "everybody on this machine may change";
-    let cells = [
-        ("removes", "#!/bin/rm", "`#!/bin/rm` destroys"),
-        ("linked", &format!("#!{tidy}"), "destroys"),
-        ("env", "#!/usr/bin/env sudo", "rights"),
-        (
-            "spaced",
-            "#! /usr/bin/env -S bash -c id",
-            "is a shell and runs",
-        ),
-        ("text", "#!/bin/sh -c", "is a shell and runs a script"),
-        ("wild", &format!("#!{} -x", open.display()), changed),
-        ("twice", &format!("#!{behind}"), changed),
-        ("shell", "#!/bin/sh", ""),
-        ("flags", "#!/bin/sh -eu", ""),
-        ("found", "#!/usr/bin/env bash", ""),
-        ("plain", "echo #!/bin/rm", ""),
-    ];
-    for (name, line, why) in cells {
-        let script = script(name, line);
-        for lead in WRAPPERS {
-            let words = [*lead, &[&script]].concat();
-            let told = told(&folder, "", &words);
-            assert!(told.contains(why), "{words:?}: {told}");
-            assert_eq!(told.is_empty(), why.is_empty(), "{words:?}: {told}");
-        }
-    }
-    // The `env` of the script looks in the `PATH` that the command before it gives.
-    let path = format!("PATH={}", folder.path().display());
-    let named = script("named", "#!/usr/bin/env tidy");
-    let by_path = told(&folder, "", &["env", &path, &named]);
-    assert!(by_path.contains("destroys"), "{by_path}");
-    // A loop is the system's to refuse.
-    let loops = folder.path().join("loops");
-    let loops = script("loops", &format!("#!{}", loops.display()));
-    assert_eq!(told(&folder, "", &[&loops]), "");
-    let rules = format!(
-        "[gateway.commands]\nallow = [{:?}]\n",
-        folder.path().join("shell")
-    );
-    let shell = folder.path().join("shell");
-    assert_eq!(told(&folder, &rules, &[shell.to_str().unwrap()]), "");
 }
 
 /// `env -C DIR ./program` starts what lies in that folder.
@@ -245,7 +185,7 @@ fn another_folder_behind_a_wrapper_is_looked_in() {
     ];
     for lead in leads {
         let told = told(&folder, "", &[*lead, &["./tidy", "x"]].concat());
-        assert!(told.contains("destroys"), "{lead:?}: {told}");
+        assert!(told.contains("destroys data"), "{lead:?}: {told}");
     }
     let outer = folder.path().to_str().unwrap();
     assert_eq!(told(&folder, "", &["env", "-C", outer, "./tidy", "x"]), "");

@@ -67,6 +67,13 @@ impl CapabilityBits {
             .filter(move |c| self.has(*c))
     }
 
+    /// These declarations and all that they imply in any revision.
+    #[must_use]
+    pub fn expanded(self) -> Self {
+        let revisions = Revision::ALL.into_iter();
+        revisions.fold(self, |all, revision| all.or(self.under(revision)))
+    }
+
     /// What of these declarations counts under the revision, with what they imply there.
     ///
     /// `2025-11-25 client/elicitation#capabilities`: an empty `elicitation` means forms, and before

@@ -32,10 +32,7 @@ impl CapabilitySet {
             revision,
             trim: policy.trim,
             extras: policy.extras,
-            offers_form: self
-                .declared()
-                .under(Revision::LATEST)
-                .has(Capability::ElicitationForm),
+            offers_form: self.declared().expanded().has(Capability::ElicitationForm),
             trimmed: Vec::new(),
         };
         let out = walk.object("", self.raw());

@@ -61,7 +61,7 @@ struct Climb<'a> {
     policy: &'a Policy,
     written: &'a str,
     capabilities: &'a str,
-    revision: Revision,
+    revision: Option<Revision>,
     memory: &'a mut Option<Arc<Remembered>>,
     pact: Option<Arc<Pact>>,
     standing: Standing,
@@ -103,7 +103,7 @@ pub fn admit(
         policy,
         written: "",
         capabilities: "",
-        revision: Revision::LATEST,
+        revision: None,
         memory,
         pact: None,
         standing: Standing::New,
@@ -184,7 +184,7 @@ fn supported_version(climb: &mut Climb<'_>) -> Result<(), Refusal> {
     let written = text(climb.written).unwrap_or_default();
     match Revision::parse(&written) {
         Some(r) if version::served_per_request(policy).contains(r) => {
-            climb.revision = r;
+            climb.revision = Some(r);
             Ok(())
         }
         Some(_) | None => Err(Incompatible::Version {
@@ -205,9 +205,12 @@ fn method_header(climb: &mut Climb<'_>) -> Result<(), Refusal> {
 
 /// Builds the pact of this one request; nothing is inferred from earlier ones.
 fn agreement(climb: &mut Climb<'_>) -> Result<(), Refusal> {
+    let Some(revision) = climb.revision else {
+        return Ok(());
+    };
     let info = climb.request.params.meta.client_info;
     if let Some(known) = climb.memory
-        && known.revision == climb.revision
+        && known.revision == revision
         && *known.capabilities == *climb.capabilities
         && known.info.as_deref() == info
     {
@@ -226,11 +229,11 @@ fn agreement(climb: &mut Climb<'_>) -> Result<(), Refusal> {
         info: who.map(Arc::new),
         capabilities: Arc::new(capabilities),
     };
-    let pact = Pact::new(climb.revision, client, climb.server.clone());
+    let pact = Pact::new(revision, client, climb.server.clone());
     crate::negotiate::require(&pact, Side::Client, climb.policy)?;
     let pact = Arc::new(pact);
     *climb.memory = Some(Arc::new(Remembered {
-        revision: climb.revision,
+        revision,
         capabilities: Box::from(climb.capabilities),
         info: info.map(Box::from),
         pact: Arc::clone(&pact),

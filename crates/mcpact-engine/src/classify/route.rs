@@ -43,6 +43,19 @@ impl Endpoint {
         }
     }
 
+    /// Newest offered revision of the era, for peers that agreed on none.
+    ///
+    /// Without a legacy revision on offer, the answer to a legacy peer is a modern one.
+    #[must_use]
+    pub fn newest(&self, era: Era) -> Revision {
+        match era {
+            Era::Legacy => self.legacy.newest(),
+            Era::Modern => None,
+        }
+        .or(self.modern.newest())
+        .unwrap_or(Revision::newest(Era::Modern))
+    }
+
     fn all(&self) -> RevisionSet {
         self.legacy
             .iter()

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 
-use mcpact_spec::{Method, Revision, Side};
+use mcpact_spec::{Era, Method, Revision, Side};
 use mcpact_wire::codec;
 use mcpact_wire::envelope::Request;
 use mcpact_wire::model::discover::DiscoverAnswer;
@@ -31,7 +31,7 @@ impl Server {
             Ok((selection, pact)) => self.accept(request, selection, pact, effects),
             Err(refusal) => {
                 let errors = self.terms.policy.errors;
-                let revision = self.endpoint.legacy.newest().unwrap_or(Revision::LATEST);
+                let revision = self.endpoint.newest(Era::Legacy);
                 self.trail.refused(&refusal, Dialect { revision, errors });
                 self.refuse_request(request, &refusal, effects);
             }

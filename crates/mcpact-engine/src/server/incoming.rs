@@ -13,14 +13,14 @@ use mcpact_wire::raw::Object;
 use super::in_flight::{Answers, InFlight};
 use super::listen::ListenFilter;
 use super::outgoing::level_of;
-use super::{Hint, Listening, Phase, Server, is, name};
+use super::{Listening, Phase, Server, is, name};
 use crate::classify::{CarrierFacts, Route, Standing, admit, route};
 use crate::effect::{Call, DropCause, Effect, Effects, End, Gravity, Note};
 use crate::gate::require_of_client;
 use crate::pact::Pact;
 use crate::policy::{OnEarly, OnUndeclared};
 use crate::reason::Reason;
-use crate::refusal::{Misbehaviour, Refusal};
+use crate::refusal::{Dialect, Misbehaviour, Refusal};
 use crate::time::Moment;
 
 impl Server {
@@ -79,12 +79,13 @@ impl Server {
             EnvelopeError::Json(_) => None,
         };
         let refusal = Refusal::from(Misbehaviour::from(error));
-        self.reply_error(id.as_ref().map(Id::as_ref), &refusal, Hint::None, effects);
+        let revision = self.fallback_revision();
+        self.reply_error(id.as_ref().map(Id::as_ref), &refusal, revision, effects);
     }
 
     fn refuse_frame(&mut self, frame: &Frame<'_>, refusal: &Refusal, effects: &mut Effects<'_>) {
         match frame {
-            Frame::Batch(_) => self.reply_error(None, refusal, Hint::None, effects),
+            Frame::Batch(_) => self.reply_error(None, refusal, self.fallback_revision(), effects),
             Frame::Single(Envelope::Request(request)) => {
                 self.refuse_request(request, refusal, effects);
             }
@@ -107,22 +108,21 @@ impl Server {
         effects: &mut Effects<'_>,
     ) {
         self.note_refusal(request, refusal, effects);
-        let is_modern = request.params.meta.protocol_version.is_some();
-        let hint = if is_modern { Hint::Modern } else { Hint::None };
-        self.reply_error(Some(request.id), refusal, hint, effects);
+        let revision = self.revision_for(request);
+        self.reply_error(Some(request.id), refusal, revision, effects);
     }
 
     fn reply_error(
         &self,
         id: Option<IdRef<'_>>,
         refusal: &Refusal,
-        hint: Hint,
+        revision: Revision,
         effects: &mut Effects<'_>,
     ) {
-        let dialect = self.dialect(hint);
-        let error = refusal.on_wire(dialect);
+        let errors = self.terms.policy.errors;
+        let error = refusal.on_wire(Dialect { revision, errors });
         let text = match id {
-            None if !dialect.revision.has(Feature::ErrorWithoutId) => {
+            None if !revision.has(Feature::ErrorWithoutId) => {
                 codec::error_with_null_id(&error.encode())
             }
             id => codec::error(id, &error.encode()),
@@ -146,7 +146,7 @@ impl Server {
         let limit = self.terms.policy.batch_limit;
         if all.len() > limit {
             let refusal = Misbehaviour::BatchTooLarge { limit }.into();
-            return self.reply_error(None, &refusal, Hint::None, effects);
+            return self.reply_error(None, &refusal, self.fallback_revision(), effects);
         }
         for member in all {
             match member {
@@ -190,7 +190,8 @@ impl Server {
             Ok(call) => call,
             Err(refusal) => {
                 self.note_refusal(&request, &refusal, effects);
-                return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
+                let revision = self.modern_revision_for(&request);
+                return self.reply_error(Some(request.id), &refusal, revision, effects);
             }
         };
         self.served_modern = true;
@@ -206,7 +207,7 @@ impl Server {
         let listen = match listen.transpose() {
             Ok(listen) => listen,
             Err(refusal) => {
-                return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
+                return self.reply_error(Some(request.id), &refusal, revision, effects);
             }
         };
         let entry = InFlight {
@@ -223,7 +224,7 @@ impl Server {
             .filter(|_| own)
             .map(|filter| super::outgoing::acknowledgement(request.id, filter));
         if let Err(refusal) = self.serving.take(request.id, entry, Answers::Shared) {
-            return self.reply_error(Some(request.id), &refusal, Hint::Modern, effects);
+            return self.reply_error(Some(request.id), &refusal, revision, effects);
         }
         // The acknowledgement must be the first message of a subscription.
         if let Some(text) = acknowledgement {

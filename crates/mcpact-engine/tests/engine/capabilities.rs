@@ -7,7 +7,6 @@ use mcpact_engine::capability::{Agreement, CapabilitySet, State, agree};
 use mcpact_engine::lint;
 use mcpact_engine::negotiate::{Offer, negotiate};
 use mcpact_engine::pact::{DropReason, Pact};
-use mcpact_engine::permit::{ElicitationUrl, Sampling, SamplingTools, Tools};
 use mcpact_engine::policy::{Extras, Policy, Reading, Trim};
 use mcpact_engine::revisions::RevisionId;
 use mcpact_engine::version;
@@ -608,19 +607,16 @@ fn implementation_info_is_checked_and_cut() {
     assert_eq!(parse(&info.encode(Revision::V2025_11_25)), raw);
 }
 
-/// N32: a pact does not change; a permit is only had from one that has the capability.
+/// N32: a pact does not change, whatever is asked of it.
 #[test]
-fn a_pact_is_fixed_and_hands_out_permits() {
+fn a_pact_never_changes() {
     let client = json!({"sampling": {}, "elicitation": {}});
     let pact = Arc::new(pact(Revision::V2025_11_25, client, json!({"tools": {}})));
-    assert!(pact.permit::<Sampling>().is_some());
-    assert!(pact.permit::<Tools>().is_some());
-    assert!(pact.permit::<SamplingTools>().is_none());
-    assert!(pact.permit::<ElicitationUrl>().is_none());
-    assert_eq!(
-        pact.permit::<Tools>().unwrap().revision(),
-        Revision::V2025_11_25
-    );
+    assert!(pact.declares(Capability::Sampling));
+    assert!(pact.declares(Capability::Tools));
+    assert!(!pact.declares(Capability::SamplingTools));
+    assert!(!pact.declares(Capability::ElicitationUrl));
+    assert_eq!(pact.revision(), Revision::V2025_11_25);
     let before: Pact = (*pact).clone();
     let _ = (
         pact.dropped(),

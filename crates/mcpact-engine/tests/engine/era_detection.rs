@@ -722,7 +722,7 @@ fn the_server_table_of_3_3() {
         ..bare
     };
     let refusal = refused(decide(&dual, required, list(), post(header), None));
-    assert_eq!(code_of(&refusal, Revision::LATEST), (-32022, 400));
+    assert_eq!(code_of(&refusal, Revision::V2026_07_28), (-32022, 400));
     // 10: nothing at all
     assert_eq!(
         decide(&dual, LegacySessions::Stateless, list(), post(bare), None),
@@ -733,7 +733,7 @@ fn the_server_table_of_3_3() {
         Misbehaviour::MissingSession.into()
     );
     let refusal = refused(decide(&modern, required, list(), post(bare), None));
-    assert_eq!(code_of(&refusal, Revision::LATEST), (-32020, 400));
+    assert_eq!(code_of(&refusal, Revision::V2026_07_28), (-32020, 400));
     // 11: a stream that was not opened
     let refusal = refused(decide(&dual, required, list(), CarrierFacts::Stream, None));
     assert_eq!(code_of(&refusal, r4).0, -32602);

@@ -353,7 +353,7 @@ fn a_date_that_nobody_speaks_is_never_echoed() {
 
 fn dialect() -> mcpact_engine::refusal::Dialect {
     mcpact_engine::refusal::Dialect {
-        revision: Revision::LATEST_LEGACY,
+        revision: Revision::V2025_11_25,
         errors: mcpact_engine::policy::ErrorDialect::Spec,
     }
 }

@@ -146,7 +146,10 @@ impl Lane {
 
     /// Whoever stands in answers, unless those can be asked who are meant.
     fn answer_unless(&self, ask: &Ask, orphan: Orphan, declared: CapabilityBits) -> Outcome {
-        let stand_in = |method| self.stand_in.answer_unless(declared, method);
+        let stand_in = |method| {
+            self.stand_in
+                .answer_unless(declared, method, self.revision())
+        };
         let refused = || Outcome::Error(orphan.answer(self.revision()).encode());
         ask.method.and_then(stand_in).unwrap_or_else(refused)
     }

@@ -12,11 +12,11 @@ use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision, Site};
 use mcpact_translate::cursor::{self, Keeper, page_down};
 use mcpact_translate::plan::{params_up, with_progress_token, with_reported_token};
 use mcpact_translate::progress::Progress;
-use mcpact_translate::shape::{ShapeError, lower_error, lower_result, raise_error, raise_result};
+use mcpact_translate::shape::{ShapeError, error, result};
 use mcpact_translate::tasks::with_task_support;
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::model::error::ErrorBody;
-use mcpact_wire::raw::{JsonKind, Object};
+use mcpact_wire::raw::JsonKind;
 use mcpact_wire::scan::ScanError;
 
 use super::caller::Caller;
@@ -126,7 +126,10 @@ impl Crossing {
 
     /// Whose cursors a list has, where the two eras differ about that.
     fn cursor_keeper(&self) -> Option<Keeper<'_>> {
-        self.waiter.job.method.filter(|method| method.is_paged())?;
+        self.waiter
+            .job
+            .method
+            .filter(|method| method.is_paginated())?;
         match (self.downstream().era(), self.upstream().era()) {
             (Era::Modern, Era::Legacy) => Some(Keeper::Session(&self.lane.name)),
             (Era::Legacy, Era::Modern) => Some(Keeper::Server),
@@ -376,12 +379,8 @@ impl Crossing {
         let Some(method) = self.waiter.job.method.filter(|_| down != up) else {
             return Ok(raw.clone());
         };
-        let shaped = match down.era() {
-            Era::Legacy => {
-                lower_result(method, raw, down).and_then(|lowered| self.offering_tasks(lowered))
-            }
-            Era::Modern => raise_result(method, raw, down, Some(&self.lane.server_info)),
-        };
+        let shaped = result(method, raw, up, down, Some(&self.lane.server_info))
+            .and_then(|shaped| self.offering_tasks(shaped));
         let paged = shaped.and_then(|shaped| match self.cursor_keeper() {
             Some(keeper) => page_down(&shaped, keeper).map(Cow::into_owned),
             None => Ok(shaped.into_owned()),
@@ -419,16 +418,8 @@ impl Crossing {
 
     pub(super) fn error(&self, raw: &str) -> ServeError {
         let (down, up) = (self.downstream(), self.upstream());
-        let shaped = match (down.era(), up.era()) {
-            (Era::Modern, Era::Legacy) => raise_error(raw, down),
-            (Era::Modern, Era::Modern) => Ok(raw.into()),
-            (Era::Legacy, _) if down == up => Ok(raw.into()),
-            (Era::Legacy, _) => {
-                let method = self.waiter.job.method.unwrap_or(Method::Ping);
-                let uri = Object::parse(&self.waiter.job.params).unwrap_or_default();
-                lower_error(method, raw, uri.get_str("uri").as_deref(), down)
-            }
-        };
+        let job = &self.waiter.job;
+        let shaped = error(job.method, raw, &job.params, up, down);
         let shaped = shaped.unwrap_or(raw.into());
         ServeError::Response(match ErrorBody::parse(&shaped) {
             Some(body) => wire_error(

@@ -9,7 +9,7 @@ use mcpact::server::backend::{Heard, OpenQuestion, Outbox, Session, Visitor};
 use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
-use mcpact_spec::{Method, Revision};
+use mcpact_spec::{Era, Method, Revision};
 use smallvec::SmallVec;
 
 use super::claim::Who;
@@ -84,7 +84,7 @@ impl Ear {
     /// What a client speaks that has made a handshake.
     pub(crate) fn revision(&self) -> Revision {
         let pact = self.session.pact();
-        pact.map_or(Revision::LATEST_LEGACY, |pact| pact.revision())
+        pact.map_or(Revision::newest(Era::Legacy), |pact| pact.revision())
     }
 
     /// Whether that is the same client.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use mcpact::server::backend::{Mark, Visitor};
 use mcpact_engine::server::ServerTerms;
+use mcpact_spec::Revision;
 
 use super::caller::Caller;
 use super::lane::Lane;
@@ -47,6 +48,8 @@ pub(super) struct Kind {
 pub(super) struct Served {
     pub(super) lane: Weak<Lane>,
     pub(super) terms: Arc<ServerTerms>,
+    /// Revision of the client that the terms are for.
+    pub(super) revision: Revision,
     /// What the terms say is kept back.
     pub(super) withheld: Option<String>,
     pub(super) caller: Arc<Caller>,

@@ -175,7 +175,7 @@ impl Lane {
                 .upstream
                 .introduction
                 .server_info
-                .encode(Revision::LATEST)
+                .encode(Revision::newest(Era::Modern))
                 .into(),
             upstream: met.upstream,
             book: Arc::clone(&shared.book),

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::ServeError;
 use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
-use mcpact_spec::{Method, Revision};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::sync::OnceCell;
 
@@ -50,7 +51,8 @@ impl Kept {
             Self::Handshake { params } => (&**params, Meta::default()),
             Self::Request { capabilities, info } => {
                 let meta = Meta {
-                    protocol_version: Some(Revision::LATEST.as_str()),
+                    // Only marks the request as modern.
+                    protocol_version: Some(Revision::newest(Era::Modern).as_str()),
                     client_capabilities: Some(capabilities),
                     client_info: info.as_deref(),
                     ..Meta::default()
@@ -222,7 +224,10 @@ impl Bridge {
         let met = self.met()?;
         let revision = match opening {
             Opening::Handshake(params) => Newcomer::parse(params)?.revision,
-            Opening::Request(_) => Revision::LATEST,
+            Opening::Request(params) => {
+                let named = params.meta.revision();
+                named.unwrap_or(Revision::newest(Era::Modern))
+            }
         };
         let terms = self.terms_of(
             &met.introduction,

@@ -7,7 +7,7 @@ use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Opening, Visitor, Welcome};
 use mcpact_spec::{Era, ErrorCode, Feature, Revision};
-use mcpact_translate::shape::{ShapeError, lower_result, raise_result};
+use mcpact_translate::shape::{ShapeError, result};
 use mcpact_translate::tasks::with_task_support;
 use mcpact_wire::raw::Object;
 use sha2::{Digest, Sha256};
@@ -151,12 +151,8 @@ impl Listing {
         for (at, page) in self.pages.iter().enumerate() {
             let raw = &self.flaws.without(self.kind, page);
             let method = self.kind.method();
-            let shaped = match client.era() {
-                _ if client == self.revision => Ok(Cow::Borrowed(&**raw)),
-                Era::Legacy => lower_result(method, raw, client)
-                    .and_then(|lowered| self.offering_tasks(lowered, client)),
-                Era::Modern => raise_result(method, raw, client, None),
-            };
+            let shaped = result(method, raw, self.revision, client, None)
+                .and_then(|page| self.offering_tasks(page, client));
             let Some(page) = shaped
                 .as_deref()
                 .ok()
@@ -200,7 +196,12 @@ impl Bridge {
         let caller = state.and_then(|state| state.downcast::<Caller>().ok());
         caller.ok_or_else(|| {
             let why = String::from("the client did not introduce itself in a way that can be read");
-            refusal(ErrorCode::InvalidParams.code(), why, None, Revision::LATEST)
+            refusal(
+                ErrorCode::InvalidParams.code(),
+                why,
+                None,
+                Revision::newest(Era::Modern),
+            )
         })
     }
 

@@ -171,7 +171,12 @@ fn told(raw: &str) -> ServeError {
         Some(body) => {
             let data = body.data.map(str::to_owned);
             let message = body.message.into_owned();
-            ServeError::Response(wire_error(body.code, message, data, Revision::LATEST))
+            ServeError::Response(wire_error(
+                body.code,
+                message,
+                data,
+                Revision::newest(Era::Modern),
+            ))
         }
         None => missing(String::from("its error cannot be read")),
     }
@@ -179,5 +184,10 @@ fn told(raw: &str) -> ServeError {
 
 /// What is told of something that went wrong with a list.
 pub(super) fn missing(why: String) -> ServeError {
-    refusal(ErrorCode::InternalError.code(), why, None, Revision::LATEST)
+    refusal(
+        ErrorCode::InternalError.code(),
+        why,
+        None,
+        Revision::newest(Era::Modern),
+    )
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
+use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Revision, Side};
 use tokio::sync::Mutex;
 
@@ -228,6 +229,6 @@ fn introduced(job: &Job) -> Kept {
     let info = client.info.as_deref();
     Kept::Request {
         capabilities: Box::from(client.capabilities.raw()),
-        info: info.map(|info| info.encode(Revision::LATEST).into()),
+        info: info.map(|info| info.encode(job.pact.revision()).into()),
     }
 }

@@ -58,14 +58,14 @@ impl Newcomer {
             declared,
             revision: asked
                 .filter(|revision| revision.era() == Era::Legacy)
-                .unwrap_or(Revision::LATEST_LEGACY),
+                .unwrap_or(Revision::newest(Era::Legacy)),
             info: opening.client_info,
         })
     }
 
     /// What it declares, in the words of a legacy server.
     pub(super) fn mapped(&self) -> CapabilitySet {
-        client_capabilities(&self.declared, self.revision, Revision::LATEST_LEGACY)
+        client_capabilities(&self.declared, self.revision, Revision::newest(Era::Legacy))
     }
 }
 
@@ -322,18 +322,22 @@ impl Bridge {
         let Reached { port, pool, lane } = reached.await?;
         let mut served = kind.served.lock().unwrap_or_else(PoisonError::into_inner);
         let withheld = self.withheld();
-        let terms = || Arc::new(self.terms_on(&lane, Revision::LATEST, &kind.principal));
+        let named = params.meta.revision();
+        let revision = named.unwrap_or(Revision::newest(Era::Modern));
+        let terms = || Arc::new(self.terms_on(&lane, revision, &kind.principal));
         let same = served
             .as_mut()
             .filter(|served| served.lane.as_ptr() == Arc::as_ptr(&lane));
         if let Some(same) = same {
-            if same.withheld != withheld {
+            if same.withheld != withheld || same.revision != revision {
                 same.terms = terms();
                 same.withheld = withheld;
+                same.revision = revision;
             }
         } else {
             *served = Some(Served {
                 terms: terms(),
+                revision,
                 withheld,
                 caller: Arc::new(Caller::passing(port, pool)),
                 lane: Arc::downgrade(&lane),
@@ -460,7 +464,11 @@ impl Bridge {
 pub(super) fn mapped(declared: &str) -> CapabilitySet {
     let declared = CapabilitySet::parse(Side::Client, Some(declared), Reading::Lenient)
         .unwrap_or_else(|_| CapabilitySet::empty(Side::Client));
-    client_capabilities(&declared, Revision::LATEST, Revision::LATEST_LEGACY)
+    client_capabilities(
+        &declared,
+        Revision::newest(Era::Modern),
+        Revision::newest(Era::Legacy),
+    )
 }
 
 /// Whether a modern server makes tasks of calls.

@@ -320,7 +320,8 @@ impl Member {
 
     /// What it speaks; the latest while nobody knows.
     pub(super) fn revision(&self) -> Revision {
-        self.known().map_or(Revision::LATEST, |met| met.revision)
+        self.known()
+            .map_or(Revision::newest(Era::Modern), |met| met.revision)
     }
 
     /// Whether its lists are the same for all clients.

@@ -277,7 +277,7 @@ mod tests {
 
     fn listing(tool: &str) -> Arc<Listing> {
         let page = format!(r#"{{"tools":[{{"name":"{tool}"}}],"nextCursor":null}}"#);
-        let listing = Listing::new(ListKind::Tools, Revision::LATEST, vec![page.into()]);
+        let listing = Listing::new(ListKind::Tools, Revision::V2026_07_28, vec![page.into()]);
         Arc::new(listing)
     }
 

@@ -52,13 +52,15 @@ impl Hub {
                 let revision = version
                     .and_then(Revision::parse)
                     .filter(|revision| revision.era() == Era::Legacy)
-                    .unwrap_or(Revision::LATEST_LEGACY);
+                    .unwrap_or(Revision::newest(Era::Legacy));
                 let guest = Arc::new(Guest::of_handshake(raw, visitor));
                 (guest, revision, None)
             }
             Opening::Request(params) => {
                 let guest = lock(&self.visitors).guest(&params.meta, visitor);
-                (guest, Revision::LATEST, Some(params))
+                let named = params.meta.revision();
+                let revision = named.unwrap_or(Revision::newest(Era::Modern));
+                (guest, revision, Some(params))
             }
         };
         self.meet(&guest, asked).await;

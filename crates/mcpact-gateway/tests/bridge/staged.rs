@@ -109,7 +109,7 @@ impl Peer {
 /// What stands in the `_meta` of a modern request; `more` comes on top.
 fn modern_meta(more: Value) -> Value {
     let mut meta = json!({
-        "io.modelcontextprotocol/protocolVersion": Revision::LATEST.as_str(),
+        "io.modelcontextprotocol/protocolVersion": Revision::V2026_07_28.as_str(),
         "io.modelcontextprotocol/clientInfo": {"name": "script", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     });

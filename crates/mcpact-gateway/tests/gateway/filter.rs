@@ -105,7 +105,7 @@ async fn other_tools_are_announced_at_the_address_of_a_server() {
 async fn flat_names_stay_as_they_are() {
     let text = "names = \"flat\"\n[servers.a]\nbuiltin = \"everything\"\ntools = [\"echo\"]\n[servers.b]\nbuiltin = \"everything\"\ntools = [\"echo\"]\n[servers.c]\nbuiltin = \"everything\"\nprefix = \"see\"\ntools = [\"echo\"]\n";
     let (_gateway, origin) = gateway(text).await;
-    let connected = client(Revision::LATEST)
+    let connected = client(Revision::V2026_07_28)
         .connect(format!("{origin}/mcp"))
         .await;
     let connected = connected.unwrap();

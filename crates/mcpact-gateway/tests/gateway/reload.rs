@@ -227,7 +227,7 @@ async fn a_catalog_that_cannot_be_served_changes_nothing() {
     let (gateway, origin) = gateway(CATALOG).await;
     let error = gateway.change(catalog(UNGUARDED)).unwrap_err().to_string();
     assert!(error.contains("server `new` cannot be confined"), "{error}");
-    let connected = client(Revision::LATEST)
+    let connected = client(Revision::V2026_07_28)
         .connect(format!("{origin}/mcp"))
         .await;
     assert!(

@@ -29,8 +29,8 @@ fn server(era: Option<Era>) -> Server {
         .tool(LARGE_TOOL, "Gives a long text", large);
     match era {
         None => server,
-        Some(Era::Legacy) => server.revisions(&[Revision::LATEST_LEGACY]),
-        Some(Era::Modern) => server.revisions(&[Revision::LATEST]),
+        Some(Era::Legacy) => server.revisions(&[Revision::newest(mcpact_spec::Era::Legacy)]),
+        Some(Era::Modern) => server.revisions(&[Revision::newest(mcpact_spec::Era::Modern)]),
     }
 }
 

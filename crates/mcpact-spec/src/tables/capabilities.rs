@@ -1,5 +1,6 @@
 //! Every capability path of every revision.
 
+use crate::revision::columns;
 use crate::{Revision, Side};
 
 /// What a revision says about a capability path.
@@ -89,7 +90,7 @@ macro_rules! capabilities {
             /// What the revision says about it.
             #[must_use]
             pub const fn presence(self, revision: Revision) -> Presence {
-                let row = match self { $(Self::$name => [$(Presence::$cell),+],)+ };
+                let row = match self { $(Self::$name => const { columns([$(Presence::$cell),+]) },)+ };
                 row[revision.index()]
             }
         }

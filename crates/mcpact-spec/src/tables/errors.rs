@@ -1,6 +1,7 @@
 //! Error codes: when they may be sent, and under which HTTP status.
 
-use crate::Revision;
+use crate::revision::columns;
+use crate::{Era, Revision};
 
 /// Where an error was found, which decides the HTTP status of some codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,7 +38,7 @@ macro_rules! errors {
             /// Whether the code may be sent under the revision; receiving is always tolerated.
             #[must_use]
             pub const fn emitted_in(self, revision: Revision) -> bool {
-                let row = match self { $(Self::$name => [$($emit),+],)+ };
+                let row = match self { $(Self::$name => const { columns([$($emit),+]) },)+ };
                 row[revision.index()]
             }
 
@@ -48,8 +49,8 @@ macro_rules! errors {
             #[must_use]
             pub const fn http_status(self, revision: Revision, site: Site) -> u16 {
                 let row = match (self, site) {
-                    $((Self::$name, Site::Envelope) => [$($env),+],
-                      (Self::$name, Site::Application) => [$($app),+],)+
+                    $((Self::$name, Site::Envelope) => const { columns([$($env),+]) },
+                      (Self::$name, Site::Application) => const { columns([$($app),+]) },)+
                 };
                 row[revision.index()]
             }
@@ -107,7 +108,11 @@ impl ErrorCode {
 
     /// Whether only a server of the modern era can have sent this code.
     #[must_use]
-    pub const fn proves_modern(self) -> bool {
-        !self.emitted_in(Revision::LATEST_LEGACY) && self.emitted_in(Revision::LATEST)
+    pub fn proves_modern(self) -> bool {
+        let is_sent_in = |era| {
+            let mut revisions = Revision::ALL.into_iter();
+            revisions.any(|r| r.era() == era && self.emitted_in(r))
+        };
+        is_sent_in(Era::Modern) && !is_sent_in(Era::Legacy)
     }
 }

@@ -1,6 +1,7 @@
 //! What a revision can do that is neither a method nor a capability.
 
 use crate::Revision;
+use crate::revision::columns;
 
 macro_rules! features {
     ($($(#[$doc:meta])+ $name:ident [$($cell:ident)+];)+) => {
@@ -15,7 +16,7 @@ macro_rules! features {
             /// The row of this feature, one cell per revision.
             #[must_use]
             pub const fn column(self) -> [bool; Revision::COUNT] {
-                match self { $(Self::$name => [$($cell),+],)+ }
+                match self { $(Self::$name => const { columns([$($cell),+]) },)+ }
             }
 
             /// The name of this feature as it stands in the code.

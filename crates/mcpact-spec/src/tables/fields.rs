@@ -1,6 +1,7 @@
 //! The members of shared objects that not every revision has, and the kinds of content blocks.
 
 use crate::Revision;
+use crate::revision::columns;
 
 /// Members of an object that came, or went, together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +32,9 @@ macro_rules! objects {
             #[must_use]
             pub const fn rows(self) -> &'static [FieldRow] {
                 match self {
-                    $(Self::$name => &[
-                        $(FieldRow { fields: &[$($field),+], column: [$($cell),+] },)+
-                    ],)+
+                    $(Self::$name => const { &[
+                        $(FieldRow { fields: &[$($field),+], column: columns([$($cell),+]) },)+
+                    ] },)+
                 }
             }
         }
@@ -192,14 +193,14 @@ macro_rules! content_kinds {
             /// Whether a tool result or a prompt message of the revision may hold it.
             #[must_use]
             pub const fn in_blocks(self, revision: Revision) -> bool {
-                let row = match self { $(Self::$name => [$($block),+],)+ };
+                let row = match self { $(Self::$name => const { columns([$($block),+]) },)+ };
                 row[revision.index()]
             }
 
             /// Whether a sampling message of the revision may hold it.
             #[must_use]
             pub const fn in_sampling(self, revision: Revision) -> bool {
-                let row = match self { $(Self::$name => [$($sampling),+],)+ };
+                let row = match self { $(Self::$name => const { columns([$($sampling),+]) },)+ };
                 row[revision.index()]
             }
         }

@@ -1,6 +1,7 @@
 //! HTTP headers and what each revision asks of them.
 
 use crate::Revision;
+use crate::revision::columns;
 
 /// What a revision says about a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +43,7 @@ macro_rules! headers {
             /// What the revision asks.
             #[must_use]
             pub const fn rule(self, revision: Revision) -> HeaderRule {
-                let row = match self { $(Self::$name => [$(HeaderRule::$rule),+],)+ };
+                let row = match self { $(Self::$name => const { columns([$(HeaderRule::$rule),+]) },)+ };
                 row[revision.index()]
             }
         }

@@ -1,5 +1,6 @@
 //! Every request and notification of every revision.
 
+use crate::revision::columns;
 use crate::{Capability, Era, Extension, Gate, Revision, Side};
 
 /// What a method is under one revision.
@@ -97,14 +98,14 @@ macro_rules! methods {
             /// What the method is under the revision.
             #[must_use]
             pub const fn role(self, revision: Revision) -> Role {
-                let row = match self { $(Self::$name => [$($role),+],)+ };
+                let row = match self { $(Self::$name => const { columns([$($role),+]) },)+ };
                 row[revision.index()]
             }
 
             /// What must have been declared before it may be used under the revision.
             #[must_use]
             pub const fn gate(self, revision: Revision) -> Gate {
-                let row: [Gate; Revision::COUNT] = match self { $(Self::$name => $gate,)+ };
+                let row: [Gate; Revision::COUNT] = match self { $(Self::$name => const { $gate },)+ };
                 row[revision.index()]
             }
         }
@@ -125,9 +126,17 @@ const fn each(gate: Gate) -> [Gate; Revision::COUNT] {
     [gate; Revision::COUNT]
 }
 
-/// One gate in the legacy revisions, another in 2026-07-28.
+/// One gate in the legacy revisions, another in the modern ones.
 const fn eras(legacy: Gate, modern: Gate) -> [Gate; Revision::COUNT] {
-    [legacy, legacy, legacy, legacy, modern]
+    let mut row = [legacy; Revision::COUNT];
+    let mut column = 0;
+    while column < Revision::COUNT {
+        if matches!(Revision::ALL[column].era(), Era::Modern) {
+            row[column] = modern;
+        }
+        column += 1;
+    }
+    row
 }
 
 const OPEN: [Gate; Revision::COUNT] = each(Gate::Open);
@@ -167,7 +176,7 @@ methods! {
         each(Gate::Needs(Capability::ResourcesListChanged));
     ResourcesUpdated = "notifications/resources/updated" [NoteS NoteS NoteS NoteS NoteS] SUBSCRIBE;
     CompletionComplete = "completion/complete" [ReqC ReqC ReqC ReqC ReqC]
-        [COMPLETION_2024, COMPLETION, COMPLETION, COMPLETION, COMPLETION];
+        columns([COMPLETION_2024, COMPLETION, COMPLETION, COMPLETION, COMPLETION]);
     LoggingSetLevel = "logging/setLevel" [ReqC ReqC ReqC ReqC None_]
         each(Gate::Needs(Capability::Logging));
     LoggingMessage = "notifications/message" [NoteS NoteS NoteS NoteS NoteS]
@@ -230,15 +239,20 @@ impl Method {
 
     /// The extension that defines the method under a modern revision, if the core does not.
     #[must_use]
-    pub const fn extension(self) -> Option<Extension> {
-        match self.gate(Revision::LATEST) {
+    pub fn extension(self) -> Option<Extension> {
+        let modern = |r: &Revision| r.era() == Era::Modern;
+        let mut gates = Revision::ALL
+            .into_iter()
+            .filter(modern)
+            .map(|r| self.gate(r));
+        gates.find_map(|gate| match gate {
             Gate::Shared(extension) => Some(extension),
             Gate::Open
             | Gate::Needs(_)
             | Gate::NeedsAny(_)
             | Gate::OfReceiver { .. }
             | Gate::OfSender { .. } => None,
-        }
+        })
     }
 
     /// The member of `params` that the `Mcp-Name` header mirrors, if the method has one.
@@ -262,19 +276,6 @@ impl Method {
         matches!(
             self,
             Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead
-        )
-    }
-
-    /// Whether its results come in pages.
-    #[must_use]
-    pub const fn is_paged(self) -> bool {
-        matches!(
-            self,
-            Self::ToolsList
-                | Self::PromptsList
-                | Self::ResourcesList
-                | Self::ResourceTemplatesList
-                | Self::TasksList
         )
     }
 

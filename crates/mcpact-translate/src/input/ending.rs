@@ -9,7 +9,7 @@ use mcpact_engine::refusal::{Dialect, Incompatible, ReasonCode, Refusal, WireErr
 use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision, Side};
 use mcpact_wire::raw::ObjectWriter;
 
-use crate::fault::fault;
+use crate::fault::{fault, modern_fault};
 
 /// The last word on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub fn invalid_state() -> WireError {
 
 /// A modern client brought answers that fit no question.
 pub(super) fn invalid_answers(text: impl Into<String>) -> WireError {
-    fault(ErrorCode::InvalidParams, text, Revision::LATEST)
+    modern_fault(ErrorCode::InvalidParams, text)
 }
 
 /// A question was asked and not answered: a tool says so in its result, where a model can read it;
@@ -88,6 +88,7 @@ pub fn refine_error(missing: &[Capability], to: Revision) -> WireError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Revision::{V2025_11_25, V2026_07_28};
 
     /// BB-29, BB-15: the error names the missing capability, and nothing else.
     #[test]
@@ -104,7 +105,7 @@ mod tests {
             ),
         ];
         for (missing, required) in cells {
-            let error = refine_error(missing, Revision::LATEST);
+            let error = refine_error(missing, V2026_07_28);
             assert_eq!((error.code, error.http_status), (-32021, 400), "{required}");
             let data = format!(r#"{{"requiredCapabilities":{required}}}"#);
             assert_eq!(error.data.as_deref(), Some(data.as_str()));
@@ -113,11 +114,11 @@ mod tests {
 
     #[test]
     fn only_tools_fail_in_their_result() {
-        let legacy = Revision::LATEST_LEGACY;
+        let legacy = V2025_11_25;
         let tool = unanswered_call(Method::ToolsCall, legacy, "no", None);
         let expected = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
         assert_eq!(tool, Ending::Answer(expected.into()));
-        let tool = unanswered_call(Method::ToolsCall, Revision::LATEST, "no", None);
+        let tool = unanswered_call(Method::ToolsCall, V2026_07_28, "no", None);
         let typed =
             r#"{"resultType":"complete","content":[{"type":"text","text":"no"}],"isError":true}"#;
         assert_eq!(tool, Ending::Answer(typed.into()));

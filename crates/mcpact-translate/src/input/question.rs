@@ -123,7 +123,8 @@ pub(super) fn lower_question(
 
 /// Whether the method is one that a modern server embeds in a result.
 pub(super) fn is_question(method: Method) -> bool {
-    method.role(Revision::LATEST) == Role::EmbeddedInput
+    let mut revisions = Revision::ALL.into_iter();
+    revisions.any(|revision| method.role(revision) == Role::EmbeddedInput)
 }
 
 pub(super) fn refused_param(

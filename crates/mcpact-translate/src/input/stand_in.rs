@@ -147,10 +147,13 @@ impl StandIn {
     /// The answer to a question that came to nobody, where none of those who could be meant declares that
     /// it can be asked.
     #[must_use]
-    pub fn answer_unless(&self, declared: CapabilityBits, method: Method) -> Option<Outcome> {
-        let needed = method
-            .gate(Revision::LATEST_LEGACY)
-            .capability(Side::Server)?;
+    pub fn answer_unless(
+        &self,
+        declared: CapabilityBits,
+        method: Method,
+        server: Revision,
+    ) -> Option<Outcome> {
+        let needed = method.gate(server).capability(Side::Server)?;
         if declared.has(needed) {
             return None;
         }

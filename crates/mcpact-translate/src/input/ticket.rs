@@ -172,12 +172,13 @@ pub enum Presented {
     Wait(Vec<Box<str>>),
 }
 
-/// A client comes back with a ticket that was opened and is ours.
+/// A client that speaks `to` comes back with a ticket that was opened and is ours.
 #[must_use]
 pub fn present(
     ticket: Ticket,
     binding: &Binding,
     responses: Option<&str>,
+    to: Revision,
     now: Moment,
 ) -> Presented {
     if ticket.binding != *binding {
@@ -199,7 +200,7 @@ pub fn present(
         return unfit("An answer in `inputResponses` does not fit its question");
     }
     if !answers.iter().all(|raw| is_accept(raw)) {
-        return declined(binding.method);
+        return declined(binding.method, to);
     }
     if answers.len() < ticket.ids.len() {
         return Presented::Again;
@@ -207,9 +208,9 @@ pub fn present(
     Presented::Wait(ticket.ids)
 }
 
-fn declined(method: Method) -> Presented {
+fn declined(method: Method, to: Revision) -> Presented {
     let text = "The user did not agree to visit the URL that the server requires";
-    match unanswered_call(method, Revision::LATEST, text, None) {
+    match unanswered_call(method, to, text, None) {
         Ending::Answer(result) => Presented::Answer(result),
         Ending::Fail(error) => Presented::Fail(error),
     }

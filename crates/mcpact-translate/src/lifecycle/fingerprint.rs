@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_spec::{Capability, Revision, Side};
+use mcpact_spec::{Capability, Side};
 use mcpact_wire::scan::push_quoted;
 
 use super::canonical;
@@ -20,9 +20,8 @@ impl Fingerprint {
     /// The fingerprint of a declaration: its rows, with what they imply, and its extensions.
     #[must_use]
     pub fn of(client: &CapabilitySet) -> Self {
-        // Modes are spelled out by the newest revision; what it took away still counts as declared.
-        let declared = client.declared();
-        let rows = declared.or(declared.under(Revision::LATEST));
+        // What an empty `elicitation` implies is spelled out.
+        let rows = client.declared().expanded();
         let rows = rows.iter().filter(|row| {
             row.owner() == Side::Client
                 && !matches!(

@@ -10,12 +10,12 @@ use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
-use mcpact_spec::{Capability, ErrorCode, Method, Revision};
+use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::tag::{tagged, uri_in};
-use crate::fault::fault;
+use crate::fault::modern_fault;
 
 /// How much a session may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,11 +145,11 @@ impl Registry {
     ) -> Result<Vec<Act>, WireError> {
         if self.listens.contains_key(&listen) {
             let message = "the id is in use by an open stream";
-            return Err(fault(ErrorCode::InvalidRequest, message, Revision::LATEST));
+            return Err(modern_fault(ErrorCode::InvalidRequest, message));
         }
         if self.listens.len() >= self.limits.listens {
             let message = "too many streams; close one first";
-            return Err(fault(ErrorCode::InternalError, message, Revision::LATEST));
+            return Err(modern_fault(ErrorCode::InternalError, message));
         }
         let mut granted = self.grant(filter);
         granted.tasks.retain(|task| knows_task(task));

@@ -44,6 +44,7 @@ pub fn params_up(
         }
     }
     params.rewrite("_meta", |raw| known_meta(raw, downstream, upstream))?;
+    rename_version(&mut params, downstream, upstream)?;
     if params.get("_meta") == Some("{}") {
         params.remove("_meta");
     }
@@ -58,6 +59,27 @@ pub fn params_up(
             Ok(Cow::Owned(lowered.into_owned()))
         }
     }
+}
+
+/// Between two modern revisions the request names that of its server.
+fn rename_version(
+    params: &mut Members<'_>,
+    downstream: Revision,
+    upstream: Revision,
+) -> Result<(), ShapeError> {
+    let both_name = downstream.has(Feature::RequestMeta) && upstream.has(Feature::RequestMeta);
+    if downstream == upstream || !both_name {
+        return Ok(());
+    }
+    params.rewrite("_meta", |raw| {
+        let Some(mut keys) = Members::of_value(raw)? else {
+            return Ok(None);
+        };
+        if keys.get(meta::PROTOCOL_VERSION).is_some() {
+            keys.set_str(meta::PROTOCOL_VERSION, upstream.as_str());
+        }
+        Ok(keys.finish())
+    })
 }
 
 /// The keys of `_meta` that mean the same on both sides.

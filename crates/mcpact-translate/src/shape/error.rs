@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use mcpact_spec::{ErrorCode, Feature, Method, Revision};
+use mcpact_spec::{Era, ErrorCode, Feature, Method, Revision};
 use mcpact_wire::codec;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 
@@ -15,6 +15,30 @@ use super::members::{Members, or_same};
 /// The codes that 2026-07-28 reserves for itself; older revisions leave them to implementations.
 const RESERVED: core::ops::RangeInclusive<i64> = -32099..=-32020;
 
+/// An error of a server that speaks `from`, for a client that speaks `to`.
+///
+/// `params` are the raw parameters of the request that failed.
+///
+/// # Errors
+/// The error is malformed.
+pub fn error<'a>(
+    method: Option<Method>,
+    raw: &'a str,
+    params: &str,
+    from: Revision,
+    to: Revision,
+) -> Result<Cow<'a, str>, ShapeError> {
+    match (from.era(), to.era()) {
+        _ if from == to => Ok(Cow::Borrowed(raw)),
+        (Era::Modern, Era::Modern) => Ok(Cow::Borrowed(raw)),
+        (Era::Legacy, Era::Modern) => raise_error(raw, to),
+        (Era::Legacy | Era::Modern, Era::Legacy) => {
+            let params = Object::parse(params).unwrap_or_default();
+            lower_error(method, raw, params.get_str("uri").as_deref(), to)
+        }
+    }
+}
+
 /// A server's error for a client that speaks the older revision `to`.
 ///
 /// `uri` is the resource that the client asked for, if it asked for one: only with it can "no such
@@ -23,7 +47,7 @@ const RESERVED: core::ops::RangeInclusive<i64> = -32099..=-32020;
 /// # Errors
 /// The error is malformed.
 pub fn lower_error<'a>(
-    method: Method,
+    method: Option<Method>,
     raw: &'a str,
     uri: Option<&str>,
     to: Revision,
@@ -32,7 +56,7 @@ pub fn lower_error<'a>(
     let code = code_of(&error).and_then(ErrorCode::parse);
     match code {
         Some(ErrorCode::InvalidParams)
-            if method == Method::ResourcesRead
+            if method == Some(Method::ResourcesRead)
                 && ErrorCode::ResourceNotFound.emitted_in(to)
                 && is_not_found(&error, uri) =>
         {
@@ -282,9 +306,9 @@ mod tests {
             ),
         ];
         for (name, method, raw, to, expected) in cells {
-            let lowered = lower_error(method, raw, Some("a:b"), to).unwrap();
+            let lowered = lower_error(Some(method), raw, Some("a:b"), to).unwrap();
             assert_eq!(lowered, expected, "{name}");
-            let again = lower_error(method, &lowered, Some("a:b"), to).unwrap();
+            let again = lower_error(Some(method), &lowered, Some("a:b"), to).unwrap();
             assert_eq!(again, lowered, "{name}: twice is once");
         }
     }

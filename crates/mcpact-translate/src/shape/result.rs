@@ -2,7 +2,7 @@
 
 use alloc::borrow::Cow;
 
-use mcpact_spec::{Feature, Method, Object, Revision, Role};
+use mcpact_spec::{Era, Feature, Method, Object, Revision, Role};
 use mcpact_wire::raw::JsonKind;
 
 use super::content::{self, Place};
@@ -11,6 +11,29 @@ use super::members::{Members, each_element, each_object, or_same};
 use super::{meta, prompt, resource, structured, tool};
 
 const COMPLETE: &str = "complete";
+
+/// A result of a server that speaks `from`, for a client that speaks `to`.
+///
+/// `server_info` is the raw `Implementation` that the result of a legacy server names for a modern
+/// client.
+///
+/// # Errors
+/// The result or `server_info` is malformed, or a legacy client gets a result that is not complete.
+pub fn result<'a>(
+    method: Method,
+    raw: &'a str,
+    from: Revision,
+    to: Revision,
+    server_info: Option<&str>,
+) -> Result<Cow<'a, str>, ShapeError> {
+    match (from.era(), to.era()) {
+        _ if from == to => Ok(Cow::Borrowed(raw)),
+        (Era::Legacy, Era::Modern) => raise_result(method, raw, to, server_info),
+        (Era::Legacy | Era::Modern, Era::Legacy) | (Era::Modern, Era::Modern) => {
+            lower_result(method, raw, to)
+        }
+    }
+}
 
 /// A server's result for a client that speaks the older revision `to`.
 ///

@@ -5,12 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use core::time::Duration;
 
-use mcpact_spec::{ErrorCode, Revision};
+use mcpact_spec::ErrorCode;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::SHORTEST;
 use super::status::Status;
-use crate::fault::fault;
+use crate::fault::modern_fault;
 use crate::input::Outcome;
 
 /// How often to look, if the server does not say.
@@ -160,7 +160,7 @@ impl Followed {
 }
 
 fn failed(why: &str) -> Step {
-    let error = fault(ErrorCode::InternalError, why, Revision::LATEST);
+    let error = modern_fault(ErrorCode::InternalError, why);
     Step::End(Outcome::Error(error.encode()))
 }
 

@@ -16,14 +16,12 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
+use super::CORE;
 use super::status::Status;
 use crate::fault::fault;
 use crate::input::{Outcome, Question};
 use crate::shape::{lower_error, lower_result};
 use entry::Task;
-
-/// The revision whose tasks these are.
-const CORE: Revision = Revision::LATEST_LEGACY;
 
 /// How much may be hosted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -225,11 +223,15 @@ impl Hosted {
                 }
             }
             Some(Status::Completed) => {
-                entry.end(task, lowered(seen.get("result").unwrap_or("{}")), now)
+                let result = lowered(seen.get("result").unwrap_or("{}"), client.revision());
+                entry.end(task, result, now)
             }
-            Some(Status::Failed) => entry.end(task, failed(seen.get("error")), now),
+            Some(Status::Failed) => {
+                let error = failed(seen.get("error"), client.revision());
+                entry.end(task, error, now)
+            }
             Some(Status::Cancelled) => entry.cancel(now),
-            None => entry.end(task, failed(None), now),
+            None => entry.end(task, failed(None, client.revision()), now),
         }
     }
 
@@ -403,19 +405,19 @@ fn unknown() -> WireError {
 }
 
 /// The result of a server's task for the client.
-fn lowered(result: &str) -> Outcome {
-    match lower_result(Method::ToolsCall, result, CORE) {
+fn lowered(result: &str, to: Revision) -> Outcome {
+    match lower_result(Method::ToolsCall, result, to) {
         Ok(result) => Outcome::Result(result.into_owned()),
         Err(error) => {
             let message = format!("the result of the task cannot be read: {error}");
-            Outcome::Error(fault(ErrorCode::InternalError, message, CORE).encode())
+            Outcome::Error(fault(ErrorCode::InternalError, message, to).encode())
         }
     }
 }
 
-fn failed(error: Option<&str>) -> Outcome {
-    let error = error.and_then(|raw| lower_error(Method::ToolsCall, raw, None, CORE).ok());
-    let unnamed = || fault(ErrorCode::InternalError, "the task failed", CORE).encode();
+fn failed(error: Option<&str>, to: Revision) -> Outcome {
+    let error = error.and_then(|raw| lower_error(Some(Method::ToolsCall), raw, None, to).ok());
+    let unnamed = || fault(ErrorCode::InternalError, "the task failed", to).encode();
     Outcome::Error(error.map_or_else(unnamed, String::from))
 }
 

@@ -16,13 +16,11 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
-use crate::fault::fault;
+use super::CORE;
+use crate::fault::{fault, modern_fault};
 use crate::input::{Outcome, ServerAnswer};
 use crate::shape::ShapeError;
 use entry::Task;
-
-/// The revision whose extension this is.
-const MODERN: Revision = Revision::LATEST;
 
 /// The answer to `tasks/update` and `tasks/cancel`: taken note of, and nothing promised.
 pub const ACKNOWLEDGED: &str = r#"{"resultType":"complete"}"#;
@@ -38,6 +36,17 @@ pub struct MapLimits {
     pub questions: usize,
     /// How long a task is remembered, whatever the server says.
     pub longest: Duration,
+}
+
+/// The call that a task was made of.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskOrigin<'a> {
+    /// Owner of the task.
+    pub owner: &'a str,
+    /// Revision of its client.
+    pub client: Revision,
+    /// Our name for the session of the server.
+    pub session: u64,
 }
 
 /// Where a task stands, and what has to be done to know more.
@@ -91,28 +100,27 @@ impl Mapped {
         let of_owner = self.tasks.values().filter(|task| *task.owner == *owner);
         if self.tasks.len() >= self.limits.tasks || of_owner.count() >= self.limits.per_owner {
             let message = "too many tasks; wait for one to expire";
-            return Err(fault(ErrorCode::InternalError, message, MODERN));
+            return Err(modern_fault(ErrorCode::InternalError, message));
         }
         Ok(())
     }
 
-    /// The server made a task of a call; `session` is our name for the session that it is in, and
-    /// `server_info` is who it is. The answer is the client's result.
+    /// Records the task that the server made of a call and returns the client's result.
+    /// `server_info` is the raw `Implementation` of the server.
     ///
     /// # Errors
     /// There is no task in the result.
     pub fn created(
         &mut self,
         task: &str,
-        owner: &str,
-        session: u64,
+        origin: TaskOrigin<'_>,
         result: &str,
         server_info: Option<&str>,
         now: Moment,
     ) -> Result<String, ShapeError> {
         let created = Object::parse(result)?;
         let raw = created.get("task").unwrap_or("null");
-        let entry = Task::new(owner, session, raw, now, self.limits.longest)?;
+        let entry = Task::new(origin, raw, now, self.limits.longest)?;
         let flat = entry.encode_created(task, created.get("_meta"), server_info)?;
         self.tasks.insert(Box::from(task), entry);
         Ok(flat)
@@ -183,7 +191,7 @@ impl Mapped {
     pub fn session_lost(&mut self, session: u64) -> Vec<Box<str>> {
         let message = "the session of the server that ran the task is lost, and the task with it; it may have had its \
                        effect: see whether it had, and call it again if not";
-        let error = fault(ErrorCode::InternalError, message, MODERN).encode();
+        let error = modern_fault(ErrorCode::InternalError, message).encode();
         let mut lost = Vec::new();
         for (id, task) in &mut self.tasks {
             if task.session == session && task.over(id).is_none() {
@@ -206,7 +214,7 @@ impl Mapped {
         method: Method,
         question: String,
     ) -> Result<String, WireError> {
-        let refused = |message| fault(ErrorCode::InternalError, message, Revision::LATEST_LEGACY);
+        let refused = |message| fault(ErrorCode::InternalError, message, CORE);
         let most = self.limits.questions;
         let entry = self.tasks.get_mut(task);
         let entry = entry.ok_or_else(|| refused("the task is not known any more"))?;
@@ -237,7 +245,7 @@ impl Mapped {
         self.owned(task, owner)?;
         let malformed = || {
             let message = "`inputResponses` must be an object of objects";
-            fault(ErrorCode::InvalidParams, message, MODERN)
+            modern_fault(ErrorCode::InvalidParams, message)
         };
         let responses = Object::parse(responses.unwrap_or("null")).map_err(|_| malformed())?;
         if responses.iter().any(|(_, raw)| Object::parse(raw).is_err()) {
@@ -289,7 +297,7 @@ impl Mapped {
         let entry = self.tasks.get(task).filter(|entry| *entry.owner == *owner);
         entry.ok_or_else(|| {
             let message = format!("there is no task `{task}`, or it has expired");
-            fault(ErrorCode::InvalidParams, message, MODERN)
+            modern_fault(ErrorCode::InvalidParams, message)
         })
     }
 }

@@ -20,7 +20,7 @@ use mcpact_engine::effect::Refused;
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
 use mcpact_engine::server::ServerTerms;
-use mcpact_spec::{Method, Revision};
+use mcpact_spec::{Era, Feature, Method, Revision};
 use mcpact_transport::http::server::{Answer, Arrival, Endpoint};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::codec;
@@ -287,13 +287,9 @@ impl<B: Backend> HttpEndpoint<B> {
                 Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,
                 None => self.open(&arrival, &body, frame, facts).await,
             },
-            Route::Legacy(_) | Route::Batch(_) => match session {
+            Route::Legacy(revision) | Route::Batch(revision) => match session {
                 Some(session) => self.legacy(&session, &body, frame, facts, &arrival).await,
-                None => self.refuse(
-                    &frame,
-                    &Misbehaviour::MissingSession.into(),
-                    Revision::LATEST_LEGACY,
-                ),
+                None => self.refuse(&frame, &Misbehaviour::MissingSession.into(), revision),
             },
             Route::Refused(refusal) => {
                 let revision = self.likely_revision(&arrival, session.as_deref());
@@ -312,9 +308,8 @@ impl<B: Backend> HttpEndpoint<B> {
         let named = arrival.header(VERSION).map(Revision::parse);
         match named {
             Some(Some(revision)) => revision,
-            Some(None) => Revision::LATEST,
-            None if self.offered.legacy.is_empty() => Revision::LATEST,
-            None => Revision::LATEST_LEGACY,
+            Some(None) => self.offered.newest(Era::Modern),
+            None => self.offered.newest(Era::Legacy),
         }
     }
 
@@ -367,8 +362,9 @@ impl<B: Backend> HttpEndpoint<B> {
 
 impl<B: Backend> Endpoint for HttpEndpoint<B> {
     async fn handle(&self, arrival: Box<Arrival>) -> Answer {
-        let speaks_first = self.offered.legacy.contains(Revision::V2024_11_05);
-        let is_sse = self.backend.settings().http_sse && speaks_first;
+        let mut offered = self.offered.legacy.iter();
+        let has_sse = offered.any(|revision| revision.has(Feature::HttpSse));
+        let is_sse = self.backend.settings().http_sse && has_sse;
         match (arrival.path.as_str(), &arrival.verb) {
             (path, verb) if path == self.path() => {
                 if verb == Verb::POST {

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::classify::param_headers::{Annotation, annotations};
 use mcpact_engine::lint;
-use mcpact_spec::{Capability, Extension, Method, Revision, Side};
+use mcpact_spec::{Capability, Era, Extension, Method, Revision, Side};
 use serde_json::{Map, Value, json};
 
 use super::context::Context;
@@ -202,7 +202,12 @@ impl Registry {
             handlers.extend([Method::TasksGet, Method::TasksList, Method::TasksCancel]);
             flags.push(Capability::ServerTasksToolsCall);
         }
-        let set = lint::declaration(Side::Server, &handlers, &flags, Revision::LATEST_LEGACY);
+        let set = lint::declaration(
+            Side::Server,
+            &handlers,
+            &flags,
+            Revision::newest(Era::Legacy),
+        );
         if !self.runs_tasks() {
             return set;
         }

@@ -14,7 +14,7 @@ use mcpact_engine::outstanding::Patience;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Input, Scope, Server};
-use mcpact_spec::{Method, Revision};
+use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Outcome;
 use mcpact_wire::id::Id;
@@ -228,7 +228,7 @@ impl Session {
     }
 
     pub(super) fn notify(&self, scope: Scope, method: Method, params: &str) -> SmallVec<[Deed; 1]> {
-        if let Err(why) = self.fits(method, params) {
+        if let Err(why) = self.fits(method, params, &scope) {
             return smallvec![Deed::Withheld(why)];
         }
         self.step(
@@ -296,7 +296,7 @@ impl Session {
         params: &str,
         patience: Patience,
     ) -> Result<(i64, String, oneshot::Receiver<Heard>), String> {
-        self.fits(method, params)?;
+        self.fits(method, params, &Scope::Connection)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, receiver) = oneshot::channel();
         match self.waiting().as_mut() {
@@ -327,21 +327,25 @@ impl Session {
     }
 
     /// What goes out is held against the schema as well: a fault of ours is to be seen.
-    fn fits(&self, method: Method, params: &str) -> Result<(), String> {
+    fn fits(&self, method: Method, params: &str, scope: &Scope) -> Result<(), String> {
         if self.is_off() {
             return Ok(());
         }
         let name = method.as_str();
+        let revision = self.revision_in(scope);
         self.validation
-            .params("server", self.revision(), name, Some(params))
+            .params("server", revision, name, Some(params))
             .map_err(|misfit| format!("`{name}` {misfit}"))
     }
 
-    /// What the handshake agreed on; who has made none speaks the one revision that needs none.
+    /// Revision of the handshake; without one, the newest that needs none.
     fn revision(&self) -> Revision {
-        let machine = self.machine();
-        let pact = machine.phase().pact();
-        pact.map_or(Revision::LATEST, |pact| pact.revision())
+        self.revision_in(&Scope::Connection)
+    }
+
+    fn revision_in(&self, scope: &Scope) -> Revision {
+        let agreed = self.machine().revision_in(scope);
+        agreed.unwrap_or(Revision::newest(Era::Modern))
     }
 
     fn machine(&self) -> MutexGuard<'_, Server> {

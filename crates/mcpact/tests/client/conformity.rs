@@ -1,5 +1,5 @@
-//! Messages held against schemas that have the form of the official ones. `cargo xtask oracle` runs
-//! the reference server against those themselves.
+//! Validation of messages with small schemas in the form of the official ones. The test `official_schemas` of
+//! `mcpact-everything` uses the official ones.
 
 use std::error::Error as _;
 use std::sync::Arc;

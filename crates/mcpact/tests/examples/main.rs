@@ -43,7 +43,7 @@ use mcpact::model::{CompletionRef, LogLevel, LogMessage};
 use mcpact::server::Server;
 use serde_json::{Map, json};
 
-const ERAS: [Revision; 2] = [Revision::LATEST_LEGACY, Revision::LATEST];
+const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
 /// A client of this revision, with what the builder has.
 async fn connect(builder: ClientBuilder, server: Server, revision: Revision) -> Client {

@@ -1,12 +1,12 @@
-//! What the project promises about its bridge.
+//! Performance targets of the bridge.
 
 use super::promises::{Outcome, speed};
 use super::{Findings, Row};
 
-/// What is compared with what, in which contest.
+/// A comparison of two subjects in one contest.
 struct Crossing {
     contest: &'static str,
-    /// Our answers per second with many calls open are at least so many times the floor's.
+    /// Minimum throughput with many calls in flight, as a multiple of the baseline.
     share: f64,
 }
 
@@ -32,13 +32,13 @@ const LARGE: &[&str] = &[
     "bridge, HTTP to HTTP, modern to legacy, 1 MiB",
 ];
 
-/// How many times what the floor adds to the time of a single call we may add.
+/// Maximum latency added to a single call, as a multiple of what the baseline adds.
 const ADDED: f64 = 1.7;
 
-/// How many times the floor's time a large result may take.
+/// Maximum time of a large result, as a multiple of the baseline.
 const LARGE_COST: f64 = 1.5;
 
-/// How many bytes the bridge may hold under load.
+/// Maximum memory of the bridge under load, in bytes.
 const MEMORY: f64 = 25e6;
 
 const ONE: u32 = 1;

@@ -1,4 +1,4 @@
-//! What the project promises about its gateway.
+//! Performance targets of the gateway.
 
 use super::Findings;
 use super::bridge_promises::ahead;
@@ -12,7 +12,7 @@ const CONTESTS: &[(&str, f64)] = &[
     ("gateway, 100 servers with 20 tools each, list", 10.0),
 ];
 
-/// How many bytes a session may weigh that has called ten servers, whoever has come before.
+/// Maximum memory of a session that has called ten servers, in bytes, independent of earlier sessions.
 const SESSION: f64 = 64.0 * 1024.0;
 
 /// Compares the findings with the promises; what was not measured is left out.

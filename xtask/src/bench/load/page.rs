@@ -1,4 +1,4 @@
-//! The part of the report that tells of the load.
+//! Section of the report about the load tests.
 
 use super::promises::{Outcome, judge};
 use super::{Failed, Findings, Row, Weight, bridge_promises, gateway_promises};
@@ -38,7 +38,7 @@ pub(in crate::bench) fn section(findings: &Findings) -> String {
     let failures: String = findings.failures.iter().map(failed).collect();
     format!(
         "## Under load\n\n1 KiB `tools/call`. The subjects of a contest alternate, and each number is the median of its \
-         stretches.\nA floor echoes or passes on bytes without any protocol; what a subject adds is told against it. \
+         stretches.\nA floor echoes or passes on bytes without any protocol; what a subject adds is measured against it. \
          The workers\nof a bridge are one client with so many calls open; a floor, which cannot translate, has a server \
          of its client's era\nbehind it.\n\n{promises}\n{numbers}\n{weights}{failures}"
     )

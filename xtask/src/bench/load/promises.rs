@@ -1,8 +1,8 @@
-//! What the project promises about whole servers and clients.
+//! Performance targets of whole servers and clients.
 
 use super::{Findings, Row, Weight};
 
-/// Which way a number has to lie.
+/// Direction of a target.
 enum Promise {
     /// Our answers per second are at least so many times the rival's.
     Faster {

@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::node::{self, Pin};
 use crate::python;
 
-/// Where their packages are put.
+/// Directory of their packages.
 const FOLDER: &str = "target/relays";
 
-/// Where their programs are that are ours.
+/// Directory of our own scripts.
 const SCRIPTS: &str = "interop/relays";
 
-/// Where a relay comes from.
+/// Origin of a relay.
 enum Source {
     /// A program of a package of npm.
     Npm {
@@ -36,7 +36,7 @@ enum Source {
     },
 }
 
-/// One way to use a relay; the words are those of `mcpact-load`'s recipes.
+/// One configuration of a relay; the names are those of `mcpact-load`'s recipes.
 struct Row {
     name: &'static str,
     source: Source,
@@ -189,7 +189,7 @@ impl Source {
         }
     }
 
-    /// The words that start it.
+    /// Command line of the relay.
     fn program(&self, checkout: &Checkout, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         let environment = |pin: &str| {
             let home = folder.join("python");
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_relay_is_told_where_to_listen_and_what_is_behind_it() {
+    fn every_relay_gets_its_listen_address_and_its_target() {
         for row in ROWS {
             let has = |word: &str| row.words.iter().any(|one| one.contains(word));
             assert!(has("{port}"), "{}", row.name);

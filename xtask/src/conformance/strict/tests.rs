@@ -25,7 +25,7 @@ fn spelled(faults: Vec<Fault>) -> Vec<String> {
     faults.iter().map(Fault::to_string).collect()
 }
 
-/// A scenario whose only check, named like it, succeeded with these details.
+/// Shortfalls of a scenario with a single successful check of the same name and these details.
 fn success(scenario: &str, details: Value) -> Vec<String> {
     let check = json!([{ "id": scenario, "status": "SUCCESS", "details": details }]);
     server(scenario, check)
@@ -60,7 +60,7 @@ fn a_scenario_without_a_result_fails() {
 }
 
 #[test]
-fn failures_and_warnings_are_told_with_their_checks() {
+fn failures_and_warnings_name_their_checks() {
     let checks = json!([
         { "id": "a", "status": "SUCCESS" },
         { "id": "b", "status": "WARNING" },
@@ -146,7 +146,7 @@ fn a_client_that_ends_with_an_error_does_not_count() {
 }
 
 #[test]
-fn long_words_are_cut_between_characters() {
+fn long_texts_are_cut_between_characters() {
     assert_eq!(shortened("é"), "é");
     assert_eq!(shortened(&"é".repeat(101)), format!("{}…", "é".repeat(100)));
 }

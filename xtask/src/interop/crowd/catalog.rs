@@ -1,4 +1,4 @@
-//! The config that the gateway of the crowd reads.
+//! Config of the gateway.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::manifest::{Manifest, Server};
 use super::processes::MARK;
 use super::tools::Tools;
 
-/// How long a server may be idle: longer than a visitor is silent, and still short.
+/// Idle timeout of a server: longer than the pauses of a client, and still short.
 const IDLE_SECONDS: u32 = 5;
 
 #[derive(Serialize)]
@@ -31,7 +31,7 @@ enum Entry<'a> {
     },
 }
 
-/// All servers; those that listen have these addresses.
+/// Writes all servers; HTTP servers have these URLs.
 pub(super) fn write(
     manifest: &Manifest,
     tools: &Tools,

@@ -1,4 +1,4 @@
-//! The servers of the crowd, as their file names them.
+//! Servers of `interop/crowd.toml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::interop::manifest::{Kind, Transport, file};
 
 const FILE: &str = "interop/crowd.toml";
-/// What the gateway puts between the name of a server and that of a tool.
+/// Separator of server and tool in a public tool name.
 const SEPARATOR: &str = "__";
 
 /// The file.
@@ -24,7 +24,7 @@ pub(super) struct Manifest {
     server: Vec<Server>,
 }
 
-/// One server, and how it shows that it is there.
+/// One server and the call that it must answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Server {
@@ -64,7 +64,7 @@ impl Manifest {
         &self.server
     }
 
-    /// What a visitor of the gateway calls, as JSON.
+    /// Calls of a client, as JSON.
     pub(super) fn calls(&self, folder: &Path, url: &str) -> String {
         let origin = url.strip_suffix("/mcp").unwrap_or(url);
         let calls = self.server.iter().map(|server| {
@@ -78,21 +78,21 @@ impl Manifest {
 }
 
 impl Server {
-    /// The words that start it.
+    /// Command line.
     pub(super) fn words(&self, tools: &Tools, folder: &Path) -> Vec<String> {
         let mut words = tools.start(self);
         words.extend(self.args.iter().map(|word| placed(word, folder)));
         words
     }
 
-    /// Its variables.
+    /// Environment variables.
     pub(super) fn env(&self, folder: &Path) -> BTreeMap<String, String> {
         let env = self.env.iter();
         env.map(|(name, value)| (name.clone(), placed(value, folder)))
             .collect()
     }
 
-    /// It, as a process of its own.
+    /// Command that starts the server.
     pub(super) fn command(&self, tools: &Tools, folder: &Path) -> Command {
         let mut words = self.words(tools, folder).into_iter();
         let mut command = Command::new(words.next().unwrap_or_default());

@@ -1,13 +1,13 @@
-//! Processes that carry a mark in their variables, wherever they hang in the tree.
+//! Processes with a mark in their environment, anywhere in the process tree.
 
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The variable that a server of the crowd and everything that it starts carries.
+/// Environment variable of every server and its child processes.
 pub(super) const MARK: &str = "MCPACT_CROWD";
-/// How often they are counted.
-const GLANCE: Duration = Duration::from_millis(200);
+/// Poll interval.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The processes of one run.
 pub(super) struct Marked {
@@ -20,7 +20,7 @@ impl Marked {
         Self { value }
     }
 
-    /// The command lines of those that run.
+    /// Command lines of the running ones.
     pub(super) fn running(&self) -> Vec<String> {
         let mark = format!("{MARK}={}", self.value);
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -39,7 +39,7 @@ impl Marked {
             .collect()
     }
 
-    /// What is wrong if some are still there after this time.
+    /// Returns a finding if some still run after this time.
     pub(super) fn gone_within(&self, limit: Duration, trouble: &str) -> Option<String> {
         let start = Instant::now();
         loop {
@@ -50,7 +50,7 @@ impl Marked {
             if start.elapsed() >= limit {
                 return Some(format!("{trouble}: {}", running.join("; ")));
             }
-            thread::sleep(GLANCE);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }

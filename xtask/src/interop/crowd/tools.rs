@@ -1,4 +1,4 @@
-//! What the crowd and its visitors run on: packages, environments, our program.
+//! Programs for servers and clients: packages, environments, our program.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::manifest::{Manifest, Server};
 use crate::checkout::Checkout;
 use crate::failure::Failure;
-use crate::interop::ground::{self, CLIENTS, FOLDER, OUR_PROGRAM, SAY_ORIGIN, SERVERS};
 use crate::interop::manifest::{Kind, Transport};
+use crate::interop::setup::{self, CLIENTS, FOLDER, OUR_PROGRAM, SAY_ORIGIN, SERVERS};
 use crate::node::{self, Pin};
 use crate::process::build;
 use crate::python;
@@ -21,7 +21,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Install and build what is missing.
+    /// Installs and builds what is missing.
     pub(super) fn prepare(checkout: &Checkout, manifest: &Manifest) -> Result<Self, Failure> {
         let folder = checkout.path(FOLDER);
         let npm = folder.join("npm");
@@ -34,7 +34,7 @@ impl Tools {
         pins.dedup();
         node::install(checkout, &npm, &pins)?;
         for scripts in [SERVERS, CLIENTS] {
-            ground::copy_modules(&checkout.path(scripts), &npm.join(scripts))?;
+            setup::copy_modules(&checkout.path(scripts), &npm.join(scripts))?;
         }
         let mut pythons = BTreeMap::new();
         for server in servers.iter().filter(|server| server.kind == Kind::Python) {
@@ -55,7 +55,7 @@ impl Tools {
         self.npm.join(CLIENTS).join(file)
     }
 
-    /// The words that start a server, without its own arguments.
+    /// Command line of a server without its own arguments.
     pub(super) fn start(&self, server: &Server) -> Vec<String> {
         let file = server.file.as_deref().unwrap_or_default();
         let words = match (server.kind, &server.program) {

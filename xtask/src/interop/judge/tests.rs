@@ -59,7 +59,7 @@ fn a_report_as_expected_has_no_findings() {
 }
 
 #[test]
-fn what_fails_or_is_missing_or_unexpectedly_absent_is_found() {
+fn failed_missing_and_unexpectedly_absent_features_are_findings() {
     let failed = report(only(Feature::Call, "fails"));
     assert_eq!(findings(0, failed, None), ["peer stdio auto: call: so"]);
     let absent = report(only(Feature::Call, "absent"));
@@ -72,7 +72,7 @@ fn what_fails_or_is_missing_or_unexpectedly_absent_is_found() {
     assert_eq!(
         findings(0, cut, None),
         [
-            "peer stdio auto: `read` is told twice",
+            "peer stdio auto: `read` is reported twice",
             "peer stdio auto: no result for call"
         ]
     );
@@ -81,7 +81,7 @@ fn what_fails_or_is_missing_or_unexpectedly_absent_is_found() {
 }
 
 #[test]
-fn an_entry_that_is_not_needed_is_stale() {
+fn unneeded_entry_is_stale() {
     let works = report(only(Feature::Prompt, "works"));
     assert_eq!(
         findings(0, works.clone(), None),
@@ -95,19 +95,19 @@ fn an_entry_that_is_not_needed_is_stale() {
 }
 
 #[test]
-fn a_client_that_hangs_or_babbles_is_found() {
+fn hanging_client_and_invalid_output_are_findings() {
     let hung = findings(0, report(|_| None), Some("it hung"));
     assert_eq!(hung, ["peer stdio auto: it hung"]);
-    let babbled = format!("hello\n{}", report(|_| None));
-    let found = findings(0, babbled, None);
+    let with_noise = format!("hello\n{}", report(|_| None));
+    let found = findings(0, with_noise, None);
     assert!(
-        found[0].starts_with("peer stdio auto: `hello` is no result"),
+        found[0].starts_with("peer stdio auto: `hello` is not a result"),
         "{found:?}"
     );
 }
 
 #[test]
-fn another_revision_than_the_pinned_one_is_found() {
+fn revision_other_than_the_pinned_one_is_a_finding() {
     let other = report(|feature| match feature {
         Feature::Negotiate => Some(line(feature, "works", "2025-11-25")),
         Feature::Prompt => Some(line(feature, "works", "")),

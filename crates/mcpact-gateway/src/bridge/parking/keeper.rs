@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_spec::{Method, Revision};
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Era, Method, Revision};
 use mcpact_translate::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
 use mcpact_translate::progress::Progress;
 use mcpact_wire::model::error::ErrorBody;
@@ -237,9 +238,9 @@ pub(super) fn told(outcome: Outcome) -> Result<ByteString, ServeError> {
                 body.code,
                 body.message.into_owned(),
                 body.data.map(str::to_owned),
-                Revision::LATEST,
+                Revision::newest(Era::Modern),
             ),
-            None => refusal(-32603, raw, None, Revision::LATEST),
+            None => refusal(-32603, raw, None, Revision::newest(Era::Modern)),
         }),
     }
 }

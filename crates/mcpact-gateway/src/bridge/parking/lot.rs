@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Sealer, Visitor};
-use mcpact_spec::ErrorCode;
+use mcpact_engine::refusal::WireError;
+use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_translate::input::{ParkId, ParkLimits, Parks, Round, input_required};
 use tokio::sync::{Notify, mpsc};
 
@@ -79,7 +80,7 @@ impl ParkingLot {
                 ErrorCode::InternalError.code(),
                 why,
                 None,
-                mcpact_spec::Revision::LATEST,
+                Revision::newest(Era::Modern),
             )
         })?;
         Ok(input_required(input_requests, &state).into())

@@ -48,7 +48,13 @@ impl Bridge {
             }
             if let Some(ticket) = Ticket::parse(&plain) {
                 let binding = binding(&crossing.waiter);
-                let presented = present(ticket, &binding, responses, lot.clock.now());
+                let presented = present(
+                    ticket,
+                    &binding,
+                    responses,
+                    crossing.downstream(),
+                    lot.clock.now(),
+                );
                 return self.resume_visit(crossing, presented).await;
             }
         }

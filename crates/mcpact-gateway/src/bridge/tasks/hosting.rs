@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::error::{ServeError, Trouble};
 use bytestring::ByteString;
 use mcpact::server::backend::{Heard, Job, Reach, date};
+use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, Era, ErrorCode, Method, Revision};
 use mcpact_translate::input::{Outcome, Question};
 use mcpact_translate::shape::lower_answer;
@@ -197,7 +198,7 @@ impl Hosting {
                 params,
             } = question;
             let answer = match asker.ask(method, &params).await {
-                Heard::Result(raw) => lower_answer(method, &raw, Revision::LATEST)
+                Heard::Result(raw) => lower_answer(method, &raw, asker.upstream())
                     .ok()
                     .map(std::borrow::Cow::into_owned),
                 Heard::Error(_) | Heard::Lost(_) | Heard::Refused(_) => None,

@@ -9,7 +9,7 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_translate::input::{Outcome, raise_question};
 use mcpact_translate::tasks::created_task;
-use mcpact_translate::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, Wanted};
+use mcpact_translate::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, TaskOrigin, Wanted};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::watch;
@@ -316,8 +316,11 @@ impl Bridge {
         let (lane, now) = (&crossing.lane, self.clock.now());
         let created = mapping.mapped().created(
             &task,
-            &owner,
-            lane.session,
+            TaskOrigin {
+                owner: &owner,
+                client: crossing.downstream(),
+                session: lane.session,
+            },
             raw,
             Some(&lane.server_info),
             now,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use futures_util::FutureExt;
 use mcpact::server::backend::Heard;
 use mcpact_engine::pact::Pact;
-use mcpact_spec::Method;
+use mcpact_spec::{Era, Method, Revision};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -51,6 +51,12 @@ impl Runner {
             jobs: Mutex::default(),
             stay: Mutex::default(),
         }
+    }
+
+    /// Revision of the server that runs the task; the newest modern one before it has made it.
+    pub(super) fn upstream(&self) -> Revision {
+        let lane = self.lane.get();
+        lane.map_or(Revision::newest(Era::Modern), |lane| lane.revision())
     }
 
     fn jobs(&self) -> MutexGuard<'_, Vec<AbortHandle>> {

@@ -50,7 +50,7 @@ fn shown(state: &InstanceState) -> String {
 fn every_event_in_every_state() {
     let events = [
         Event::Spawned(7),
-        Event::Agreed(Revision::LATEST),
+        Event::Agreed(Revision::V2026_07_28),
         Event::Enters,
         Event::Leaves,
         Event::Retire(StopCause::Room),
@@ -94,7 +94,7 @@ fn times_and_facts() {
     let start = Instance::new(InstanceId(1), StartCause::Request, at(1));
     let steps = [
         (Event::Spawned(7), 2),
-        (Event::Agreed(Revision::LATEST), 3),
+        (Event::Agreed(Revision::V2026_07_28), 3),
         (Event::Enters, 4),
         (Event::Enters, 5),
         (Event::Leaves, 6),
@@ -103,7 +103,10 @@ fn times_and_facts() {
         instance.handle(event, at(second)).next
     });
     assert_eq!((busy.since, busy.started, busy.calls()), (at(4), at(1), 1));
-    assert_eq!((busy.pid, busy.revision), (Some(7), Some(Revision::LATEST)));
+    assert_eq!(
+        (busy.pid, busy.revision),
+        (Some(7), Some(Revision::V2026_07_28))
+    );
     let ready = busy.handle(Event::Leaves, at(7)).next;
     assert_eq!((ready.since, ready.is_open()), (at(7), true));
 }
@@ -111,7 +114,7 @@ fn times_and_facts() {
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         1 => Just(Event::Spawned(1)),
-        1 => Just(Event::Agreed(Revision::LATEST)),
+        1 => Just(Event::Agreed(Revision::V2026_07_28)),
         3 => Just(Event::Enters),
         3 => Just(Event::Leaves),
         1 => Just(Event::Retire(StopCause::Idle)),

@@ -347,7 +347,7 @@ proptest! {
         let caps = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
         let limits = RoundLimits { rounds: 5, ..RoundLimits::default() };
         let client = pact(Revision::V2025_11_25, caps);
-        let mut rounds = Rounds::new(Method::PromptsGet, client, Revision::LATEST, limits, at(0));
+        let mut rounds = Rounds::new(Method::PromptsGet, client, Revision::V2026_07_28, limits, at(0));
         let mut answers = answers.into_iter().cycle();
         let mut asked = 0;
         for result in results {

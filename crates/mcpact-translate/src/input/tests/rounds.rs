@@ -26,7 +26,7 @@ fn call(method: Method, revision: Revision, caps: &str) -> Rounds {
     Rounds::new(
         method,
         pact(revision, caps),
-        Revision::LATEST,
+        Revision::V2026_07_28,
         limits,
         at(0),
     )

@@ -17,7 +17,7 @@ const TTL: Duration = Duration::from_secs(300);
 const REQUIRED: &str = r#"{"code":-32042,"message":"go","data":{"elicitations":[{"mode":"url","elicitationId":"i-1","url":"https://a","message":"m"},{"mode":"url","elicitationId":"i-2","url":"https://b","message":"n"}]}}"#;
 
 fn required(raw: &str, caps: &str) -> UrlRequired {
-    let client = pact(Revision::LATEST, caps);
+    let client = pact(Revision::V2026_07_28, caps);
     url_required(raw, binding(1, 1), &client, TTL, at(10))
 }
 
@@ -100,7 +100,9 @@ fn errors_that_name_no_url_fail() {
 #[test]
 fn consent_leads_to_the_call_and_refusal_to_its_end() {
     let here = binding(1, 1);
-    let shown = |responses: Option<&str>| present(ticket(), &here, responses, at(20));
+    let shown = |responses: Option<&str>| {
+        present(ticket(), &here, responses, Revision::V2026_07_28, at(20))
+    };
     let ids: Vec<Box<str>> = ["i-1".into(), "i-2".into()].into();
     let both = answers("accept", "accept");
     assert_eq!(shown(Some(&both)), Presented::Wait(ids));
@@ -131,7 +133,13 @@ fn consent_leads_to_the_call_and_refusal_to_its_end() {
         ..ticket()
     };
     let refusal = answers("accept", "decline");
-    let shown = present(ticket, &prompt(here), Some(&refusal), at(20));
+    let shown = present(
+        ticket,
+        &prompt(here),
+        Some(&refusal),
+        Revision::V2026_07_28,
+        at(20),
+    );
     assert!(matches!(shown, Presented::Fail(error) if error.code == -32603));
 }
 
@@ -147,8 +155,13 @@ fn a_ticket_is_good_only_for_its_caller_and_call_and_time() {
         (binding(1, 1), 311),
     ];
     for (binding, now) in cells {
-        let Presented::Refused { error, .. } = present(ticket(), &binding, Some(&both), at(now))
-        else {
+        let Presented::Refused { error, .. } = present(
+            ticket(),
+            &binding,
+            Some(&both),
+            Revision::V2026_07_28,
+            at(now),
+        ) else {
             panic!("taken at {now}");
         };
         assert_eq!(error, invalid_state());

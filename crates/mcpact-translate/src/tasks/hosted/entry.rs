@@ -11,11 +11,11 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::{Act, CORE, Now};
+use super::{Act, Now};
 use crate::fault::fault;
 use crate::input::{Outcome, Question};
 use crate::tasks::status::Status;
-use crate::tasks::{SHORTEST, related};
+use crate::tasks::{CORE, SHORTEST, related};
 
 #[derive(Clone, Debug)]
 pub(super) struct Task {

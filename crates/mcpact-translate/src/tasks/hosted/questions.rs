@@ -8,10 +8,9 @@ use alloc::vec::Vec;
 
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
-use mcpact_spec::{ErrorCode, Kind, Method, Side, Violation};
+use mcpact_spec::{ErrorCode, Kind, Method, Revision, Side, Violation};
 use mcpact_wire::raw::Object;
 
-use super::CORE;
 use crate::fault::fault;
 use crate::input::Question;
 use crate::shape::{ShapeError, lower_request, with_elicitation_id};
@@ -32,7 +31,7 @@ pub(super) fn new_ones(
 ) -> Result<Vec<Question>, WireError> {
     let broken = |why: String| {
         let message = format!("the server's question cannot be asked: {why}");
-        fault(ErrorCode::InternalError, message, CORE)
+        fault(ErrorCode::InternalError, message, client.revision())
     };
     let asked = Object::parse(asked).map_err(|error| broken(format!("{error}")))?;
     let mut questions = Vec::new();
@@ -66,7 +65,8 @@ fn read(
         let path = gate.capability.path();
         return Err(format!("the client did not declare `{path}`"));
     }
-    let params = lowered(task, method, params, mint).map_err(|error| format!("{error}"))?;
+    let params = lowered(task, method, params, client.revision(), mint)
+        .map_err(|error| format!("{error}"))?;
     Ok(Question {
         key: Box::from(key),
         method,
@@ -78,12 +78,13 @@ fn lowered(
     task: &str,
     method: Method,
     params: &str,
+    to: Revision,
     mint: &mut dyn FnMut() -> String,
 ) -> Result<String, ShapeError> {
-    let named = match lower_request(method, params, CORE) {
+    let named = match lower_request(method, params, to) {
         Err(ShapeError::NoElicitationId) => {
             let params = with_elicitation_id(params, &mint())?;
-            lower_request(method, &params, CORE)?.into_owned()
+            lower_request(method, &params, to)?.into_owned()
         }
         lowered => lowered?.into_owned(),
     };

@@ -13,11 +13,12 @@ use mcpact_wire::id::Id;
 use mcpact_wire::model::error;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::{MODERN, Seen};
+use super::{Seen, TaskOrigin};
 use crate::input::{Outcome, ServerAnswer};
 use crate::shape::members::{Members, or_same};
 use crate::shape::meta::{sign, strip};
 use crate::shape::{ShapeError, lower_answer, raise_error, raise_result};
+use crate::tasks::CORE;
 use crate::tasks::status::Status;
 
 /// Members of a task that have another name in the extension.
@@ -26,6 +27,7 @@ const RENAMED: [(&str, &str); 2] = [("ttl", "ttlMs"), ("pollInterval", "pollInte
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub(super) owner: Box<str>,
+    client: Revision,
     pub(super) session: u64,
     pub(super) upstream: Box<str>,
     pub(super) expires: Moment,
@@ -48,8 +50,7 @@ pub(super) struct Pending {
 
 impl Task {
     pub(super) fn new(
-        owner: &str,
-        session: u64,
+        origin: TaskOrigin<'_>,
         raw: &str,
         now: Moment,
         longest: Duration,
@@ -59,13 +60,14 @@ impl Task {
         let ttl = ttl.map_or(longest, Duration::from_millis).min(longest);
         let upstream = task.get_str("taskId").unwrap_or_default();
         Ok(Self {
-            owner: Box::from(owner),
-            session,
+            owner: Box::from(origin.owner),
+            client: origin.client,
+            session: origin.session,
             upstream: Box::from(upstream.as_ref()),
             expires: now.after(ttl),
             pending: BTreeMap::new(),
             asked: 0,
-            form: renamed(raw)?,
+            form: renamed(raw, origin.client)?,
             status: Status::Working,
             outcome: None,
             is_result_open: false,
@@ -86,7 +88,7 @@ impl Task {
         if let Some(meta) = meta {
             task.set("_meta", String::from(meta));
         }
-        strip(&mut task, MODERN)?;
+        strip(&mut task, self.client)?;
         if let Some(server_info) = server_info {
             sign(&mut task, server_info)?;
         }
@@ -99,7 +101,7 @@ impl Task {
             return Ok(Seen::Now(detailed));
         }
         let said = Object::parse(raw)?.get_str("status");
-        self.form = renamed(raw)?;
+        self.form = renamed(raw, self.client)?;
         self.status = said
             .and_then(|word| Status::parse(&word))
             .unwrap_or(Status::Working);
@@ -120,10 +122,10 @@ impl Task {
     /// The server gave the result of the task, or the error that it ended with.
     pub(super) fn end(&mut self, outcome: &Outcome, server_info: Option<&str>) {
         let raised = match outcome {
-            Outcome::Result(raw) => raise_result(Method::ToolsCall, raw, MODERN, server_info)
+            Outcome::Result(raw) => raise_result(Method::ToolsCall, raw, self.client, server_info)
                 .map(|raw| Outcome::Result(raw.into_owned())),
             Outcome::Error(raw) => {
-                raise_error(raw, MODERN).map(|raw| Outcome::Error(raw.into_owned()))
+                raise_error(raw, self.client).map(|raw| Outcome::Error(raw.into_owned()))
             }
         };
         let unreadable = |error: ShapeError| {
@@ -200,7 +202,7 @@ impl Task {
             let Some(pending) = self.pending.remove(key) else {
                 continue;
             };
-            let outcome = match lower_answer(pending.method, raw, Revision::LATEST_LEGACY) {
+            let outcome = match lower_answer(pending.method, raw, CORE) {
                 Ok(answer) => Outcome::Result(answer.into_owned()),
                 Err(fault) => {
                     let message = format!("the client's answer does not fit: {fault}");
@@ -218,7 +220,7 @@ impl Task {
 }
 
 /// A task of 2025-11-25 in the words of the extension.
-fn renamed(raw: &str) -> Result<String, ShapeError> {
+fn renamed(raw: &str, client: Revision) -> Result<String, ShapeError> {
     let mut task = Members::of_body(raw)?;
     for (old, new) in RENAMED {
         if let Some(value) = task.get(old).map(String::from) {
@@ -229,6 +231,6 @@ fn renamed(raw: &str) -> Result<String, ShapeError> {
     if task.get("ttlMs").is_none() {
         task.set("ttlMs", String::from("null"));
     }
-    strip(&mut task, MODERN)?;
+    strip(&mut task, client)?;
     Ok(or_same(task.finish(), raw).into_owned())
 }

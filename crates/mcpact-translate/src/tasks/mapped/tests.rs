@@ -11,6 +11,14 @@ const fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
+const fn origin(owner: &str) -> TaskOrigin<'_> {
+    TaskOrigin {
+        owner,
+        client: Revision::V2026_07_28,
+        session: 7,
+    }
+}
+
 fn task(status: &str) -> String {
     format!(
         r#"{{"taskId":"up","status":"{status}","createdAt":"c","lastUpdatedAt":"l","ttl":30000,"pollInterval":500,"x":1}}"#
@@ -45,7 +53,9 @@ fn mapped() -> Mapped {
         r#"{{"task":{},"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"up"}},"k":1}}}}"#,
         task("working")
     );
-    let flat = mapped.created("t", "me", 7, &created, None, at(0)).unwrap();
+    let flat = mapped
+        .created("t", origin("me"), &created, None, at(0))
+        .unwrap();
     let flat = Object::parse(&flat).unwrap();
     assert_eq!(flat.get("resultType"), Some(r#""task""#));
     assert_eq!(flat.get("taskId"), Some(r#""t""#));
@@ -195,15 +205,19 @@ fn tasks_belong_to_their_owner_and_have_limits() {
     assert_eq!(mapped.cancel("t", "you").unwrap_err().code, -32602);
     assert!(mapped.owns("t", "me") && !mapped.owns("t", "you"));
     let created = format!(r#"{{"task":{}}}"#, task("working").replace("30000", "null"));
-    mapped.created("u", "me", 7, &created, None, at(0)).unwrap();
+    mapped
+        .created("u", origin("me"), &created, None, at(0))
+        .unwrap();
     assert_eq!(mapped.room("me").unwrap_err().code, -32603);
     assert_eq!(mapped.room("you"), Ok(()));
     mapped
-        .created("v", "you", 7, &created, None, at(0))
+        .created("v", origin("you"), &created, None, at(0))
         .unwrap();
     assert_eq!(mapped.room("them").unwrap_err().code, -32603);
     assert!(
-        mapped.created("w", "me", 7, "{}", None, at(0)).is_err(),
+        mapped
+            .created("w", origin("me"), "{}", None, at(0))
+            .is_err(),
         "no task"
     );
     assert_eq!(mapped.next_deadline(), Some(at(30)));

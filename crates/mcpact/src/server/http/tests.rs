@@ -45,7 +45,7 @@ async fn call(
     let mut params = json!({"name": "slow", "arguments": {}});
     let mut headers = vec![accept, ("mcp-protocol-version", revision.as_str())];
     let session;
-    if revision == Revision::LATEST {
+    if revision == Revision::V2026_07_28 {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": revision.as_str(),
             "io.modelcontextprotocol/clientInfo": {"name": "c", "version": "1"},
@@ -71,7 +71,7 @@ async fn a_long_call_is_not_silent() {
     for revision in [
         Revision::V2025_06_18,
         Revision::V2025_11_25,
-        Revision::LATEST,
+        Revision::V2026_07_28,
     ] {
         let endpoint = endpoint();
         let begin = tokio::time::Instant::now();

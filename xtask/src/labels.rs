@@ -1,11 +1,11 @@
-//! The words for the values of the tables, the same in every output.
+//! Labels of the table values, the same in every output.
 
 use mcpact_spec::{EraUse, Presence, Role, Shape};
 
 /// A cell that holds nothing.
 pub(crate) const NOTHING: &str = "–";
 
-/// What a method is under a revision.
+/// Label of a role.
 pub(crate) fn role(role: Role) -> &'static str {
     match role {
         Role::Absent => NOTHING,
@@ -19,7 +19,7 @@ pub(crate) fn role(role: Role) -> &'static str {
     }
 }
 
-/// In which eras a method occurs.
+/// Label of an era use.
 pub(crate) fn era_use(era_use: EraUse) -> &'static str {
     match era_use {
         EraUse::LegacyOnly => "legacy only",
@@ -29,7 +29,7 @@ pub(crate) fn era_use(era_use: EraUse) -> &'static str {
     }
 }
 
-/// What a revision says about a capability.
+/// Label of a presence.
 pub(crate) fn presence(presence: Presence) -> &'static str {
     match presence {
         Presence::Undefined => NOTHING,
@@ -41,7 +41,7 @@ pub(crate) fn presence(presence: Presence) -> &'static str {
     }
 }
 
-/// The JSON shape of a capability.
+/// Label of a shape.
 pub(crate) fn shape(shape: Shape) -> &'static str {
     match shape {
         Shape::Object => "object",

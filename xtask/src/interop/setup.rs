@@ -12,19 +12,19 @@ use crate::node::{self, Pin};
 use crate::process::{build, remove};
 use crate::python;
 
-/// Everything of a run: packages, logs, the folders that pairs work in.
+/// Packages, logs and working directories.
 pub(super) const FOLDER: &str = "target/interop";
 pub(super) const SERVERS: &str = "interop/servers";
 pub(super) const CLIENTS: &str = "interop/clients";
 pub(super) const OUR_PROGRAM: &[&str] = &["-p", "mcpact-cli", "--bin", "mcpact"];
 const OUR_CLIENT: &[&str] = &["-p", "mcpact", "--example", "interop_client"];
-/// Makes a server of a package say where it listens.
+/// Makes a packaged server print its URL.
 pub(super) const SAY_ORIGIN: &str = "say_origin.mjs";
-/// What stands in the folder of a pair.
+/// File in the working directory of a pair.
 const GREETING: (&str, &str) = ("greeting.txt", "Good morning\n");
 
-/// What the pairs stand on.
-pub(super) struct Ground {
+/// Programs and directories of a run.
+pub(super) struct Setup {
     folder: PathBuf,
     scripts: [PathBuf; 2],
     node: PathBuf,
@@ -34,8 +34,8 @@ pub(super) struct Ground {
     pub(super) our_client: PathBuf,
 }
 
-impl Ground {
-    /// Install and build what these pairs need, and only what is missing.
+impl Setup {
+    /// Installs and builds what these pairs need.
     pub(super) fn prepare(checkout: &Checkout, pairs: &[Pair<'_>]) -> Result<Self, Failure> {
         let folder = checkout.path(FOLDER);
         let npm = folder.join("npm");
@@ -82,21 +82,21 @@ impl Ground {
         })
     }
 
-    /// Where the words of a program of a pair are kept.
+    /// Log file of a program of a pair.
     pub(super) fn log(&self, pair: &Pair<'_>, what: &str) -> PathBuf {
         let name = pair.name().replace(' ', "_");
         self.folder.join("logs").join(format!("{name}.{what}"))
     }
 
-    /// A folder for one pair alone.
+    /// Creates the working directory of a pair.
     pub(super) fn work(&self, pair: &Pair<'_>) -> Result<PathBuf, Failure> {
         let folder = self.folder.join("work").join(pair.name().replace(' ', "_"));
         fs::create_dir_all(&folder).map_err(Failure::file(&folder))?;
-        greet(&folder)?;
+        write_greeting(&folder)?;
         Ok(folder)
     }
 
-    /// The words that start a peer.
+    /// Command line of a peer.
     pub(super) fn start(&self, role: Role, end: &End<'_>) -> Vec<String> {
         let peer = end.peer;
         let mut words = Vec::new();
@@ -152,8 +152,8 @@ impl Ground {
     }
 }
 
-/// Put something to read into a folder.
-pub(super) fn greet(folder: &Path) -> Result<(), Failure> {
+/// Writes a file for clients to read.
+pub(super) fn write_greeting(folder: &Path) -> Result<(), Failure> {
     let (name, text) = GREETING;
     fs::write(folder.join(name), text).map_err(Failure::file(folder))
 }
@@ -162,7 +162,7 @@ fn spelled(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The packages of all peers on Node, which share one folder, so that there is one version of each.
+/// Packages of all peers on Node. They share one directory, so each package has one version.
 fn pins(peers: &[&Peer]) -> Result<Vec<Pin>, Failure> {
     let mut pins = BTreeSet::new();
     let mut findings = Vec::new();

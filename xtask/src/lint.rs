@@ -3,22 +3,22 @@ use crate::failure::Failure;
 use crate::report;
 use crate::source_text::SourceText;
 
-/// The longest file, without its tests.
+/// Maximum length of a source file without its tests.
 const MOST_LINES: usize = 500;
 
-/// What nobody may leave behind; in comments and strings it does no harm.
+/// Code that must not be committed. Comments and strings are not checked.
 const LEFTOVERS: &[&str] = &["todo!(", "#[ignore", "dbg!("];
 
-/// Check that files stay small and that nothing unfinished is left in them.
+/// Checks file lengths and leftovers.
 pub(crate) fn run(checkout: &Checkout) -> Result<(), Failure> {
     let files = checkout.rust_files(&["crates", "interop", "xtask", "fuzz", "tests"])?;
     let findings = files.iter().flat_map(findings_in).collect();
     Failure::unless_clean(
-        "house",
+        "lint",
         findings,
-        "split the file by what it holds; finish what is open",
+        "split long files by content; remove leftovers",
     )?;
-    report::say(format_args!("house: {} files in order", files.len()));
+    report::say(format_args!("lint: {} files checked", files.len()));
     Ok(())
 }
 
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn long_sources_are_found_and_long_tests_are_not() {
+    fn long_sources_are_findings_and_long_tests_are_not() {
         assert_eq!(found("crates/a/src/b.rs", "\n".repeat(501)).len(), 1);
         assert!(found("crates/a/src/b.rs", "\n".repeat(500)).is_empty());
         assert!(found("crates/a/tests/b.rs", "\n".repeat(501)).is_empty());

@@ -1,0 +1,54 @@
+//! A revision that is added to the tables is a value of the config keys and of the JSON Schema.
+//!
+//! The feature `pretend-revision` adds a sixth, modern revision with the facts of the fifth.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::path::PathBuf;
+
+use mcpact_config::{Machine, Source, json_schema, read};
+use mcpact_engine::client::EraMode;
+use mcpact_spec::Revision;
+use serde_json::Value;
+
+const SIXTH: Revision = Revision::V2099_01_01;
+
+#[test]
+fn the_config_takes_the_sixth_revision() {
+    let text = "[gateway]\nrevisions = [\"2099-01-01\", \"2025-06-18\"]\n\
+                [servers.a]\nbuiltin = \"everything\"\nera = \"2099-01-01\"\n";
+    let source = Source::new("mcpact.toml", text.to_owned());
+    let reading = read(&source, &Machine::at(PathBuf::from("/")));
+    let catalog = reading.catalog.unwrap();
+    assert_eq!(catalog.gateway.revisions, [SIXTH, Revision::V2025_06_18]);
+    let server = catalog.servers.values().next().unwrap();
+    assert_eq!(server.era, EraMode::Pin(SIXTH));
+}
+
+#[test]
+fn an_unknown_revision_names_the_sixth() {
+    let source = Source::new(
+        "mcpact.toml",
+        "[gateway]\nrevisions = [\"2099-01-02\"]\n".to_owned(),
+    );
+    let reading = read(&source, &Machine::at(PathBuf::from("/")));
+    assert!(reading.catalog.is_none());
+    let told: String = reading
+        .problems
+        .iter()
+        .map(|p| p.in_one_line(&source))
+        .collect();
+    assert!(told.contains("2099-01-01"), "{told}");
+}
+
+#[test]
+fn the_schema_lists_the_sixth_revision() {
+    let schema: Value = serde_json::from_str(&json_schema()).unwrap();
+    let keys = &schema["properties"];
+    let revisions = keys["gateway"]["properties"]["revisions"].to_string();
+    let era = keys["servers"].to_string();
+    for name in Revision::NAMES {
+        assert!(revisions.contains(name), "{name} in {revisions}");
+        assert!(era.contains(name), "{name} in {era}");
+    }
+}

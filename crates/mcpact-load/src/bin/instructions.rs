@@ -1,0 +1,30 @@
+//! Counts the instructions per call and writes them as JSON to standard output.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use mcpact_load::instructions::{Calls, count};
+use mcpact_load::plan::Programs;
+use mcpact_load::trouble::Trouble;
+
+#[derive(Debug, Parser)]
+struct Options {
+    /// The program to count, a release build of `mcpact`.
+    mcpact: PathBuf,
+    /// Calls of the short run.
+    #[arg(long)]
+    few: u64,
+    /// Calls of the long run.
+    #[arg(long)]
+    many: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Trouble> {
+    let Options { mcpact, few, many } = Options::parse();
+    let cells = count(&Programs::beside_us()?, &mcpact, Calls { few, many }).await?;
+    Ok(serde_json::to_writer_pretty(
+        std::io::stdout().lock(),
+        &cells,
+    )?)
+}

@@ -1,0 +1,204 @@
+//! A revision that is added to the tables is translated without other changes.
+//!
+//! The feature `pretend-revision` adds a sixth, modern revision with the facts of the fifth.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use mcpact_engine::capability::CapabilitySet;
+use mcpact_engine::policy::Reading;
+use mcpact_spec::{Era, Method, Revision, Side};
+use mcpact_translate::lifecycle::{Emulation, client_capabilities, server_capabilities};
+use mcpact_translate::plan::{Plan, params_up, plan};
+use mcpact_translate::shape::{error, lower_answer, lower_request, result};
+
+const FIFTH: Revision = Revision::V2026_07_28;
+const SIXTH: Revision = Revision::V2099_01_01;
+const INFO: Option<&str> = Some(r#"{"name":"s","version":"1"}"#);
+
+/// Results that look different in the revisions.
+const RESULTS: [(Method, &str); 8] = [
+    (
+        Method::ToolsList,
+        r#"{"resultType":"complete","tools":[{"name":"t","title":"T","inputSchema":{"type":"object"},"outputSchema":{"type":"array"},"annotations":{"readOnlyHint":true},"icons":[],"execution":{"taskSupport":"optional"},"_meta":{"x/y":1}}],"ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"u"}}}"#,
+    ),
+    (
+        Method::ToolsCall,
+        r#"{"resultType":"complete","content":[{"type":"audio","data":"AAA=","mimeType":"audio/wav"},{"type":"resource_link","uri":"a:b","name":"n"}],"structuredContent":[1, 2],"x":1e400}"#,
+    ),
+    (
+        Method::ToolsCall,
+        r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"s"}"#,
+    ),
+    (
+        Method::PromptsList,
+        r#"{"prompts":[{"name":"p","title":"P","icons":[],"arguments":[{"name":"a","title":"A"}]}]}"#,
+    ),
+    (
+        Method::PromptsGet,
+        r#"{"resultType":"complete","messages":[{"role":"user","content":{"type":"text","text":"t","_meta":{}}}]}"#,
+    ),
+    (
+        Method::ResourcesList,
+        r#"{"resources":[{"uri":"a:b","name":"n","title":"N","annotations":{"lastModified":"d"}}]}"#,
+    ),
+    (
+        Method::ResourcesRead,
+        r#"{"contents":[{"uri":"a:b","text":"t","_meta":{}}],"ttlMs":1,"cacheScope":"private"}"#,
+    ),
+    (
+        Method::CompletionComplete,
+        r#"{"resultType":"complete","completion":{"values":[]}}"#,
+    ),
+];
+
+const ERRORS: [&str; 5] = [
+    r#"{"code":-32602,"message":"not found","data":{"uri":"a:b"}}"#,
+    r#"{"code":-32002,"message":"no such resource"}"#,
+    r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}"#,
+    r#"{"code":-32042,"message":"go","data":{"elicitations":[{"url":"https://a"}]}}"#,
+    r#"{"code":-32050,"message":"own"}"#,
+];
+
+const PARAMS: [(Method, &str); 3] = [
+    (
+        Method::ToolsCall,
+        r#"{"name":"t","task":{},"inputResponses":{},"requestState":"s","_meta":{"io.modelcontextprotocol/logLevel":"info","progressToken":1,"x/y":2}}"#,
+    ),
+    (
+        Method::CompletionComplete,
+        r#"{"ref":{"type":"ref/prompt","name":"p","title":"P"},"argument":{"name":"a","value":""},"context":{}}"#,
+    ),
+    (Method::ResourcesRead, r#"{"uri":"a:b"}"#),
+];
+
+/// Questions of a server, and answers to them.
+const QUESTIONS: [(Method, &str, &str); 3] = [
+    (
+        Method::ElicitationCreate,
+        r#"{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{"a":{"type":"string","default":"d"}}},"task":{}}"#,
+        r#"{"action":"accept","content":{"a":"b"},"_meta":{}}"#,
+    ),
+    (
+        Method::SamplingCreateMessage,
+        r#"{"messages":[{"role":"user","content":{"type":"text","text":"t"}}],"maxTokens":1,"tools":[]}"#,
+        r#"{"role":"assistant","model":"m","content":[{"type":"text","text":"t"}]}"#,
+    ),
+    (
+        Method::RootsList,
+        "{}",
+        r#"{"roots":[{"uri":"file:///","_meta":{}}],"_meta":{}}"#,
+    ),
+];
+
+fn legacy() -> impl Iterator<Item = Revision> {
+    Revision::ALL.into_iter().filter(|r| r.era() == Era::Legacy)
+}
+
+#[test]
+fn messages_are_routed_as_those_of_the_fifth() {
+    for method in Method::ALL.iter().copied().map(Some).chain([None]) {
+        for old in legacy() {
+            assert_eq!(plan(method, old, SIXTH), plan(method, old, FIFTH));
+            assert_eq!(plan(method, SIXTH, old), plan(method, FIFTH, old));
+        }
+        let same = plan(method, FIFTH, FIFTH);
+        assert_eq!(plan(method, SIXTH, SIXTH), same);
+        let expected = |changed| if same == Plan::Pass { changed } else { same };
+        assert_eq!(plan(method, FIFTH, SIXTH), expected(Plan::Raise));
+        assert_eq!(plan(method, SIXTH, FIFTH), expected(Plan::Lower));
+    }
+}
+
+#[test]
+fn bodies_of_the_sixth_are_translated_as_those_of_the_fifth() {
+    for old in legacy() {
+        for (method, raw) in RESULTS {
+            let to_old = result(method, raw, SIXTH, old, INFO);
+            assert_eq!(to_old, result(method, raw, FIFTH, old, INFO), "{method}");
+            let to_new = result(method, raw, old, SIXTH, INFO);
+            assert_eq!(to_new, result(method, raw, old, FIFTH, INFO), "{method}");
+        }
+        for raw in ERRORS {
+            let method = Some(Method::ResourcesRead);
+            let params = r#"{"uri":"a:b"}"#;
+            let to_old = error(method, raw, params, SIXTH, old);
+            assert_eq!(to_old, error(method, raw, params, FIFTH, old), "{raw}");
+            let to_new = error(method, raw, params, old, SIXTH);
+            assert_eq!(to_new, error(method, raw, params, old, FIFTH), "{raw}");
+        }
+        for (method, raw) in PARAMS {
+            let method = Some(method);
+            let to_old = params_up(method, raw, SIXTH, old);
+            assert_eq!(to_old, params_up(method, raw, FIFTH, old), "{raw}");
+            let to_new = params_up(method, raw, old, SIXTH);
+            assert_eq!(to_new, params_up(method, raw, old, FIFTH), "{raw}");
+        }
+    }
+    for (method, question, answer) in QUESTIONS {
+        let asked = lower_request(method, question, SIXTH);
+        assert_eq!(asked, lower_request(method, question, FIFTH), "{method}");
+        let answered = lower_answer(method, answer, SIXTH);
+        assert_eq!(answered, lower_answer(method, answer, FIFTH), "{method}");
+    }
+}
+
+#[test]
+fn bodies_pass_unchanged_between_the_modern_revisions() {
+    for (from, to) in [(FIFTH, SIXTH), (SIXTH, FIFTH)] {
+        for (method, raw) in RESULTS
+            .into_iter()
+            .filter(|(_, raw)| !raw.contains("execution"))
+        {
+            assert_eq!(result(method, raw, from, to, INFO).unwrap(), raw);
+        }
+        for raw in ERRORS {
+            let passed = error(Some(Method::ResourcesRead), raw, "{}", from, to);
+            assert_eq!(passed.unwrap(), raw);
+        }
+        for (method, raw) in PARAMS.into_iter().filter(|(_, raw)| !raw.contains("task")) {
+            assert_eq!(params_up(Some(method), raw, from, to).unwrap(), raw);
+        }
+    }
+}
+
+/// The version in `_meta` is that of the server, or it would refuse the request.
+#[test]
+fn a_modern_request_names_the_revision_of_its_server() {
+    let request = |revision: Revision| {
+        format!(
+            r#"{{"name":"t","arguments":{{"n": 1e400}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"{revision}","io.modelcontextprotocol/clientCapabilities":{{}},"x/y":1}}}}"#
+        )
+    };
+    for (from, to) in [(FIFTH, SIXTH), (SIXTH, FIFTH), (SIXTH, SIXTH)] {
+        let raw = request(from);
+        let sent = params_up(Some(Method::ToolsCall), &raw, from, to);
+        assert_eq!(sent.unwrap(), request(to));
+    }
+}
+
+#[test]
+fn capabilities_are_declared_as_for_the_fifth() {
+    let parsed = |side, raw| CapabilitySet::parse(side, Some(raw), Reading::Strict).unwrap();
+    let client = parsed(
+        Side::Client,
+        r#"{"roots":{"listChanged":true},"sampling":{"tools":{}},"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+    );
+    let server = parsed(
+        Side::Server,
+        r#"{"tools":{"listChanged":true},"logging":{},"tasks":{"requests":{"tools":{"call":{}}}},"completions":{}}"#,
+    );
+    let emulation = Emulation {
+        tasks: true,
+        ..Emulation::default()
+    };
+    for old in legacy() {
+        let shown = client_capabilities(&client, SIXTH, old);
+        assert_eq!(shown, client_capabilities(&client, FIFTH, old));
+        let shown = client_capabilities(&client, old, SIXTH);
+        assert_eq!(shown, client_capabilities(&client, old, FIFTH));
+        let shown = server_capabilities(&server, SIXTH, old, emulation);
+        assert_eq!(shown, server_capabilities(&server, FIFTH, old, emulation));
+        let shown = server_capabilities(&server, old, SIXTH, emulation);
+        assert_eq!(shown, server_capabilities(&server, old, FIFTH, emulation));
+    }
+}
