@@ -87,13 +87,6 @@ stable_strings! {
     }
 }
 
-impl Reason {
-    /// Returns the reason with this string.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|it| it.as_str() == text)
-    }
-}
-
 stable_strings! {
     /// Reason why a message of a server was not passed on: a label of `mcpact_dropped_total`.
     pub(crate) enum DropReason {

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::ServeError;
 use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::envelope::{Meta, Params};
 use tokio::sync::OnceCell;

@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use bytestring::ByteString;
 use mcpact::server::backend::{Job, Opening, Visitor, Welcome};
-use mcpact_engine::refusal::WireError;
-use mcpact_spec::{Revision, Side};
+use mcpact_spec::Side;
 use tokio::sync::Mutex;
 
 use super::Bridge;

@@ -45,7 +45,10 @@ async fn a_killed_server_is_replaced() {
     assert_ne!(first, second);
     let status = house.bridge.status();
     let why = String::from(by_signal);
-    assert_eq!(status.over[0].state, InstanceState::Failed { why });
+    assert_eq!(
+        status.over[0].state,
+        InstanceState::Failed { why: why.into() }
+    );
     assert_eq!((status.starts, status.failures), (2, 1));
     let error = told(&call(&client, "die").await.unwrap_err());
     assert!(error.contains("(exit status: 5)"), "{error}");

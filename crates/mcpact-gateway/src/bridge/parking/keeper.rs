@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, Method, Revision};
 use mcpact_translate::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
 use mcpact_translate::progress::Progress;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Sealer, Visitor};
-use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Revision};
 use mcpact_translate::input::{ParkId, ParkLimits, Parks, Round, input_required};
 use tokio::sync::{Notify, mpsc};
