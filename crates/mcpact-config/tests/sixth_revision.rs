@@ -2,8 +2,6 @@
 //!
 //! The feature `pretend-revision` adds a sixth, modern revision with the facts of the fifth.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-
 use std::path::PathBuf;
 
 use mcpact_config::{Machine, Source, json_schema, read};

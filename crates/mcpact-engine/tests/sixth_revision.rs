@@ -2,6 +2,12 @@
 //!
 //! The feature `pretend-revision` adds a sixth, modern revision with the facts of the fifth.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
