@@ -20,17 +20,35 @@ pub(crate) enum Exit {
     Child(u8),
 }
 
+impl Exit {
+    /// Every code that mcpact chooses itself.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::Unexpected,
+        Self::Usage,
+        Self::Unreachable,
+        Self::Refused,
+        Self::Problems,
+    ];
+
+    /// The number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Unexpected => 1,
+            Self::Usage => 2,
+            Self::Unreachable => 4,
+            Self::Refused => 6,
+            Self::Problems => 7,
+            #[cfg(target_os = "linux")]
+            Self::Child(status) => status,
+        }
+    }
+}
+
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Ok => 0,
-            Exit::Unexpected => 1,
-            Exit::Usage => 2,
-            Exit::Unreachable => 4,
-            Exit::Refused => 6,
-            Exit::Problems => 7,
-            #[cfg(target_os = "linux")]
-            Exit::Child(status) => status,
-        })
+        Self::from(exit.code())
     }
 }

@@ -18,6 +18,8 @@ use crate::document::Document;
 pub(crate) use capabilities::{Idle, InEffect, Sent, effective, idle, sent};
 pub(crate) use methods::{Carrier, ParamRow, Row, rows};
 pub(crate) use rejection::Rejection;
+#[cfg(test)]
+pub(crate) use {capabilities::IdleReason, methods::MethodReason};
 
 /// The rules of the house in which the negotiation takes place.
 #[derive(Debug)]

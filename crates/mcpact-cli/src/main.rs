@@ -6,6 +6,8 @@
 
 mod args;
 mod commands;
+#[cfg(test)]
+mod contract;
 mod document;
 mod error;
 mod exit;

@@ -35,6 +35,28 @@ const fn status(presence: Presence) -> &'static str {
     }
 }
 
+mcpact_spec::stable_strings! {
+    /// Reason why a declaration has no effect: `dropped[].reason` in `mcpact explain --json`.
+    pub(crate) enum IdleReason {
+        /// A malformed identifier.
+        BadIdentifier = "bad-identifier",
+        /// A value of the wrong type.
+        Malformed = "malformed",
+        /// No common version of the extension.
+        NoCommonVersion = "no-common-version",
+        /// The extension is not in force.
+        NotInForce = "not-in-force",
+        /// The revision does not have it.
+        NotInRevision = "not-in-revision",
+        /// Only one side declares it.
+        NotShared = "not-shared",
+        /// The revision knows only forms.
+        OnlyUrls = "only-urls",
+        /// No revision defines it.
+        Unknown = "unknown",
+    }
+}
+
 /// A declaration that has no effect.
 #[derive(Debug)]
 pub(crate) struct Idle {
@@ -59,7 +81,7 @@ pub(crate) fn idle(pact: &Pact) -> Vec<Idle> {
         all.extend(unknown.map(|key| Idle {
             owner: side,
             path: key.to_owned(),
-            reason: "unknown",
+            reason: IdleReason::Unknown.as_str(),
             explanation: String::from("unknown to every revision; passed on as is"),
         }));
     }
@@ -68,21 +90,21 @@ pub(crate) fn idle(pact: &Pact) -> Vec<Idle> {
 
 fn idle_row(pact: &Pact, dropped: &Dropped) -> Idle {
     let (reason, explanation) = match dropped.why {
-        DropReason::NotInRevision => ("not-in-revision", not_in_revision(pact, dropped)),
-        DropReason::Malformed => ("malformed", malformed(pact, dropped)),
+        DropReason::NotInRevision => (IdleReason::NotInRevision, not_in_revision(pact, dropped)),
+        DropReason::Malformed => (IdleReason::Malformed, malformed(pact, dropped)),
         DropReason::NotShared => {
             let text = format!("only the {} declared it", dropped.owner);
-            ("not-shared", text)
+            (IdleReason::NotShared, text)
         }
-        DropReason::OnlyUrls => ("only-urls", sentence(dropped)),
-        DropReason::NoCommonVersion => ("no-common-version", sentence(dropped)),
-        DropReason::NotInForce => ("not-in-force", sentence(dropped)),
-        DropReason::BadIdentifier => ("bad-identifier", sentence(dropped)),
+        DropReason::OnlyUrls => (IdleReason::OnlyUrls, sentence(dropped)),
+        DropReason::NoCommonVersion => (IdleReason::NoCommonVersion, sentence(dropped)),
+        DropReason::NotInForce => (IdleReason::NotInForce, sentence(dropped)),
+        DropReason::BadIdentifier => (IdleReason::BadIdentifier, sentence(dropped)),
     };
     Idle {
         owner: dropped.owner,
         path: String::from(&*dropped.path),
-        reason,
+        reason: reason.as_str(),
         explanation,
     }
 }

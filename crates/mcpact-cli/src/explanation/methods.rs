@@ -121,7 +121,7 @@ fn row(pact: &Pact, method: Method, ruling: &Ruling, carrier: Carrier) -> Row {
         carrier,
         is_open: ruling.is_open(),
         in_revision: true,
-        reason: word(ruling.reason),
+        reason: stable(ruling.reason).as_str(),
         capability: deciding(ruling.reason),
         brief: brief(ruling),
         explanation: ruling.explain(),
@@ -143,7 +143,7 @@ fn require(row: Row, pact: &Pact, policy: &Policy) -> Row {
     };
     Row {
         is_open: false,
-        reason: "client-requirement",
+        reason: MethodReason::ClientRequirement.as_str(),
         capability: Some(String::from(&*path)),
         brief: format!("client lacks `{path}` (rule of the profile)"),
         explanation: format!("the profile serves it only to clients that declare `{path}`"),
@@ -198,21 +198,55 @@ fn brief(ruling: &Ruling) -> String {
     }
 }
 
-const fn word(reason: Reason) -> &'static str {
+mcpact_spec::stable_strings! {
+    /// Reason of a verdict on a method: `methods[].reason` in `mcpact explain --json`.
+    pub(crate) enum MethodReason {
+        /// The policy requires a client capability.
+        ClientRequirement = "client-requirement",
+        /// The capability is declared.
+        Declared = "declared",
+        /// The revision has the method, but never inside a result.
+        NeverEmbedded = "never-embedded",
+        /// None of several capabilities is declared.
+        NoneDeclared = "none-declared",
+        /// The revision does not have the method.
+        NotInRevision = "not-in-revision",
+        /// One side does not declare the extension.
+        NotShared = "not-shared",
+        /// The revision has the method only inside a result.
+        OnlyEmbedded = "only-embedded",
+        /// An unknown method that the policy lets pass.
+        PassedUnknown = "passed-unknown",
+        /// Both sides declare the extension.
+        Shared = "shared",
+        /// The capability is not declared.
+        Undeclared = "undeclared",
+        /// The method needs no capability.
+        Ungated = "ungated",
+        /// No revision defines the method.
+        Unknown = "unknown",
+        /// A request where the revision has a notification, or the reverse.
+        WrongKind = "wrong-kind",
+        /// The other side sends the method.
+        WrongSender = "wrong-sender",
+    }
+}
+
+const fn stable(reason: Reason) -> MethodReason {
     match reason {
-        Reason::Ungated => "ungated",
-        Reason::Declared(_) => "declared",
-        Reason::Shared(_) => "shared",
-        Reason::PassedUnknown => "passed-unknown",
-        Reason::Undeclared(_) => "undeclared",
-        Reason::NoneDeclared(_) => "none-declared",
-        Reason::NotShared(..) => "not-shared",
-        Reason::NotInRevision => "not-in-revision",
-        Reason::WrongSender => "wrong-sender",
-        Reason::WrongKind => "wrong-kind",
-        Reason::OnlyEmbedded => "only-embedded",
-        Reason::NeverEmbedded => "never-embedded",
-        Reason::Unknown => "unknown",
+        Reason::Ungated => MethodReason::Ungated,
+        Reason::Declared(_) => MethodReason::Declared,
+        Reason::Shared(_) => MethodReason::Shared,
+        Reason::PassedUnknown => MethodReason::PassedUnknown,
+        Reason::Undeclared(_) => MethodReason::Undeclared,
+        Reason::NoneDeclared(_) => MethodReason::NoneDeclared,
+        Reason::NotShared(..) => MethodReason::NotShared,
+        Reason::NotInRevision => MethodReason::NotInRevision,
+        Reason::WrongSender => MethodReason::WrongSender,
+        Reason::WrongKind => MethodReason::WrongKind,
+        Reason::OnlyEmbedded => MethodReason::OnlyEmbedded,
+        Reason::NeverEmbedded => MethodReason::NeverEmbedded,
+        Reason::Unknown => MethodReason::Unknown,
     }
 }
 

@@ -195,9 +195,24 @@ impl House {
         pipes.stderr(Stdio::piped()).spawn().unwrap()
     }
 
+    /// A gateway with a log of everything that happens.
+    pub(crate) fn serve_verbosely(&self) -> Running {
+        let config = self.path("mcpact.toml");
+        self.start(&["-v", "serve", "--config", config.to_str().unwrap()])
+    }
+
     pub(crate) fn serve_on_pipes(&self) -> Child {
         let config = self.path("mcpact.toml");
-        let mut command = self.command(&["serve", "--stdio", "--config", config.to_str().unwrap()]);
+        self.on_pipes(&["serve", "--stdio", "--config", config.to_str().unwrap()])
+    }
+
+    /// A gateway without a config.
+    pub(crate) fn serve_nothing_on_pipes(&self) -> Child {
+        self.on_pipes(&["serve", "--stdio"])
+    }
+
+    fn on_pipes(&self, args: &[&str]) -> Child {
+        let mut command = self.command(args);
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         pipes.stderr(Stdio::null()).spawn().unwrap()
     }

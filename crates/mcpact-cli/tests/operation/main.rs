@@ -6,6 +6,7 @@ mod agreed;
 mod asked;
 mod bundle;
 mod circle;
+mod contract;
 mod drain;
 mod gone;
 mod house;
