@@ -13,7 +13,6 @@ mod dependencies;
 mod failure;
 mod faults;
 mod fuzz;
-mod house;
 mod instructions;
 mod interop;
 mod labels;
