@@ -129,28 +129,25 @@ async fn run(programs: &Programs, mcpact: &Path, setup: Setup, calls: u64) -> Re
 }
 
 fn recipe(mcpact: &Path, setup: Setup, folder: &Path, counts: &Path) -> Recipe {
-    let arguments: &[&str] = match (setup.command, setup.upstream) {
-        (Command::Serve, _) => &["serve", "--config", "{config}"],
-        (Command::Bridge, Behind::Http) => &["bridge", "{url}"],
-        (Command::Bridge, Behind::Stdio | Behind::Many) => &["bridge", "--", "{server}"],
+    let (command, target): (_, &[&str]) = match (setup.command, setup.upstream) {
+        (Command::Serve, _) => ("serve", &["--config", "{config}"]),
+        (Command::Bridge, Behind::Http) => ("bridge", &["{url}"]),
+        (Command::Bridge, Behind::Stdio | Behind::Many) => ("bridge", &["--", "{server}"]),
     };
-    // One worker thread: with several, the count depends on which of them wakes up first.
+    let mcpact = mcpact.display().to_string();
     let mut words = vec![
         String::from("env"),
+        // With several workers the count depends on which of them wakes up first.
         String::from("TOKIO_WORKER_THREADS=1"),
         format!("XDG_CACHE_HOME={}", folder.display()),
         format!("XDG_RUNTIME_DIR={}", folder.display()),
         String::from("valgrind"),
         String::from("--tool=callgrind"),
         format!("--callgrind-out-file={}", counts.display()),
-        mcpact.display().to_string(),
     ];
-    words.extend(arguments.iter().map(|word| (*word).to_owned()));
-    let listen = ["--listen", "127.0.0.1:{port}"].map(str::to_owned);
-    // Behind `--` everything belongs to the server.
-    let place = words.iter().position(|word| word == "--");
-    let place = place.unwrap_or(words.len());
-    words.splice(place..place, listen);
+    let arguments = [&mcpact, command, "--listen", "127.0.0.1:{port}"];
+    let arguments = arguments.iter().chain(target);
+    words.extend(arguments.map(|word| (*word).to_owned()));
     Recipe {
         name: String::from("mcpact"),
         behind: setup.upstream,

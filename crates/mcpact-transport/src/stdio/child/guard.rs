@@ -28,8 +28,7 @@ impl Guard {
     /// The very program that runs, called with these arguments.
     pub fn this_program<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Self {
         Self {
-            // What the owner runs, even after its file was replaced by another version.
-            program: OsString::from("/proc/self/exe"),
+            program: running_program(),
             args: args.into_iter().map(Into::into).collect(),
         }
     }
@@ -54,6 +53,22 @@ impl Guard {
             .arg(program);
         (command, Role::Guard)
     }
+}
+
+/// The program file of this process, also after another version replaced it.
+///
+/// The file stays open: under valgrind, `/proc/self/exe` is this program when it is opened, but valgrind when it is executed.
+fn running_program() -> OsString {
+    const PATH: &str = "/proc/self/exe";
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd as _;
+        static FILE: std::sync::OnceLock<Option<std::fs::File>> = std::sync::OnceLock::new();
+        if let Some(file) = FILE.get_or_init(|| std::fs::File::open(PATH).ok()) {
+            return format!("/proc/self/fd/{}", file.as_raw_fd()).into();
+        }
+    }
+    PATH.into()
 }
 
 /// The number of the process that a guard stands over, once it is there.
