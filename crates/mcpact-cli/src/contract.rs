@@ -5,7 +5,7 @@
 mod pin;
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
-use mcpact_gateway::catalog::keys::{Key, Kind, ROOT};
+use mcpact_config::keys::{Key, Kind, ROOT};
 use mcpact_gateway::stable_strings;
 
 use self::pin::pin;
