@@ -6,7 +6,6 @@ mod unwell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
 
 use mcpact_config::ToolFilter;
 use mcpact_engine::capability::CapabilitySet;
@@ -24,7 +23,7 @@ use crate::aggregate::kind::ListKind;
 use crate::bridge::{Bridge, Herald, Listing, Met};
 use crate::cache::{Cache, KeptList, Record, Shelf};
 use crate::control::Lists;
-use crate::error::{Explanation, ServeError};
+use crate::error::Explanation;
 use crate::gateway::ServerReport;
 
 /// How many lists are kept of one server; clients that declare the same share them.
@@ -170,63 +169,6 @@ impl Member {
         let met = self.bridge.meet().await;
         self.judge(met.as_ref().err());
         met.is_ok()
-    }
-
-    /// Remembers whether it could be used.
-    pub(super) fn judge(&self, failure: Option<&ServeError>) {
-        self.note_failure(failure.map(ServeError::explanation));
-    }
-
-    /// Remembers that it cannot be used.
-    pub(super) fn missing(&self, why: Explanation) {
-        self.note_failure(Some(why));
-    }
-
-    fn note_failure(&self, failure: Option<Explanation>) {
-        let mut known = lock(&self.failure);
-        if known.as_ref().map(|(why, _)| why) == failure.as_ref() {
-            return;
-        }
-        let since = known
-            .as_ref()
-            .map_or_else(Instant::now, |(_, since)| *since);
-        *known = failure.clone().map(|why| (why, since));
-        drop(known);
-        self.judgements.fetch_add(1, Ordering::Release);
-        match failure {
-            Some(error) => {
-                tracing::warn!(event = "route_error", server = %self.name, %error, "a server is missing");
-            }
-            None => tracing::info!(server = %self.name, "a server is back"),
-        }
-    }
-
-    /// Why it is missing, if it is, in one line and without its log.
-    pub(crate) fn failure_in_short(&self) -> Option<String> {
-        self.explanation().map(|failure| failure.in_short())
-    }
-
-    /// Why it is missing, if it is.
-    #[must_use]
-    pub fn failure(&self) -> Option<Box<str>> {
-        let failure = self.explanation()?;
-        Some(failure.to_string().into())
-    }
-
-    /// Why it is missing, if it is, in parts.
-    pub(super) fn explanation(&self) -> Option<Explanation> {
-        let judged = lock(&self.failure).clone();
-        let judged = judged.map(|(why, _)| why);
-        judged.or_else(|| Some(self.bridge.stands()?.why.into()))
-    }
-
-    /// For how long it has been missing, if it is.
-    pub(crate) fn missing_for(&self) -> Option<Duration> {
-        let judged = lock(&self.failure)
-            .as_ref()
-            .map(|(_, since)| since.elapsed());
-        let stands = self.bridge.stands().map(|mishap| mishap.age);
-        judged.max(stands)
     }
 
     /// Agrees to what it says about its tools now, and shows those that were kept back. The tools that are not

@@ -1,8 +1,14 @@
-//! Why a server cannot say now what it has.
+//! Failures of a server, and why it cannot say now what it has.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use super::Member;
 use crate::aggregate::kind::ListKind;
-use crate::error::{AGAIN, Explanation};
+use crate::error::{AGAIN, Explanation, ServeError};
+use crate::hub::lock;
 
 /// How a server is that may have what is looked for, and cannot say so.
 #[derive(Debug)]
@@ -16,6 +22,63 @@ pub(in crate::hub) struct Unwell {
 }
 
 impl Member {
+    /// Remembers whether it could be used.
+    pub(in crate::hub) fn judge(&self, failure: Option<&ServeError>) {
+        self.note_failure(failure.map(ServeError::explanation));
+    }
+
+    /// Remembers that it cannot be used.
+    pub(in crate::hub) fn missing(&self, why: Explanation) {
+        self.note_failure(Some(why));
+    }
+
+    fn note_failure(&self, failure: Option<Explanation>) {
+        let mut known = lock(&self.failure);
+        if known.as_ref().map(|(why, _)| why) == failure.as_ref() {
+            return;
+        }
+        let since = known
+            .as_ref()
+            .map_or_else(Instant::now, |(_, since)| *since);
+        *known = failure.clone().map(|why| (why, since));
+        drop(known);
+        self.judgements.fetch_add(1, Ordering::Release);
+        match failure {
+            Some(error) => {
+                tracing::warn!(event = "route_error", server = %self.name, %error, "a server is missing");
+            }
+            None => tracing::info!(server = %self.name, "a server is back"),
+        }
+    }
+
+    /// Why it is missing, if it is, in one line and without its log.
+    pub(crate) fn failure_in_short(&self) -> Option<String> {
+        self.explanation().map(|failure| failure.in_short())
+    }
+
+    /// Why it is missing, if it is.
+    #[must_use]
+    pub fn failure(&self) -> Option<Box<str>> {
+        let failure = self.explanation()?;
+        Some(failure.to_string().into())
+    }
+
+    /// Why it is missing, if it is, in parts.
+    pub(in crate::hub) fn explanation(&self) -> Option<Explanation> {
+        let judged = lock(&self.failure).clone();
+        let judged = judged.map(|(why, _)| why);
+        judged.or_else(|| Some(self.bridge.stands()?.why.into()))
+    }
+
+    /// For how long it has been missing, if it is.
+    pub(crate) fn missing_for(&self) -> Option<Duration> {
+        let judged = lock(&self.failure)
+            .as_ref()
+            .map(|(_, since)| since.elapsed());
+        let stands = self.bridge.stands().map(|mishap| mishap.age);
+        judged.max(stands)
+    }
+
     /// Whether nobody knows what it has of this kind, and nothing is known to be wrong with it: it is on its way,
     /// or left alone for a moment.
     pub(in crate::hub) fn is_coming(&self, kind: ListKind) -> bool {
