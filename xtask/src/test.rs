@@ -87,13 +87,9 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "sixth revision",
-        command: "cargo test --workspace --features mcpact-config/pretend-revision --test sixth_revision",
+        command: SIXTH_REVISION,
         fast: false,
-        run: |checkout| {
-            // The workspace is named so that dependencies are shared with the other tests.
-            let feature = "--workspace --features mcpact-config/pretend-revision";
-            cargo_step(checkout, &format!("test {feature} --test sixth_revision"))
-        },
+        run: |checkout| cargo_step(checkout, SIXTH_REVISION.trim_start_matches("cargo ")),
     },
     Step {
         name: "slow tests",
@@ -154,6 +150,10 @@ const STEPS: &[Step] = &[
 /// Test targets that are not part of `--fast`, and the examples, which have no tests but must link.
 const SLOW_TESTS: &str =
     "cargo test --workspace --examples --test compatibility --test guard --test model";
+
+/// Tests with a pretend sixth revision. They name the workspace to share dependencies with the other tests.
+const SIXTH_REVISION: &str =
+    "cargo test --workspace --features mcpact-config/pretend-revision --test sixth_revision";
 
 /// Runs the steps and stops at the first failure.
 pub(crate) fn run(checkout: &Checkout, options: &Options) -> Result<(), Failure> {
@@ -243,15 +243,17 @@ fn tests(checkout: &Checkout) -> Result<Outcome, Failure> {
     let mut command = cargo(checkout);
     command.args(["test", "--workspace", "--lib", "--bins"]);
     for target in test_targets(checkout)? {
-        if !is_slow(&target) {
+        if !has_own_step(&target) {
             command.args(["--test", &target]);
         }
     }
     run_program(&mut command).map(passed)
 }
 
-fn is_slow(target: &str) -> bool {
-    SLOW_TESTS.split(' ').any(|argument| argument == target)
+/// Returns true for test targets that run in a step of their own.
+fn has_own_step(target: &str) -> bool {
+    let mut arguments = SLOW_TESTS.split(' ').chain(SIXTH_REVISION.split(' '));
+    arguments.any(|argument| argument == target)
 }
 
 /// Names of the integration tests: `tests/<name>.rs` and `tests/<name>/main.rs` of every crate.
