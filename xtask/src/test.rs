@@ -309,7 +309,7 @@ fn bare_target(installed: &str) -> Option<&str> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Times, bare_target, is_slow, test_targets};
+    use super::{Times, bare_target, has_own_step, test_targets};
     use crate::checkout::Checkout;
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
         }
         let targets = test_targets(&Checkout::at(root.path().to_owned())).unwrap();
         assert_eq!(Vec::from_iter(&targets), ["guard", "wire"]);
-        assert!(is_slow("guard") && !is_slow("wire"));
+        assert!(has_own_step("guard") && !has_own_step("wire"));
     }
 
     #[test]
