@@ -1,8 +1,9 @@
 //! `cargo xtask test`: all checks as a table of steps. CI runs the whole table, developers the fast part.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::checkout::Checkout;
 use crate::failure::Failure;
@@ -240,12 +241,19 @@ fn cargo_step(checkout: &Checkout, arguments: &str) -> Result<Outcome, Failure> 
 /// Runs all tests but the slow targets. Always for the whole workspace: with `--package`, cargo would unify other
 /// features and build everything twice.
 fn tests(checkout: &Checkout) -> Result<Outcome, Failure> {
+    let metadata = capture(cargo(checkout).args(["metadata", "--no-deps", "--format-version=1"]))?;
+    let targets = test_targets(&metadata);
+    if targets.is_empty() {
+        return Err(Failure::Findings {
+            check: "tests",
+            lines: vec!["`cargo metadata` lists no test targets".to_owned()],
+            hint: "its format may have changed",
+        });
+    }
     let mut command = cargo(checkout);
     command.args(["test", "--workspace", "--lib", "--bins"]);
-    for target in test_targets(checkout)? {
-        if !is_slow(&target) {
-            command.args(["--test", &target]);
-        }
+    for target in targets.iter().filter(|target| !is_slow(target)) {
+        command.args(["--test", target]);
     }
     run_program(&mut command).map(passed)
 }
@@ -254,23 +262,16 @@ fn is_slow(target: &str) -> bool {
     SLOW_TESTS.split(' ').any(|argument| argument == target)
 }
 
-/// Names of the integration tests: `tests/<name>.rs` and `tests/<name>/main.rs` of every crate.
-fn test_targets(checkout: &Checkout) -> Result<BTreeSet<String>, Failure> {
-    let mut targets = BTreeSet::new();
-    for name in checkout.crates()? {
-        let directory = checkout.path(&format!("crates/{name}/tests"));
-        if !directory.is_dir() {
-            continue;
-        }
-        for entry in fs::read_dir(&directory).map_err(Failure::file(&directory))? {
-            let path = entry.map_err(Failure::file(&directory))?.path();
-            let is_target = path.join("main.rs").is_file()
-                || path.extension().is_some_and(|extension| extension == "rs");
-            let stem = path.file_stem().and_then(|stem| stem.to_str());
-            targets.extend(stem.filter(|_| is_target).map(str::to_owned));
-        }
-    }
-    Ok(targets)
+/// Names of the integration tests in the output of `cargo metadata`, without those that need a feature.
+fn test_targets(metadata: &str) -> BTreeSet<String> {
+    let metadata: Value = serde_json::from_str(metadata).unwrap_or_default();
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    packages
+        .filter_map(|package| package["targets"].as_array())
+        .flatten()
+        .filter(|target| target["kind"][0] == "test" && target["required-features"].is_null())
+        .filter_map(|target| target["name"].as_str().map(str::to_owned))
+        .collect()
 }
 
 fn documentation(checkout: &Checkout) -> Result<Outcome, Failure> {
@@ -308,7 +309,6 @@ mod tests {
     use std::time::Duration;
 
     use super::{Times, bare_target, is_slow, test_targets};
-    use crate::checkout::Checkout;
 
     #[test]
     fn bare_target_is_recognised() {
@@ -322,21 +322,13 @@ mod tests {
     }
 
     #[test]
-    fn test_targets_are_files_and_directories_with_a_main_file() {
-        let root = tempfile::tempdir().unwrap();
-        let tests = root.path().join("crates/a/tests");
-        std::fs::create_dir_all(tests.join("guard")).unwrap();
-        std::fs::create_dir_all(tests.join("snapshots")).unwrap();
-        for file in [
-            "../Cargo.toml",
-            "wire.rs",
-            "guard/main.rs",
-            "snapshots/x.rs",
-        ] {
-            std::fs::write(tests.join(file), "").unwrap();
-        }
-        let targets = test_targets(&Checkout::at(root.path().to_owned())).unwrap();
-        assert_eq!(Vec::from_iter(&targets), ["guard", "wire"]);
+    fn test_targets_without_required_features_are_chosen() {
+        let metadata = r#"{"packages": [
+            {"targets": [{"kind": ["lib"], "name": "a"}, {"kind": ["test"], "name": "wire"}]},
+            {"targets": [{"kind": ["test"], "name": "guard"},
+                {"kind": ["test"], "name": "sixth_revision", "required-features": ["x"]}]}
+        ]}"#;
+        assert_eq!(Vec::from_iter(test_targets(metadata)), ["guard", "wire"]);
         assert!(is_slow("guard") && !is_slow("wire"));
     }
 
