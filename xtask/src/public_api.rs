@@ -1,7 +1,7 @@
 //! The public items of the library crates, each with its signature, as committed lists.
 //!
 //! rustdoc writes its JSON, and the crate `public-api` turns it into lines. The JSON is an unstable format, so the
-//! version of `public-api` in `xtask/Cargo.toml` follows the pinned toolchain.
+//! version of `public-api` in `Cargo.toml` follows the pinned toolchain.
 
 use std::collections::BTreeSet;
 use std::fs;
