@@ -87,11 +87,7 @@ impl Turnstile {
     ) -> bool {
         self.close();
         let in_flight = self.inside();
-        tracing::info!(
-            event = LogEvent::Drain.as_str(),
-            in_flight,
-            "drain started"
-        );
+        tracing::info!(event = LogEvent::Drain.as_str(), in_flight, "drain started");
         let finishing = async {
             let rest = LAST_WORDS.min(limit / 10);
             if timeout(limit - rest, self.at_most(0)).await.is_ok() {
