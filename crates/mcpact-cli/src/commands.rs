@@ -1,40 +1,44 @@
-//! One file per verb.
+//! Subcommands, one file each.
 
 mod approve;
 mod bridge;
+mod cache;
 mod check;
 #[cfg(unix)]
 mod control;
 mod everything;
 mod explain;
-mod front;
 #[cfg(target_os = "linux")]
 mod guard;
+mod http;
 mod import;
-mod known;
 #[cfg(unix)]
 mod logs;
 #[cfg(unix)]
 mod reload;
 mod schema;
 mod serve;
+mod shutdown;
 #[cfg(unix)]
 mod status;
+
+use mcpact_transport::vigil;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::report::log;
 
-/// Runs what was asked for.
+/// Runs the selected command.
 ///
 /// # Errors
-/// The command could not do its work; a negotiation that was refused is no error.
+/// The command failed. A refused negotiation is a result, not an error.
 pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
-    let told = std::env::var(log::VARIABLE).ok();
-    let format = log::format(cli.log_format, std::env::var(log::FORMAT).ok().as_deref())?;
-    log::begin(cli.log.as_deref(), told.as_deref(), cli.verbose, format)?;
-    keep_secrets(&cli.command);
+    let filter = std::env::var(log::FILTER_VAR).ok();
+    let format = std::env::var(log::FORMAT_VAR).ok();
+    let format = log::format(cli.log_format, format.as_deref())?;
+    log::init(cli.log.as_deref(), filter.as_deref(), cli.verbose, format)?;
+    disable_core_dumps(&cli.command);
     match &cli.command {
         Command::Serve(args) => serve::run(args),
         #[cfg(unix)]
@@ -55,14 +59,21 @@ pub(crate) fn run(cli: &Cli) -> Result<Exit, CliError> {
     }
 }
 
-/// Commands that hold secrets of others do not leave them on the disk when they crash.
-fn keep_secrets(command: &Command) {
+/// Disables core dumps for commands that hold secrets in memory.
+fn disable_core_dumps(command: &Command) {
     #[cfg(unix)]
     if matches!(command, Command::Serve(_) | Command::Bridge(_))
         && let Err(error) = mcpact_transport::cores::leave_none()
     {
-        tracing::warn!(%error, "a crash would leave secrets on the disk");
+        tracing::warn!(%error, "failed to disable core dumps; a crash may write secrets to disk");
     }
     #[cfg(not(unix))]
     let _ = command;
+}
+
+/// Runs a future on a new multi-threaded runtime.
+fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = vigil::keep(runtime.enable_all()).build();
+    runtime.map_err(CliError::Runtime)?.block_on(work)
 }

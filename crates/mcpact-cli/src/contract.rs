@@ -1,5 +1,5 @@
-//! The contract, as far as the program can tell it without running: commands, exit codes, config keys and
-//! stable strings. `tests/operation/contract.rs` has the rest.
+//! Contract of the program that needs no running gateway: commands, exit codes, config keys and stable
+//! strings. `tests/operation/contract.rs` has the rest.
 
 #[path = "../tests/contract/pin.rs"]
 mod pin;
@@ -11,7 +11,7 @@ use mcpact_gateway::stable_strings;
 use self::pin::pin;
 use crate::args::Cli;
 use crate::exit::Exit;
-use crate::explanation::{IdleReason, MethodReason};
+use crate::explanation::{IgnoredReason, MethodReason};
 
 /// Every command for users, the program itself first, each with its path.
 fn commands() -> Vec<(String, Command)> {
@@ -85,9 +85,11 @@ fn contract_of_exit_codes() {
     let commands = commands();
     let per_command = commands.iter().filter_map(|(path, command)| {
         let help = command.get_after_help()?.to_string();
-        let (_, told) = help.split_once("Exit codes: ")?;
-        let words = told.split_whitespace();
-        let numbers: Vec<&str> = words.filter(|word| word.parse::<u8>().is_ok()).collect();
+        let (_, table) = help.split_once("Exit codes:\n")?;
+        let numbers = table
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
+        let numbers: Vec<&str> = numbers.filter(|word| word.parse::<u8>().is_ok()).collect();
         Some(format!("{path}: {}", numbers.join(" ")))
     });
     pin("exit_codes", codes.into_iter().chain(per_command));
@@ -148,7 +150,7 @@ fn contract_of_reasons_and_other_stable_strings() {
     });
     let methods = MethodReason::ALL.iter().map(|it| it.as_str());
     let methods = methods.map(|text| format!("explain reason, methods: {text}"));
-    let idle = IdleReason::ALL.iter().map(|it| it.as_str());
-    let idle = idle.map(|text| format!("explain reason, dropped: {text}"));
-    pin("strings", gateway.chain(methods).chain(idle));
+    let dropped = IgnoredReason::ALL.iter().map(|it| it.as_str());
+    let dropped = dropped.map(|text| format!("explain reason, dropped: {text}"));
+    pin("strings", gateway.chain(methods).chain(dropped));
 }

@@ -1,4 +1,4 @@
-//! What one side says about itself, read from a file in whatever shape it came.
+//! Capability document of one side, in any of the supported shapes.
 
 mod shape;
 mod source;
@@ -12,30 +12,30 @@ use serde::de::IgnoredAny;
 
 use crate::error::CliError;
 
-pub(crate) use shape::Misfit;
-pub(crate) use source::{Place, Source};
+pub(crate) use shape::UnsupportedDocument;
+pub(crate) use source::{Position, Source};
 
-/// The offer of one side, and where it was read.
+/// The offer of one side, with its source.
 #[derive(Debug)]
 pub(crate) struct Document {
     side: Side,
     source: Source,
     versions: Vec<RevisionId>,
-    basis: Basis,
+    basis: VersionBasis,
     capabilities: Option<String>,
     info: Option<Implementation>,
 }
 
-/// How it is known which versions a side speaks.
+/// Why a side is considered to support its versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Basis {
-    /// The document says so.
-    Written,
-    /// The document says what a client offers; that it speaks older ones, too, is assumed.
+pub(crate) enum VersionBasis {
+    /// The document lists them.
+    Declared,
+    /// The document has the offered version of a client; older ones are assumed.
     Offered,
-    /// The document names none, so that it may be all.
+    /// The document names no version; all are assumed.
     Assumed,
-    /// `--revision` says so, whatever the document says.
+    /// `--revision` overrides the document.
     Overridden,
 }
 
@@ -43,50 +43,54 @@ impl Document {
     /// Reads the document of a side.
     ///
     /// # Errors
-    /// It cannot be read, is not JSON, or declares nothing that can be recognised.
+    /// The source cannot be read, is not JSON, or is not a capability document.
     pub(crate) fn read(side: Side, source: Source) -> Result<Self, CliError> {
         let text = source.read(side)?;
         match Self::parse(side, &text) {
             Ok(body) => Ok(Self { source, ..body }),
-            Err(Unfit::NotJson { detail, place }) => Err(CliError::NotJson {
+            Err(DocumentError::NotJson { detail, position }) => Err(CliError::NotJson {
                 origin: source,
                 detail,
-                place,
+                position,
             }),
-            Err(Unfit::Shape(shape::ShapeFault::Misfit(misfit))) => Err(CliError::Misfit {
-                origin: source,
-                misfit,
-            }),
-            Err(Unfit::Shape(shape::ShapeFault::Member(fault))) => Err(CliError::Member {
-                origin: source,
-                fault,
-            }),
+            Err(DocumentError::Shape(shape::ShapeError::Unsupported(reason))) => {
+                Err(CliError::UnsupportedDocument {
+                    origin: source,
+                    reason,
+                })
+            }
+            Err(DocumentError::Shape(shape::ShapeError::Field(fault))) => {
+                Err(CliError::InvalidField {
+                    origin: source,
+                    fault,
+                })
+            }
         }
     }
 
-    fn parse(side: Side, text: &str) -> Result<Self, Unfit> {
+    fn parse(side: Side, text: &str) -> Result<Self, DocumentError> {
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
-            let place = Place {
+            let position = Position {
                 line: error.line(),
                 column: error.column(),
             };
-            return Err(Unfit::NotJson {
-                detail: without_place(&error),
-                place,
+            return Err(DocumentError::NotJson {
+                detail: without_position(&error),
+                position,
             });
         }
-        let declaration = shape::recognise(side, text).map_err(Unfit::Shape)?;
+        let declaration = shape::parse(side, text).map_err(DocumentError::Shape)?;
         let basis = match (&declaration.protocol_version, &declaration.listed) {
-            (_, Some(_)) => Basis::Written,
-            (None, None) => Basis::Assumed,
-            (Some(_), None) if side == Side::Client => Basis::Offered,
-            (Some(_), None) => Basis::Written,
+            (_, Some(_)) => VersionBasis::Declared,
+            (None, None) => VersionBasis::Assumed,
+            (Some(_), None) if side == Side::Client => VersionBasis::Offered,
+            (Some(_), None) => VersionBasis::Declared,
         };
         Ok(Self {
             basis,
             side,
             source: Source::Example,
-            versions: versions::spoken(
+            versions: versions::supported(
                 side,
                 declaration.protocol_version.as_deref(),
                 declaration.listed.as_deref(),
@@ -96,16 +100,16 @@ impl Document {
         })
     }
 
-    /// The same side, as if it spoke nothing but this revision.
-    pub(crate) fn speaking_only(self, revision: Revision) -> Self {
+    /// Returns the same document limited to one revision.
+    pub(crate) fn limited_to(self, revision: Revision) -> Self {
         Self {
             versions: vec![RevisionId::Known(revision)],
-            basis: Basis::Overridden,
+            basis: VersionBasis::Overridden,
             ..self
         }
     }
 
-    /// What the side brings to the negotiation.
+    /// Returns the offer for the negotiation.
     pub(crate) fn offer(&self) -> Offer<'_> {
         Offer {
             versions: self.versions.clone(),
@@ -114,52 +118,52 @@ impl Document {
         }
     }
 
-    /// Which side it is.
+    /// Returns the side.
     pub(crate) const fn side(&self) -> Side {
         self.side
     }
 
-    /// Where it was read.
+    /// Returns the source.
     pub(crate) const fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Which versions it speaks; a client asks for the first one that fits the era.
+    /// Returns the supported versions, preferred first.
     pub(crate) fn versions(&self) -> &[RevisionId] {
         &self.versions
     }
 
-    /// How that is known.
-    pub(crate) const fn basis(&self) -> Basis {
+    /// Returns the basis of [`Self::versions`].
+    pub(crate) const fn basis(&self) -> VersionBasis {
         self.basis
     }
 
-    /// Its capability document, without the white space.
+    /// Returns the capability object without whitespace.
     pub(crate) fn capabilities(&self) -> Option<&str> {
         self.capabilities.as_deref()
     }
 
-    /// Who it says it is.
+    /// Returns name and version of the implementation.
     pub(crate) const fn info(&self) -> Option<&Implementation> {
         self.info.as_ref()
     }
 }
 
-/// Why a text is no document.
+/// Error of parsing a document.
 #[derive(Debug)]
-enum Unfit {
-    NotJson { detail: String, place: Place },
-    Shape(shape::ShapeFault),
+enum DocumentError {
+    NotJson { detail: String, position: Position },
+    Shape(shape::ShapeError),
 }
 
-/// The text of an error without the place that it ends with.
-fn without_place(error: &serde_json::Error) -> String {
+/// Strips the position from the text of an error.
+fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    text.strip_suffix(&place).unwrap_or(&text).to_owned()
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
 }
 
-/// Well-formed JSON without the white space between its tokens; every token stays as it came.
+/// Removes whitespace between tokens; the tokens stay unchanged.
 fn compact(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut in_text = false;

@@ -1,4 +1,4 @@
-//! Why a command could not do its work.
+//! Errors of commands, with exit code and hints.
 
 use std::path::PathBuf;
 
@@ -11,243 +11,252 @@ use mcpact_gateway::control::ControlError;
 use mcpact_spec::Revision;
 use mcpact_wire::model::fault::BodyFault;
 
-use crate::document::{Misfit, Place, Source};
+use crate::document::{Position, Source, UnsupportedDocument};
 use crate::exit::Exit;
 
-/// A failure, told to the person at the terminal.
+/// Error of a command, printed to stderr.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
-    /// A document cannot be read at all.
-    #[error("cannot read {origin}")]
-    Unreadable {
+    /// A document cannot be read.
+    #[error("failed to read {origin}")]
+    ReadDocument {
         origin: Source,
         #[source]
         cause: std::io::Error,
     },
-    /// A document is larger than any capability document can be.
+    /// A document exceeds the size limit.
     #[error("{origin} is larger than {} MiB", limit >> 20)]
     TooLarge { origin: Source, limit: u64 },
     /// A document is not JSON.
-    #[error("{origin} is not JSON: {detail} at {place}")]
+    #[error("{origin} is not valid JSON: {detail} at {position}")]
     NotJson {
         origin: Source,
         detail: String,
-        place: Place,
+        position: Position,
     },
-    /// A document is JSON, but none that declares capabilities.
-    #[error("{origin} {misfit}")]
-    Misfit { origin: Source, misfit: Misfit },
-    /// A member of a document is of the wrong kind.
-    #[error("{origin} cannot be understood: {fault}")]
-    Member { origin: Source, fault: BodyFault },
-    /// Both documents are to come from standard input.
-    #[error("`--client -` and `--server -` cannot both read standard input")]
+    /// A document is JSON but declares no capabilities.
+    #[error("{origin} {reason}")]
+    UnsupportedDocument {
+        origin: Source,
+        reason: UnsupportedDocument,
+    },
+    /// A field of a document has the wrong type.
+    #[error("invalid field in {origin}: {fault}")]
+    InvalidField { origin: Source, fault: BodyFault },
+    /// Both documents are to be read from stdin.
+    #[error("`--client -` and `--server -` cannot both read stdin")]
     StdinTwice,
-    /// `--revision` names no revision.
+    /// `--revision` or `--revisions` names an unknown revision.
     #[error("unknown revision `{given}`")]
     UnknownRevision { given: String },
-    /// `--profile` names no profile.
+    /// `--profile` names an unknown profile.
     #[error("unknown profile `{given}`")]
     UnknownProfile { given: String },
-    /// `--log` or `MCPACT_LOG` is no filter.
-    #[error("`{given}` is no filter for the log")]
+    /// `--log` or `MCPACT_LOG` is not a filter.
+    #[error("invalid log filter `{given}`")]
     LogFilter {
         given: String,
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
-    /// `MCPACT_LOG_FORMAT` is no format.
-    #[error("`{given}` is no format for the log")]
+    /// `MCPACT_LOG_FORMAT` is not a format.
+    #[error("invalid log format `{given}`")]
     LogFormat { given: String },
-    /// What a bridge shall lead to is neither an address nor a program.
-    #[error("`{given}` is neither an `http://` or `https://` address nor a program")]
+    /// The target of a bridge is neither a URL nor a command.
+    #[error("invalid target `{given}`: neither an HTTP URL nor a command")]
     Target { given: String },
-    /// Something stands behind an address.
-    #[error("`{given}` stands behind the address of the server")]
-    Behind { given: String },
-    /// A header cannot be sent, or not to this server.
-    #[error("cannot use this header: {why}")]
-    Header { why: String, remedy: String },
-    /// `--era` names no era and no revision.
+    /// An argument follows the URL of the server.
+    #[error("unexpected argument `{given}` after the server URL")]
+    ExtraArgument { given: String },
+    /// A header cannot be sent.
+    #[error("cannot send the header: {reason}")]
+    Header { reason: String, hint: String },
+    /// `--era` names neither an era nor a revision.
     #[error("unknown era `{given}`")]
     Era { given: String },
-    /// What the config asks for cannot be served.
+    /// The gateway cannot be built from the config.
     #[error("cannot serve the config")]
     Gateway(#[from] mcpact_gateway::GatewayError),
-    /// A server could not do its work.
-    #[error("cannot serve")]
+    /// A server failed.
+    #[error("server failed")]
     Serve(#[source] mcpact::Error),
-    /// An address cannot be listened on.
+    /// A listener cannot be opened.
     #[error("cannot listen on `{address}`")]
     Listen {
         address: std::net::SocketAddr,
-        settings: Settings,
+        settings: ListenSettings,
         #[source]
         source: mcpact::Error,
     },
-    /// A config cannot be used.
+    /// A config is invalid or cannot be read.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// No config was named, and there is none.
-    #[error("there is no config here or in any folder above")]
+    /// No config was given or found.
+    #[error("no config found in this directory or its parents")]
     NoConfig,
-    /// The gateway would be started without end.
-    #[error("cannot serve `{}` here", .config.display())]
-    Descent {
+    /// The gateway would start itself.
+    #[error("cannot serve `{}`: proxy loop", .config.display())]
+    StartLoop {
         config: PathBuf,
         #[source]
         source: Descent,
     },
-    /// The current folder is gone.
-    #[error("cannot tell the current folder")]
-    Here(#[source] std::io::Error),
-    /// There is no such server in the config.
-    #[error("there is no server `{given}`")]
+    /// The current directory is unknown.
+    #[error("failed to determine the current directory")]
+    CurrentDir(#[source] std::io::Error),
+    /// A server is not in the config.
+    #[error("unknown server `{given}`")]
     UnknownServer { given: String, all: Vec<String> },
-    /// There is no place where approvals could be kept.
-    #[error("there is no place to keep approvals")]
-    NoState,
-    /// An approval can be neither looked up nor given.
-    #[error("cannot tell whether `{server}` is approved")]
+    /// There is no directory for approvals.
+    #[error("no directory to store approvals")]
+    NoStateDir,
+    /// An approval cannot be read or saved.
+    #[error("failed to check or save the approval of `{server}`")]
     Approve {
         server: String,
         #[source]
         source: std::io::Error,
     },
-    /// What is to be imported is no client.
-    #[error("there is no client and no file `{given}`")]
+    /// The source of an import is unknown.
+    #[error("unknown client or file `{given}`")]
     UnknownClient { given: String },
     /// A client has no config.
-    #[error("no config of `{client}` was found")]
+    #[error("no config found for client `{client}`")]
     ClientWithoutConfig {
         client: &'static str,
-        looked: Vec<PathBuf>,
+        searched: Vec<PathBuf>,
     },
-    /// No client has configured anything.
-    #[error("no servers were found")]
+    /// No client has servers.
+    #[error("no servers found")]
     NothingToImport,
-    /// A file is not replaced.
-    #[error("`{}` is there already", .0.display())]
+    /// The output file exists.
+    #[error("`{}` already exists", .0.display())]
     OutputExists(PathBuf),
-    /// A file would not be read as what is written into it.
-    #[error("`{}` does not end with `.toml`, and TOML is what is written", .0.display())]
-    OutputEnding(PathBuf),
+    /// The output file has another extension than `.toml`.
+    #[error("output file `{}` must end in `.toml`", .0.display())]
+    OutputNotToml(PathBuf),
     /// A file cannot be written.
-    #[error("cannot write `{}`", .path.display())]
+    #[error("failed to write `{}`", .path.display())]
     Write {
         path: PathBuf,
         #[source]
         source: std::io::Error,
     },
     /// A token cannot be read or is too weak.
-    #[error("cannot use the token in {origin}: {why}")]
-    Token { origin: String, why: String },
-    /// A certificate or its key cannot be used.
-    #[error("cannot speak TLS")]
+    #[error("cannot use the token in {origin}: {reason}")]
+    Token { origin: String, reason: String },
+    /// A certificate or its key is invalid.
+    #[error("failed to set up TLS")]
     Tls(#[source] mcpact::Error),
-    /// The private socket of a gateway cannot be opened or used.
+    /// The control socket cannot be opened or used.
     #[cfg(unix)]
-    #[error("the private socket cannot be used")]
+    #[error("control socket failed")]
     Control(#[source] ControlError),
-    /// No gateway runs, or none that serves this config.
+    /// No gateway is running, or none that serves the config.
     #[cfg(unix)]
-    #[error("no gateway runs{}", .config.as_ref().map(|path| format!(" that serves `{}`", path.display())).unwrap_or_default())]
+    #[error("{}", match .config {
+        None => String::from("no running gateway"),
+        Some(path) => format!("no running gateway serves `{}`", path.display()),
+    })]
     NoGateway {
         config: Option<PathBuf>,
-        /// Those that run, by their configs.
+        /// Descriptions of those that run.
         running: Vec<String>,
     },
-    /// Several gateways run.
+    /// Several gateways are running.
     #[cfg(unix)]
-    #[error("several gateways run{}", .config.as_ref().map(|path| format!(" that serve `{}`", path.display())).unwrap_or_default())]
-    WhichGateway {
-        /// What all of them serve.
+    #[error("{}", match .config {
+        None => String::from("several gateways are running"),
+        Some(path) => format!("several running gateways serve `{}`", path.display()),
+    })]
+    AmbiguousGateway {
+        /// The config that all of them serve.
         config: Option<PathBuf>,
-        /// Those that run, by their configs.
+        /// Descriptions of those that run.
         running: Vec<String>,
     },
-    /// A gateway does not answer as it should.
+    /// The gateway sent another kind of response.
     #[cfg(unix)]
-    #[error("the gateway answered something else")]
-    Answer,
-    /// A gateway does not understand the request.
+    #[error("unexpected response from the gateway")]
+    UnexpectedResponse,
+    /// The gateway cannot parse the request.
     #[cfg(unix)]
-    #[error("the gateway does not understand this: {0}")]
-    Unread(String),
-    /// A gateway has too much to do.
+    #[error("the gateway rejected the request: {0}")]
+    RequestRejected(String),
+    /// The gateway has too many control connections.
     #[cfg(unix)]
-    #[error("too many ask this gateway at the same time")]
+    #[error("the gateway has too many control connections")]
     Busy,
-    /// A gateway has no such server.
+    /// The gateway has no such server.
     #[cfg(unix)]
-    #[error("there is no server `{name}`")]
+    #[error("unknown server `{name}`")]
     NoServer {
         name: String,
         servers: Vec<String>,
         filters: Vec<String>,
     },
-    /// Somebody did not want to wait until calls have ended.
-    #[error("ended at once; calls that ran were cut off")]
-    CutOff,
-    /// The asynchronous runtime could not be started.
-    #[error("cannot start the runtime")]
+    /// A second signal ended the process.
+    #[error("exited on second signal; running calls were aborted")]
+    Aborted,
+    /// The async runtime cannot be started.
+    #[error("failed to start the runtime")]
     Runtime(#[source] std::io::Error),
-    /// A program cannot be started under guard.
+    /// The guard cannot start its program.
     #[cfg(target_os = "linux")]
-    #[error("cannot start `{program}`")]
+    #[error("failed to start `{program}`")]
     Guard {
         program: String,
         #[source]
         source: std::io::Error,
     },
-    /// The result cannot be written.
-    #[error("cannot write the result")]
+    /// The result cannot be written to stdout.
+    #[error("failed to write the output")]
     Output(#[source] std::io::Error),
 }
 
-/// Where the settings of a listener stand.
+/// Where the settings of a listener come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settings {
-    /// On the command line.
-    Options,
-    /// In the config.
+pub(crate) enum ListenSettings {
+    /// Command-line flags.
+    Flags,
+    /// The config.
     Config,
 }
 
-impl Settings {
-    /// What to do if others could reach the listener.
-    const fn for_others(self) -> [&'static str; 3] {
+impl ListenSettings {
+    /// Hints for a listener that other machines could reach.
+    const fn remote_hints(self) -> [&'static str; 3] {
         match self {
-            Self::Options => [
-                "listen on 127.0.0.1 or [::1], or",
-                "set a token: `--token-file FILE`, or the variable MCPACT_TOKEN, or",
-                "say `--allow-remote` if whoever reaches it may use it",
+            Self::Flags => [
+                "listen on 127.0.0.1 or [::1]",
+                "or require a token: `--token-file FILE`, or the variable MCPACT_TOKEN",
+                "or pass `--allow-remote` to accept clients without a token",
             ],
             Self::Config => [
-                "listen on 127.0.0.1 or [::1], or",
-                "set `token` in `[gateway]` of the config, or",
-                "say `allow_remote = true` in `[gateway]` of the config if whoever reaches it may use it",
+                "listen on 127.0.0.1 or [::1]",
+                "or require a token: `token` in `[gateway]`",
+                "or set `allow_remote = true` in `[gateway]` to accept clients without a token",
             ],
         }
     }
 }
 
 impl CliError {
-    /// The exit code that the failure ends with.
+    /// Returns the exit code.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Self::Unreadable { .. }
+            Self::ReadDocument { .. }
             | Self::TooLarge { .. }
             | Self::NotJson { .. }
-            | Self::Misfit { .. }
-            | Self::Member { .. }
+            | Self::UnsupportedDocument { .. }
+            | Self::InvalidField { .. }
             | Self::StdinTwice
             | Self::UnknownRevision { .. }
             | Self::UnknownProfile { .. }
             | Self::LogFilter { .. }
             | Self::LogFormat { .. }
             | Self::Target { .. }
-            | Self::Behind { .. }
+            | Self::ExtraArgument { .. }
             | Self::Header { .. }
             | Self::Era { .. }
             | Self::Gateway(_)
@@ -256,191 +265,193 @@ impl CliError {
             | Self::Catalog(_)
             | Self::NoConfig
             | Self::UnknownServer { .. }
-            | Self::NoState
-            | Self::Descent { .. }
+            | Self::NoStateDir
+            | Self::StartLoop { .. }
             | Self::UnknownClient { .. }
             | Self::ClientWithoutConfig { .. }
             | Self::NothingToImport
             | Self::OutputExists(_)
-            | Self::OutputEnding(_)
+            | Self::OutputNotToml(_)
             | Self::Listen { .. } => Exit::Usage,
             #[cfg(unix)]
-            Self::WhichGateway { .. } | Self::NoServer { .. } => Exit::Usage,
+            Self::AmbiguousGateway { .. } | Self::NoServer { .. } => Exit::Usage,
             #[cfg(unix)]
             Self::Control(ControlError::Held { .. }) => Exit::Usage,
             #[cfg(unix)]
             Self::Control(_) | Self::NoGateway { .. } | Self::Busy => Exit::Unreachable,
             #[cfg(unix)]
-            Self::Answer | Self::Unread(_) => Exit::Unexpected,
-            Self::Here(_)
+            Self::UnexpectedResponse | Self::RequestRejected(_) => Exit::Unexpected,
+            Self::CurrentDir(_)
             | Self::Approve { .. }
             | Self::Write { .. }
             | Self::Output(_)
             | Self::Serve(_)
-            | Self::CutOff
+            | Self::Aborted
             | Self::Runtime(_) => Exit::Unexpected,
             #[cfg(target_os = "linux")]
             Self::Guard { .. } => Exit::Unexpected,
         }
     }
 
-    /// What to do about it, one sentence each.
+    /// Returns the hints, each without a final period.
     pub(crate) fn hints(&self) -> Vec<String> {
+        let one = |hint: &str| vec![String::from(hint)];
         match self {
-            Self::Unreadable { .. } => vec![String::from(
-                "FILE is a path to a JSON document, or `-` for standard input",
-            )],
-            Self::TooLarge { .. } => vec![String::from("only the handshake is needed")],
-            Self::NotJson { .. } => vec![String::from(
-                "one JSON object is expected, without comments or trailing commas",
-            )],
-            Self::Misfit { misfit, .. } => vec![misfit.hint()],
-            Self::Member { .. } => vec![String::from("correct the member, or leave it out")],
-            Self::StdinTwice => vec![String::from("put one of the two documents into a file")],
-            Self::UnknownRevision { given } => choice(given, &Revision::ALL.map(Revision::as_str)),
-            Self::LogFilter { .. } => vec![String::from(
-                "a level (`off`, `error`, `warn`, `info`, `debug`, `trace`), or `TARGET=LEVEL` pairs \
-                 with commas between them",
-            )],
-            Self::LogFormat { given } => choice(given, &["text", "json"]),
-            Self::UnknownProfile { given } => choice(given, &Profile::ALL.map(Profile::as_str)),
-            Self::Target { .. } => vec![String::from(
-                "such as `mcpact bridge https://tickets.example/mcp` or `mcpact bridge -- npx -y some-server`",
-            )],
-            Self::Behind { .. } => vec![String::from("options stand before the address")],
-            Self::Header { remedy, .. } => vec![remedy.clone()],
-            Self::Era { given } => choice(given, &eras()),
+            Self::ReadDocument { .. } => one("pass the path of a JSON document, or `-` for stdin"),
+            Self::TooLarge { .. } => one("pass only the handshake messages"),
+            Self::NotJson { .. } => {
+                one("expected one JSON object, without comments or trailing commas")
+            }
+            Self::UnsupportedDocument { reason, .. } => one(reason.hint()),
+            Self::InvalidField { .. } => one("correct or remove the field"),
+            Self::StdinTwice => one("save one of the documents to a file"),
+            Self::UnknownRevision { given } => {
+                suggestions(given, &Revision::ALL.map(Revision::as_str), "revisions")
+            }
+            Self::LogFilter { .. } => vec![
+                String::from("use a level: off, error, warn, info, debug or trace"),
+                String::from("or `TARGET=LEVEL` pairs, separated by commas"),
+            ],
+            Self::LogFormat { given } => suggestions(given, &["text", "json"], "formats"),
+            Self::UnknownProfile { given } => {
+                suggestions(given, &Profile::ALL.map(Profile::as_str), "profiles")
+            }
+            Self::Target { .. } => vec![
+                String::from("pass a URL: `mcpact bridge https://tickets.example/mcp`"),
+                String::from("or a command: `mcpact bridge -- npx -y some-server`"),
+            ],
+            Self::ExtraArgument { .. } => one("put options before the URL"),
+            Self::Header { hint, .. } => one(hint),
+            Self::Era { given } => suggestions(given, &eras(), "possible values"),
             Self::Listen {
                 source: mcpact::Error::NotLoopback(_),
                 settings,
                 ..
-            } => settings.for_others().map(String::from).to_vec(),
-            Self::Listen { .. } => vec![String::from("port 0 picks a free one")],
-            Self::Token { .. } => vec![String::from(
-                "a token has at least 16 visible ASCII characters; `openssl rand -hex 32` makes one",
-            )],
-            Self::Tls(_) => vec![String::from(
-                "both files are PEM: the certificate with its chain, and its unencrypted key",
-            )],
-            Self::Catalog(CatalogError::Unreadable { .. }) => vec![String::from(
-                "FILE is a config of mcpact or of another client, in TOML, JSON or YAML",
-            )],
-            Self::Catalog(CatalogError::Refused { .. }) => {
-                vec![String::from(
-                    "`mcpact check FILE` shows every problem with its line",
-                )]
+            } => settings.remote_hints().map(String::from).to_vec(),
+            Self::Listen { .. } => one("use port 0 to pick a free port"),
+            Self::Token { .. } => vec![
+                String::from("a token needs at least 16 visible ASCII characters"),
+                String::from("generate one with `openssl rand -hex 32`"),
+            ],
+            Self::Tls(_) => {
+                one("both files must be PEM: the certificate chain and its unencrypted key")
             }
-            Self::Gateway(_) => vec![String::from(
-                "correct the config; `mcpact check FILE` shows what else is wrong",
-            )],
+            Self::Catalog(CatalogError::Unreadable { .. }) => {
+                one("pass a config of mcpact or another MCP client, in TOML, JSON or YAML")
+            }
+            Self::Catalog(CatalogError::Refused { .. }) => {
+                one("run `mcpact check FILE` to see every problem with its line")
+            }
+            Self::Gateway(_) => {
+                one("correct the config; run `mcpact check FILE` to see every problem")
+            }
             Self::NoConfig => vec![
-                String::from("name one: `mcpact check FILE`, `mcpact approve --config FILE`; or"),
-                String::from("make one from what other clients have configured: `mcpact import`"),
+                String::from("pass a file: `mcpact check FILE`, `mcpact approve --config FILE`"),
+                String::from("or create a config from other clients: `mcpact import`"),
             ],
             Self::UnknownServer { given, all } => {
                 let all: Vec<&str> = all.iter().map(String::as_str).collect();
-                choice(given, &all)
+                suggestions(given, &all, "servers")
             }
-            Self::Descent { source, .. } => vec![source.remedy()],
-            Self::NoState => vec![String::from("set the variable HOME or XDG_STATE_HOME")],
+            Self::StartLoop { source, .. } => vec![source.remedy()],
+            Self::NoStateDir => one("set the variable HOME or XDG_STATE_HOME"),
             Self::UnknownClient { given } => {
                 let names: Vec<&str> = CLIENTS.iter().map(|client| client.name).collect();
-                choice(given, &names)
+                suggestions(given, &names, "clients")
             }
-            Self::ClientWithoutConfig { looked, .. } => {
-                let paths = looked
+            Self::ClientWithoutConfig { searched, .. } => {
+                let paths = searched
                     .iter()
-                    .map(|path| format!("looked for `{}`", path.display()));
+                    .map(|path| format!("searched `{}`", path.display()));
                 paths.collect()
             }
-            Self::NothingToImport => vec![String::from(
-                "name a client such as `cursor`, or a file that has servers in it",
-            )],
-            Self::OutputExists(_) => vec![String::from(
-                "say `--force` to replace it, or `--output FILE` to write elsewhere",
-            )],
-            Self::OutputEnding(path) => vec![format!(
-                "write to `{}`, or to standard output with `--output -`",
+            Self::NothingToImport => {
+                one("pass a client, such as `cursor`, or a config file that has servers")
+            }
+            Self::OutputExists(_) => {
+                one("pass `--force` to overwrite it, or `--output FILE` to write another file")
+            }
+            Self::OutputNotToml(path) => vec![format!(
+                "write to `{}`, or to stdout with `--output -`",
                 path.with_extension("toml").display()
             )],
-            Self::Here(_)
+            Self::CurrentDir(_)
             | Self::Approve { .. }
             | Self::Write { .. }
             | Self::Serve(_)
             | Self::Runtime(_)
-            | Self::CutOff
+            | Self::Aborted
             | Self::Output(_) => Vec::new(),
             #[cfg(unix)]
             Self::Control(ControlError::Held { .. }) => vec![
-                String::from("stop that one, or"),
-                String::from("give this one another socket: `control` in `[gateway]`"),
+                String::from("stop that gateway"),
+                String::from("or set another socket: `control` in `[gateway]`"),
             ],
             #[cfg(unix)]
             Self::Control(error @ ControlError::Stuck { .. }) => {
-                remedy(error).into_iter().collect()
+                control_hint(error).into_iter().collect()
             }
             #[cfg(unix)]
-            Self::Control(_) => vec![String::from(
-                "the socket is that of `control` in `[gateway]`, or in the folder `mcpact` of the runtime folder",
-            )],
+            Self::Control(_) => one(
+                "the socket is `control` in `[gateway]`, or in `mcpact/` of the runtime directory",
+            ),
             #[cfg(unix)]
-            Self::NoGateway { running, .. } if running.is_empty() => vec![String::from(
-                "start one with `mcpact serve`; one with `control` in its config is found by `--socket PATH`",
-            )],
+            Self::NoGateway { running, .. } if running.is_empty() => vec![
+                String::from("start one with `mcpact serve`"),
+                String::from("or pass `--socket PATH` if its config sets `control`"),
+            ],
             #[cfg(unix)]
-            Self::NoGateway { running, .. } | Self::WhichGateway { running, .. } => {
-                let by = match self {
-                    Self::WhichGateway {
+            Self::NoGateway { running, .. } | Self::AmbiguousGateway { running, .. } => {
+                let flags = match self {
+                    Self::AmbiguousGateway {
                         config: Some(_), ..
                     } => "`--socket PATH`",
                     _ => "`--config FILE` or `--socket PATH`",
                 };
-                let mut hints = vec![format!("say which one: {by}")];
-                hints.extend(running.iter().map(|one| format!("there is {one}")));
+                let mut hints = vec![format!("select one with {flags}")];
+                hints.extend(running.iter().map(|one| format!("running: {one}")));
                 hints
             }
             #[cfg(unix)]
             Self::NoServer { name, filters, .. } if filters.contains(name) => vec![format!(
-                "`{name}` is a filter: what it writes is among what `mcpact logs` shows without a name"
+                "`{name}` is a filter; run `mcpact logs` without a name to see its output"
             )],
             #[cfg(unix)]
-            Self::NoServer { name, servers, .. } if servers.is_empty() => {
-                vec![format!("the gateway has no servers, and so no `{name}`")]
+            Self::NoServer { servers, .. } if servers.is_empty() => {
+                one("the gateway has no servers")
             }
             #[cfg(unix)]
             Self::NoServer { name, servers, .. } => {
                 let names: Vec<&str> = servers.iter().map(String::as_str).collect();
-                choice(name, &names)
+                suggestions(name, &names, "servers")
             }
             #[cfg(unix)]
-            Self::Answer | Self::Unread(_) => vec![String::from(
-                "it may be of another version than this program: `mcpact status --json` tells its version",
-            )],
+            Self::UnexpectedResponse | Self::RequestRejected(_) => one(
+                "the gateway may run another version of mcpact; `mcpact status --json` shows it",
+            ),
             #[cfg(unix)]
-            Self::Busy => vec![String::from(
-                "end some `mcpact logs --follow`, or try again",
-            )],
+            Self::Busy => one("stop some `mcpact logs --follow`, or try again"),
             #[cfg(target_os = "linux")]
             Self::Guard { .. } => Vec::new(),
         }
     }
 }
 
-/// What to do about a gateway that does not answer, if something can be said.
+/// Returns the hint for a gateway that does not answer.
 #[cfg(unix)]
-pub(crate) fn remedy(error: &ControlError) -> Option<String> {
+pub(crate) fn control_hint(error: &ControlError) -> Option<String> {
     let ControlError::Stuck { process, .. } = error else {
         return None;
     };
     Some(match process {
         Some(id) => format!(
-            "if it was stopped, `kill -CONT {id}` lets it go on; else `kill -KILL {id}` ends it"
+            "resume it with `kill -CONT {id}` if it was stopped, or end it with `kill -KILL {id}`"
         ),
-        None => String::from("end the process that holds this socket, and remove the socket"),
+        None => String::from("end the process that holds the socket, and remove the socket"),
     })
 }
 
-/// What `--era` takes.
+/// Values of `--era`.
 fn eras() -> Vec<&'static str> {
     let revisions = Revision::ALL.map(Revision::as_str);
     ["auto", "legacy", "modern"]
@@ -449,12 +460,12 @@ fn eras() -> Vec<&'static str> {
         .collect()
 }
 
-/// The hints for a value that is none of a few.
-fn choice(given: &str, all: &[&str]) -> Vec<String> {
-    let meant = nearest(given, all).map(|near| format!("did you mean `{near}`?"));
+/// Hints for an unknown value: the nearest one, and all of them.
+fn suggestions(given: &str, all: &[&str], label: &str) -> Vec<String> {
+    let similar = nearest(given, all).map(|near| format!("did you mean `{near}`?"));
     let quoted: Vec<String> = all.iter().map(|one| format!("`{one}`")).collect();
-    meant
+    similar
         .into_iter()
-        .chain([format!("one of {}", quoted.join(", "))])
+        .chain([format!("{label}: {}", quoted.join(", "))])
         .collect()
 }

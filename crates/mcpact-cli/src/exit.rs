@@ -1,21 +1,21 @@
-//! What the process tells whoever started it.
+//! Exit codes.
 
-/// An exit code, with one meaning for every command.
+/// Exit code, with the same meaning for every command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
+    /// Success.
     Ok,
-    /// Something that should not happen, such as a full disk.
+    /// Unexpected error, such as a full disk.
     Unexpected,
-    /// The arguments or a document cannot be used.
+    /// Invalid arguments, input or config.
     Usage,
-    /// Nobody answers where the command looked.
+    /// No answer from a gateway.
     Unreachable,
-    /// The two sides cannot work together.
+    /// Negotiation refused.
     Refused,
-    /// A check found something.
+    /// A check found problems.
     Problems,
-    /// What the program said that stood under guard.
+    /// Exit status of the guarded program.
     #[cfg(target_os = "linux")]
     Child(u8),
 }

@@ -1,4 +1,4 @@
-//! Everything that can be said about one negotiation, before anybody formats it.
+//! Result of `mcpact explain`, independent of the output format.
 
 mod capabilities;
 mod methods;
@@ -15,58 +15,60 @@ use mcpact_spec::{Era, Side};
 
 use crate::document::Document;
 
-pub(crate) use capabilities::{Idle, InEffect, Sent, effective, idle, sent};
-pub(crate) use methods::{Carrier, ParamRow, Row, rows};
+pub(crate) use capabilities::{
+    EffectiveCapability, IgnoredCapability, SentCapabilities, effective, ignored, sent,
+};
+pub(crate) use methods::{DeniedParam, MessageKind, MethodVerdict, verdicts};
 pub(crate) use rejection::Rejection;
 #[cfg(test)]
-pub(crate) use {capabilities::IdleReason, methods::MethodReason};
+pub(crate) use {capabilities::IgnoredReason, methods::MethodReason};
 
-/// The rules of the house in which the negotiation takes place.
+/// Policy of the server.
 #[derive(Debug)]
-pub(crate) struct Setting {
-    /// The name of the rules.
+pub(crate) struct ServerPolicy {
+    /// The profile it is based on.
     pub(crate) profile: Profile,
-    /// The rules.
+    /// The policy.
     pub(crate) policy: Policy,
 }
 
-/// Two documents and what became of them.
+/// Two documents and the result of their negotiation.
 #[derive(Debug)]
 pub(crate) struct Explanation {
     client: Document,
     server: Document,
-    setting: Setting,
+    policy: ServerPolicy,
     outcome: Outcome,
 }
 
 impl Explanation {
-    /// Lets the engine negotiate.
-    pub(crate) fn new(client: Document, server: Document, setting: Setting) -> Self {
-        let outcome = negotiate(&client.offer(), &server.offer(), &setting.policy);
+    /// Negotiates the two documents.
+    pub(crate) fn new(client: Document, server: Document, policy: ServerPolicy) -> Self {
+        let outcome = negotiate(&client.offer(), &server.offer(), &policy.policy);
         Self {
             client,
             server,
-            setting,
+            policy,
             outcome,
         }
     }
 
-    /// What was agreed, or why nothing was.
+    /// Returns the pact, or the refusal.
     pub(crate) const fn pact(&self) -> Result<&Pact, &Refusal> {
         self.outcome.pact.as_ref()
     }
 
-    /// How it came about.
+    /// Returns the trail of the negotiation.
     pub(crate) const fn trail(&self) -> &Trail {
         &self.outcome.trail
     }
 
-    /// Under which rules.
-    pub(crate) const fn setting(&self) -> &Setting {
-        &self.setting
+    /// Returns the policy of the server.
+    pub(crate) const fn policy(&self) -> &ServerPolicy {
+        &self.policy
     }
 
-    /// What a side brought.
+    /// Returns the document of a side.
     pub(crate) const fn document(&self, side: Side) -> &Document {
         match side {
             Side::Client => &self.client,
@@ -74,8 +76,8 @@ impl Explanation {
         }
     }
 
-    /// What the client asked for in its handshake: never a version that has none.
-    pub(crate) fn asked(&self) -> Option<&RevisionId> {
+    /// Returns the version that the client requests in its handshake, which only legacy versions have.
+    pub(crate) fn requested(&self) -> Option<&RevisionId> {
         let versions = self.client.versions();
         let fits = |version: &&RevisionId| {
             version
@@ -85,8 +87,8 @@ impl Explanation {
         versions.iter().find(fits).or(versions.first())
     }
 
-    /// Why the revision is the one that it is.
-    pub(crate) fn chosen(&self) -> Option<Chosen> {
+    /// Returns how the revision was selected.
+    pub(crate) fn selection(&self) -> Option<Chosen> {
         self.trail().events().iter().find_map(|event| match event {
             TrailEvent::Selected { how, .. } => Some(*how),
             _ => None,

@@ -1,8 +1,7 @@
-//! The binary `mcpact`: what two peers agree on, explained on the command line.
+//! The `mcpact` binary.
 //!
-//! It reads arguments and files, asks the engine, and prints; it decides nothing about the
-//! protocol itself. Read [`args`] first, then [`commands`] and [`explanation`]. Only [`report`]
-//! writes to the terminal.
+//! [`args`] defines the command line, [`commands`] runs it, [`report`] formats the output. The
+//! protocol itself is in the library crates.
 
 mod args;
 mod commands;
@@ -19,7 +18,7 @@ use clap::Parser as _;
 fn main() -> std::process::ExitCode {
     let cli = args::Cli::parse();
     let exit = commands::run(&cli).unwrap_or_else(|error| {
-        report::complain(&error);
+        report::print_error(&error);
         error.exit()
     });
     exit.into()

@@ -1,17 +1,17 @@
-//! What the program says: results on standard output, everything else on standard error.
+//! Output: results on stdout, everything else on stderr.
 //!
-//! This is the only place that writes to the terminal. A result is formatted as a whole first and
-//! written in one go, so that it is never torn by an error halfway.
+//! Only this module writes to the terminal. A result is formatted completely before it is written,
+//! so an error cannot cut it short.
 
-mod agreed;
-pub(crate) mod deeds;
+pub(crate) mod approvals;
 mod json;
+mod layout;
 pub(crate) mod log;
 #[cfg(unix)]
 pub(crate) mod logs;
-mod page;
+mod pact;
 pub(crate) mod problems;
-mod refused;
+mod refusal;
 #[cfg(unix)]
 pub(crate) mod reload;
 pub(crate) mod servers;
@@ -25,62 +25,62 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use crate::error::CliError;
 use crate::explanation::Explanation;
 
-use page::Page;
+use layout::Layout;
 use style::Colour;
 
-/// How much is shown.
+/// Level of detail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// What the agreed revision has; the rest is named.
-    Usual,
-    /// A row for everything.
-    Every,
+    /// Methods that the revision defines; the others in one line.
+    Defined,
+    /// A row for every method.
+    All,
 }
 
-/// The explanation for people.
+/// Formats an explanation as text.
 pub(crate) fn explain_text(explanation: &Explanation, detail: Detail) -> String {
-    let page = Page::new(Colour::for_stream(&std::io::stdout()), page::width());
+    let layout = Layout::new(Colour::for_stream(&std::io::stdout()), layout::width());
     match explanation.pact() {
-        Ok(pact) => agreed::write(page, explanation, pact, detail),
-        Err(refusal) => refused::write(page, explanation, refusal),
+        Ok(pact) => pact::write(layout, explanation, pact, detail),
+        Err(refusal) => refusal::write(layout, explanation, refusal),
     }
 }
 
-/// The explanation for machines.
+/// Formats an explanation as JSON.
 pub(crate) use json::write as explain_json;
 
-/// Writes a result to standard output.
+/// Writes a result to stdout.
 ///
 /// # Errors
-/// It cannot be written; a reader that has seen enough and left is fine.
+/// Writing failed. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<(), CliError> {
-    print_on(text).map(drop)
+    print_part(text).map(drop)
 }
 
-/// Whether somebody reads on.
+/// State of stdout after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readers {
-    /// Somebody does.
-    Stay,
-    /// They have seen enough.
-    HaveLeft,
+pub(crate) enum Stdout {
+    /// More can be written.
+    Open,
+    /// The reader closed the pipe.
+    Closed,
 }
 
-/// Writes a part of a result that does not end by itself.
+/// Writes a part of an endless result to stdout.
 ///
 /// # Errors
-/// It cannot be written.
-pub(crate) fn print_on(text: &str) -> Result<Readers, CliError> {
+/// Writing failed.
+pub(crate) fn print_part(text: &str) -> Result<Stdout, CliError> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(Readers::Stay),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Readers::HaveLeft),
+        Ok(()) => Ok(Stdout::Open),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Stdout::Closed),
         Err(error) => Err(CliError::Output(error)),
     }
 }
 
-/// Tells a failure with everything that caused it, and what to do.
-pub(crate) fn complain(error: &CliError) {
+/// Prints an error with its causes and hints.
+pub(crate) fn print_error(error: &CliError) {
     let colour = Colour::for_stream(&std::io::stderr());
     let mut text = format!("{} {error}\n", colour.paint(style::Tone::Bad, "error:"));
     let mut cause = error.source();
@@ -88,46 +88,43 @@ pub(crate) fn complain(error: &CliError) {
         text.push_str(&format!("  caused by: {inner}\n"));
         cause = inner.source();
     }
-    let hints = error.hints();
-    if !hints.is_empty() {
-        text.push('\n');
-    }
-    for hint in hints {
+    for hint in error.hints() {
         text.push_str(&hint_line(colour, &hint));
     }
-    aside(&text);
+    eprint(&text);
 }
 
-/// Tells what will not be as somebody may think, and what to do.
-pub(crate) fn warn(message: &str, remedy: &str) {
+/// Prints a warning with a hint.
+pub(crate) fn warn(message: &str, hint: &str) {
     let colour = Colour::for_stream(&std::io::stderr());
     let warning = colour.paint(style::Tone::Name, "warning:");
-    let hint = hint_line(colour, remedy);
-    aside(&format!("{warning} {message}\n\n{hint}"));
+    let hint = hint_line(colour, hint);
+    eprint(&format!("{warning} {message}\n{hint}"));
 }
 
-/// Tells what else could be done.
+/// Prints a hint.
 pub(crate) fn hint(text: &str) {
     let colour = Colour::for_stream(&std::io::stderr());
-    aside(&format!("\n{}", hint_line(colour, text)));
+    let hint = colour.paint(style::Tone::Hint, "hint:");
+    eprint(&format!("\n{hint} {text}\n"));
 }
 
 fn hint_line(colour: Colour, text: &str) -> String {
-    format!("{} {text}\n", colour.paint(style::Tone::Remedy, "hint:"))
+    format!("  {} {text}\n", colour.paint(style::Tone::Hint, "hint:"))
 }
 
-/// Tells something beside the result.
-pub(crate) fn aside(text: &str) {
-    // Nobody is left to be told when standard error is gone.
+/// Writes to stderr.
+pub(crate) fn eprint(text: &str) {
+    // A closed stderr cannot be reported.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 impl Colour {
-    /// Colour for a terminal, unless the person does not want any.
+    /// Returns whether to colour the output of a stream.
     fn for_stream(stream: &impl IsTerminal) -> Self {
         if stream.is_terminal() {
-            let told = |name| std::env::var_os(name);
-            Self::on_terminal(told("NO_COLOR").as_deref(), told("TERM").as_deref())
+            let var = |name| std::env::var_os(name);
+            Self::on_terminal(var("NO_COLOR").as_deref(), var("TERM").as_deref())
         } else {
             Self::Off
         }

@@ -1,4 +1,4 @@
-//! `mcpact bridge`, as the config of a client or a person starts it.
+//! `mcpact bridge`: arguments, errors, cache and transports.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const MCPACT: &str = env!("CARGO_BIN_EXE_mcpact");
 
-/// The binary with nothing but programs to find and a cache of its own in its environment.
+/// The binary with only `PATH` and its own cache in the environment.
 fn mcpact(args: &[&str], cache: &std::path::Path) -> Command {
     let mut command = Command::new(MCPACT);
     command.args(args).env_clear().env("XDG_CACHE_HOME", cache);
@@ -47,24 +47,24 @@ macro_rules! snapshots {
 
 snapshots! {
     help: "--help";
-    no_target: ;
-    target_that_is_neither: "ftp://tickets.example/mcp";
-    era_that_is_nearly_one: "--era" "moderm" "--" "server";
-    sse_without_an_address: "--sse" "--" "server";
-    /// A header that is none is not repeated, for it may be a secret.
+    missing_target: ;
+    unsupported_target: "ftp://tickets.example/mcp";
+    misspelled_era: "--era" "moderm" "--" "server";
+    sse_without_listen: "--sse" "--" "server";
+    /// An invalid header is not repeated, because it may be a secret.
     header_without_a_colon: "--header" "canary-4711" "http://127.0.0.1:9/mcp";
-    header_of_the_protocol: "--header" "Mcp-Session-Id: 1" "http://127.0.0.1:9/mcp";
+    reserved_header: "--header" "Mcp-Session-Id: 1" "http://127.0.0.1:9/mcp";
     header_with_a_missing_variable: "--header" "Authorization: Bearer ${NO_SUCH_TOKEN}" "http://127.0.0.1:9/mcp";
-    option_behind_an_address: "http://127.0.0.1:9/mcp" "--no-cache";
-    /// A token that stands where its place should be is not shown.
-    bearer_that_is_no_place: "--bearer" "canary-4711" "http://127.0.0.1:9/mcp";
-    bearer_that_nobody_filled_in: "--bearer" "env:UNFILLED" "http://127.0.0.1:9/mcp";
-    bearer_that_is_empty: "--bearer" "env:EMPTY" "http://127.0.0.1:9/mcp";
-    bearer_beside_its_header: "--bearer" "env:UNFILLED" "--header" "authorization: canary-4711" "http://127.0.0.1:9/mcp";
-    header_for_a_program: "--header" "Authorization: x" "--" "server";
+    option_after_the_url: "http://127.0.0.1:9/mcp" "--no-cache";
+    /// The value is not repeated, because it may be the token itself.
+    bearer_without_a_source: "--bearer" "canary-4711" "http://127.0.0.1:9/mcp";
+    bearer_with_unexpanded_variable: "--bearer" "env:UNFILLED" "http://127.0.0.1:9/mcp";
+    empty_bearer: "--bearer" "env:EMPTY" "http://127.0.0.1:9/mcp";
+    bearer_and_authorization_header: "--bearer" "env:UNFILLED" "--header" "authorization: canary-4711" "http://127.0.0.1:9/mcp";
+    header_for_a_command: "--header" "Authorization: x" "--" "server";
 }
 
-/// A bridge on pipes.
+/// A bridge on stdio.
 struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -86,7 +86,7 @@ impl Running {
         let (say, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in output.lines() {
-                // Whoever listened may have gone.
+                // The receiver may be dropped.
                 let _ = say.send(line.unwrap());
             }
         });
@@ -107,7 +107,7 @@ impl Running {
         serde_json::from_str(&self.line()).unwrap()
     }
 
-    /// Closes its input, and gives everything that it wrote to its log.
+    /// Closes its input and returns its log.
     fn end(mut self) -> String {
         self.input = None;
         let mut log = String::new();
@@ -128,7 +128,7 @@ fn initialize(revision: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
 }
 
-/// What a client is told when it uses a server that cannot be used: `(message, reason)`, and the log.
+/// Returns the error of an unusable server, `(message, reason)`, and the log.
 fn refused(target: &[&str]) -> (String, String, String) {
     let folder = tempfile::tempdir().unwrap();
     let args: Vec<&str> = ["bridge"].iter().chain(target).copied().collect();
@@ -143,7 +143,7 @@ fn refused(target: &[&str]) -> (String, String, String) {
     (message, reason, running.end())
 }
 
-/// Answers everything on this port with the same bytes.
+/// Serves the same response to every request.
 fn stub(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -166,12 +166,11 @@ const PAGE: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length
 const TROUBLE: &str =
     "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Whatever makes a server unusable, its client is told the cause and what to do about it, the log
-/// says the same, and nothing else is on standard output.
+/// The client gets the cause and a hint, the log has the same, and stdout has nothing else.
 #[test]
-fn every_refusal_names_cause_and_remedy() {
+fn unusable_servers_are_reported_with_cause_and_hint() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = format!("http://{}/mcp", closed.local_addr().unwrap());
+    let unused = format!("http://{}/mcp", closed.local_addr().unwrap());
     drop(closed);
     let failing = "echo 'API_KEY is missing' >&2; exit 3";
     let pages = [UNAUTHORIZED, FORBIDDEN, NOT_FOUND, PAGE, TROUBLE].map(stub);
@@ -180,7 +179,7 @@ fn every_refusal_names_cause_and_remedy() {
         vec!["--", "./Cargo.toml"],
         vec!["--", "./src"],
         vec!["--", "sh", "-c", failing],
-        vec![&nobody],
+        vec![&unused],
     ];
     targets.extend(pages.iter().map(|url| vec![url.as_str()]));
     let token = ["--header", "Authorization: Bearer old"];
@@ -189,12 +188,12 @@ fn every_refusal_names_cause_and_remedy() {
     let mut all = String::new();
     for target in targets {
         let (message, reason, log) = refused(&target);
-        let is_told = log.lines().any(|line| {
+        let is_reported = log.lines().any(|line| {
             let line: Value = serde_json::from_str(line).unwrap();
             let advice = line["advice"].as_str();
             advice.is_some_and(|advice| message.ends_with(advice))
         });
-        assert!(is_told, "{message}: {log}");
+        assert!(is_reported, "{message}: {log}");
         let message = without_ports(&message);
         writeln!(all, "{reason}\n    {message}\n").unwrap();
     }
@@ -213,10 +212,9 @@ fn without_ports(text: &str) -> String {
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello"}}}"#;
 
-/// T2: pasted into the config of a client as it is, a bridge works, is silent on standard error, and
-/// ends with its client.
+/// T2: started by a client, the bridge works, writes nothing to stderr, and exits with its client.
 #[test]
-fn it_is_quiet_in_the_config_of_a_client() {
+fn bridge_is_silent_and_exits_with_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let server = [
         "bridge",
@@ -237,10 +235,9 @@ fn it_is_quiet_in_the_config_of_a_client() {
     assert_eq!(running.end(), "");
 }
 
-/// What was negotiated with the server is in the log, with the fields that the library's own
-/// client has.
+/// The fields are those of the library client.
 #[test]
-fn the_log_tells_what_was_negotiated_with_the_server() {
+fn log_has_the_negotiation_with_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let server = [
         "bridge",
@@ -254,11 +251,11 @@ fn the_log_tells_what_was_negotiated_with_the_server() {
     let mut running = Running::start(mcpact(&server, folder.path()));
     running.ask(&initialize("2025-11-25"));
     let log = running.end();
-    let told = log
+    let message = log
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let mut negotiated =
-        told.filter(|line| line["target"] == "mcpact::negotiation" && line["side"] == "client");
+        message.filter(|line| line["target"] == "mcpact::negotiation" && line["side"] == "client");
     let line = negotiated.next().unwrap_or_else(|| panic!("{log}"));
     let expected = [
         ("outcome", "agreed"),
@@ -281,16 +278,15 @@ fn the_log_tells_what_was_negotiated_with_the_server() {
     }
 }
 
-/// What is in the cache of eras.
+/// Reads the cache of eras.
 fn cached(folder: &std::path::Path) -> String {
     std::fs::read_to_string(folder.join("mcpact/verdicts.json")).unwrap_or_default()
 }
 
-/// The era of a server is remembered for the next run, without the arguments of its command, which
-/// may be secrets; a broken cache is written anew, one that cannot be used does not matter, and with
-/// `--no-cache` there is none.
+/// The cache has no arguments of the command, which may be secrets. A damaged cache is rewritten,
+/// an unusable one is ignored, and `--no-cache` writes none.
 #[test]
-fn the_era_of_a_server_is_remembered() {
+fn server_era_is_cached() {
     let folder = tempfile::tempdir().unwrap();
     let server = [MCPACT, "everything", "--revisions", "2025-11-25"];
     let run = |flags: &[&str], cache: &std::path::Path| {
@@ -318,17 +314,17 @@ fn the_era_of_a_server_is_remembered() {
     let file = folder.path().join("mcpact/verdicts.json");
     std::fs::write(&file, "{ broken").unwrap();
     run(&["--"], folder.path());
-    assert!(cached(folder.path()).contains("legacy"), "written anew");
-    // A file stands where the folder should be.
+    assert!(cached(folder.path()).contains("legacy"), "rewritten");
+    // A file instead of the cache directory.
     let nowhere = folder.path().join("file");
     std::fs::write(&nowhere, "").unwrap();
     assert_eq!(run(&["--"], &nowhere), "");
 }
 
-/// T5, T7: with `--sse` a client of 2024-11-05 uses a modern server on the oldest transport, and the
-/// headers that were asked for reach a server on HTTP, filled in from variables.
+/// T5, T7: with `--sse` a 2024-11-05 client uses a modern server, and `--header` values with
+/// variables reach an HTTP server.
 #[test]
-fn the_oldest_transport_leads_to_the_newest_server() {
+fn sse_client_uses_a_modern_server() {
     let folder = tempfile::tempdir().unwrap();
     let token = "0123456789abcdef-canary";
     let listen = [
@@ -397,7 +393,7 @@ fn the_oldest_transport_leads_to_the_newest_server() {
     assert_eq!(called["result"]["content"][0]["text"], "hello", "{called}");
 }
 
-/// A server that refuses everything, and repeats by which token it was asked.
+/// A server that refuses every request and repeats the token.
 fn repeater() -> String {
     let door = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!(
@@ -432,9 +428,9 @@ fn repeater() -> String {
     url
 }
 
-/// What a server was given in a header or its address, and repeats when it refuses to agree, is told to nobody.
+/// Headers and URL parts that a server repeats in an error are masked.
 #[test]
-fn what_a_server_repeats_of_its_headers_is_covered() {
+fn secrets_echoed_by_a_server_are_masked() {
     let folder = tempfile::tempdir().unwrap();
     let url = repeater();
     let header = "Authorization: Bearer ${SERVER_TOKEN}";
@@ -456,11 +452,11 @@ fn what_a_server_repeats_of_its_headers_is_covered() {
         let mut input = bridge.stdin.take().unwrap();
         writeln!(input, "{}", initialize("2025-06-18")).unwrap();
         drop(input);
-        let told = seen(&bridge.wait_with_output().unwrap());
+        let message = seen(&bridge.wait_with_output().unwrap());
         assert!(
-            told.contains("wrong token: ***, wrong key: ***"),
-            "{era}: {told}"
+            message.contains("wrong token: ***, wrong key: ***"),
+            "{era}: {message}"
         );
-        assert!(!told.contains("canary"), "{era}: {told}");
+        assert!(!message.contains("canary"), "{era}: {message}");
     }
 }

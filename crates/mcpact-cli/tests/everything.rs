@@ -1,4 +1,4 @@
-//! `mcpact everything`, as a person or a client's config starts it.
+//! `mcpact everything`: transports, listener options and logging.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,9 +23,9 @@ fn start(args: &[&str]) -> Running {
     Running(command.spawn().unwrap())
 }
 
-/// T2, P4: on standard input and output, one answer per line, and the end of input is the end.
+/// T2, P4: one response per line; the end of input ends the server.
 #[test]
-fn it_serves_on_standard_input_and_output() {
+fn serves_stdio() {
     let mut running = start(&[]);
     let mut input = running.0.stdin.take().unwrap();
     let mut output = BufReader::new(running.0.stdout.take().unwrap());
@@ -37,9 +37,9 @@ fn it_serves_on_standard_input_and_output() {
     assert!(running.0.wait().unwrap().success());
 }
 
-/// T3: on HTTP, the first line on standard output is the address, and port 0 picks a free one.
+/// T3: port 0 picks a free port.
 #[test]
-fn it_prints_its_address_first() {
+fn first_line_of_output_is_the_url() {
     let mut running = start(&["--listen", "127.0.0.1:0"]);
     let mut line = String::new();
     BufReader::new(running.0.stdout.take().unwrap())
@@ -66,9 +66,9 @@ fn it_prints_its_address_first() {
     );
 }
 
-/// N10: restricted to some revisions, it offers no other.
+/// N10: other revisions are not offered.
 #[test]
-fn it_can_be_restricted_to_some_revisions() {
+fn revisions_can_be_limited() {
     let mut running = start(&["--revisions", "2024-11-05, 2025-03-26"]);
     let mut input = running.0.stdin.take().unwrap();
     writeln!(input, "{INITIALIZE}").unwrap();
@@ -80,21 +80,21 @@ fn it_can_be_restricted_to_some_revisions() {
 }
 
 #[test]
-fn an_unknown_revision_is_named() {
+fn unknown_revision_is_rejected() {
     let output = Command::new(env!("CARGO_BIN_EXE_mcpact"))
         .args(["everything", "--revisions", "2025-06-17"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.contains("unknown revision `2025-06-17`") && told.contains("`2025-06-18`"),
-        "{told}"
+        stderr.contains("unknown revision `2025-06-17`") && stderr.contains("`2025-06-18`"),
+        "{stderr}"
     );
 }
 
-/// What it says when it does not even start.
-fn complaint(args: &[&str]) -> String {
+/// Returns the usage error.
+fn usage_error(args: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_mcpact"))
         .arg("everything")
         .args(args)
@@ -104,30 +104,30 @@ fn complaint(args: &[&str]) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// T8, H3: an address that others can reach needs a token or an explicit word; an empty host is none.
+/// T8, H3: an empty host is rejected.
 #[test]
-fn it_listens_on_loopback_only() {
+fn non_loopback_address_needs_a_token_or_allow_remote() {
     for address in ["0.0.0.0:0", "[::]:0"] {
-        let told = complaint(&["--listen", address]);
-        assert!(told.contains("hint: listen on 127.0.0.1"), "{told}");
-        assert!(told.contains("`--token-file FILE`"), "{told}");
+        let stderr = usage_error(&["--listen", address]);
+        assert!(stderr.contains("hint: listen on 127.0.0.1"), "{stderr}");
+        assert!(stderr.contains("`--token-file FILE`"), "{stderr}");
     }
-    let told = complaint(&["--listen", ":0"]);
-    assert!(told.contains("an IP address and a port"), "{told}");
-    let told = complaint(&["--listen", "127.0.0.1:0", "--allow-host", "mcp.example:443"]);
-    assert!(told.contains("a name or an IP address alone"), "{told}");
+    let stderr = usage_error(&["--listen", ":0"]);
+    assert!(stderr.contains("an IP address and a port"), "{stderr}");
+    let stderr = usage_error(&["--listen", "127.0.0.1:0", "--allow-host", "mcp.example:443"]);
+    assert!(stderr.contains("a name or an IP address alone"), "{stderr}");
     let mut running = start(&["--listen", "0.0.0.0:0", "--allow-remote"]);
     assert!(first_line(&mut running).starts_with("http://127.0.0.1:"));
 }
 
-/// T8: whoever listens beyond loopback is told what others need; the bridge tells the same.
+/// T8: the bridge prints the same warning.
 #[test]
-fn it_tells_who_is_turned_away() {
-    let told = "warning: other machines can reach `0.0.0.0:0`, but get 403 without `--allow-host`\n\nhint: say by which names and \
+fn non_loopback_address_without_allowed_hosts_warns() {
+    let message = "warning: other machines can reach `0.0.0.0:0`, but get 403 without `--allow-host`\n  hint: say by which names and \
                 addresses clients call it, such as `--allow-host mcp.example`\n";
     for command in [&["everything"][..], &["bridge", "--no-cache"]] {
         for (more, expected) in [
-            (&["0.0.0.0:0", "--allow-remote"][..], told),
+            (&["0.0.0.0:0", "--allow-remote"][..], message),
             (&["0.0.0.0:0", "--allow-remote", "--allow-host", "a"], ""),
             (&["127.0.0.1:0"], ""),
         ] {
@@ -140,10 +140,10 @@ fn it_tells_who_is_turned_away() {
             let mut running = Running(started.spawn().unwrap());
             assert!(first_line(&mut running).starts_with("http://"));
             running.0.kill().unwrap();
-            let mut said = String::new();
+            let mut printed = String::new();
             let mut stderr = running.0.stderr.take().unwrap();
-            stderr.read_to_string(&mut said).unwrap();
-            assert_eq!(said, expected, "{command:?} {more:?}");
+            stderr.read_to_string(&mut printed).unwrap();
+            assert_eq!(printed, expected, "{command:?} {more:?}");
         }
     }
 }
@@ -156,35 +156,38 @@ fn first_line(running: &mut Running) -> String {
     line
 }
 
-/// T8: the token comes from a file or a variable, and weak ones are refused.
+/// T8: weak tokens are rejected.
 #[test]
-fn the_token_comes_from_a_file_or_a_variable() {
+fn token_is_read_from_a_file_or_a_variable() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let good = file("good", "a-token-that-nobody-guesses\n");
+    let good = file("good", "a-token-that-is-not-guessed\n");
     let weak = file("weak", "secret");
-    let told = complaint(&["--listen", "127.0.0.1:0", "--token-file", &weak]);
+    let stderr = usage_error(&["--listen", "127.0.0.1:0", "--token-file", &weak]);
     assert!(
-        told.contains("shorter than 16") && !told.contains("secret"),
-        "{told}"
+        stderr.contains("shorter than 16") && !stderr.contains("secret"),
+        "{stderr}"
     );
-    let told = complaint(&["--listen", "127.0.0.1:0", "--token-file", "absent"]);
-    assert!(told.contains("cannot use the token in `absent`"), "{told}");
+    let stderr = usage_error(&["--listen", "127.0.0.1:0", "--token-file", "absent"]);
+    assert!(
+        stderr.contains("cannot use the token in `absent`"),
+        "{stderr}"
+    );
 
     let by_file = start(&["--listen", "0.0.0.0:0", "--token-file", &good]);
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
     command.args(["everything", "--listen", "0.0.0.0:0"]);
-    command.env("MCPACT_TOKEN", "a-token-that-nobody-guesses");
+    command.env("MCPACT_TOKEN", "a-token-that-is-not-guessed");
     command.stdout(Stdio::piped());
     let by_variable = Running(command.spawn().unwrap());
     for mut running in [by_file, by_variable] {
         let url = first_line(&mut running);
         let port = url.rsplit(':').next().unwrap().split('/').next().unwrap();
-        for (token, status) in [("a-token-that-nobody-guesses", 200), ("another", 401)] {
+        for (token, status) in [("a-token-that-is-not-guessed", 200), ("another", 401)] {
             let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
             write!(
                 stream,
@@ -199,9 +202,9 @@ fn the_token_comes_from_a_file_or_a_variable() {
     }
 }
 
-/// T8: with a certificate and its key it speaks TLS; a wrong file is named.
+/// T8: an invalid file is named.
 #[test]
-fn it_speaks_tls() {
+fn serves_tls() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
@@ -220,15 +223,15 @@ fn it_speaks_tls() {
     };
     let mut running = start(&tls(cert, key));
     assert!(first_line(&mut running).starts_with("https://127.0.0.1:"));
-    let told = complaint(&tls(cert, cert));
-    assert!(told.contains("no unencrypted private key"), "{told}");
-    let told = complaint(&["--listen", "127.0.0.1:0", "--tls-cert", cert]);
-    assert!(told.contains("--tls-key"), "{told}");
+    let stderr = usage_error(&tls(cert, cert));
+    assert!(stderr.contains("no unencrypted private key"), "{stderr}");
+    let stderr = usage_error(&["--listen", "127.0.0.1:0", "--tls-cert", cert]);
+    assert!(stderr.contains("--tls-key"), "{stderr}");
 }
 
-/// T8: of a certificate that nobody vouches for it is told what is wrong and what helps, and that helps.
+/// T8: the error for an untrusted certificate names the variable.
 #[test]
-fn a_certificate_is_trusted_by_a_variable() {
+fn ssl_cert_file_adds_a_trusted_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (cert, key) = (folder.path().join("cert"), folder.path().join("key"));
@@ -248,32 +251,32 @@ fn a_certificate_is_trusted_by_a_variable() {
         writeln!(child.stdin.take().unwrap(), "{INITIALIZE}").unwrap();
         String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
     };
-    let told = asked(None);
+    let message = asked(None);
     for words in ["nobody vouches for it", "hint: ", "`SSL_CERT_FILE`"] {
-        assert!(told.contains(words), "{told}");
+        assert!(message.contains(words), "{message}");
     }
-    let told = asked(Some(cert));
-    assert!(told.contains("\"serverInfo\""), "{told}");
+    let message = asked(Some(cert));
+    assert!(message.contains("\"serverInfo\""), "{message}");
 }
 
-/// F1: a line that is not JSON is told so, and the next one is served.
+/// F1: the next line is served.
 #[test]
-fn a_line_of_noise_is_told_so() {
+fn invalid_json_is_answered_with_a_parse_error() {
     let mut running = start(&[]);
     let mut input = running.0.stdin.take().unwrap();
     let mut output = BufReader::new(running.0.stdout.take().unwrap());
     writeln!(input, "hello?\n{INITIALIZE}").unwrap();
-    let mut told = String::new();
-    output.read_line(&mut told).unwrap();
-    assert!(told.contains("-32700"), "{told}");
+    let mut message = String::new();
+    output.read_line(&mut message).unwrap();
+    assert!(message.contains("-32700"), "{message}");
     let mut served = String::new();
     output.read_line(&mut served).unwrap();
     assert!(served.contains("protocolVersion"), "{served}");
 }
 
-/// The log is on standard error, in JSON where nobody looks, and standard output stays clean.
+/// The log is on stderr; stdout has only responses.
 #[test]
-fn it_logs_negotiations_as_json() {
+fn negotiations_are_logged_as_json() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcpact"))
         .args(["everything", "--log", "mcpact::negotiation=info"])
         .stdin(Stdio::piped())
@@ -284,8 +287,8 @@ fn it_logs_negotiations_as_json() {
     writeln!(child.stdin.take().unwrap(), "{INITIALIZE}").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
-    let told = String::from_utf8(output.stderr).unwrap();
-    let event: serde_json::Value = serde_json::from_str(told.trim()).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let event: serde_json::Value = serde_json::from_str(stderr.trim()).unwrap();
     assert_eq!(event["level"], "INFO");
     assert_eq!(event["target"], "mcpact::negotiation");
     assert_eq!(event["method"], "initialize");
@@ -294,9 +297,9 @@ fn it_logs_negotiations_as_json() {
     assert_eq!(event["status"], "ok");
 }
 
-/// Without being asked it tells only what went wrong, and a filter that is none is told as such.
+/// An invalid filter is rejected.
 #[test]
-fn it_is_quiet_unless_asked() {
+fn default_log_level_is_warn() {
     let run = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
         command
@@ -308,7 +311,7 @@ fn it_is_quiet_unless_asked() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // A command that refuses its arguments does not read.
+        // A command with invalid arguments does not read stdin.
         let _ = writeln!(child.stdin.take().unwrap(), "{INITIALIZE}");
         let output = child.wait_with_output().unwrap();
         (
@@ -318,10 +321,10 @@ fn it_is_quiet_unless_asked() {
     };
     assert_eq!(run(&[]), (Some(0), String::new()));
     assert!(run(&["-v"]).1.contains("negotiated"));
-    let (code, told) = run(&["--log", "mcpact=loud"]);
+    let (code, stderr) = run(&["--log", "mcpact=loud"]);
     assert_eq!(code, Some(2));
     assert!(
-        told.contains("`mcpact=loud` is no filter for the log"),
-        "{told}"
+        stderr.contains("invalid log filter `mcpact=loud`"),
+        "{stderr}"
     );
 }

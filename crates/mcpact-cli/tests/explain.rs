@@ -1,4 +1,4 @@
-//! `mcpact explain` as a person or a script meets it: the real binary, its output and exit code.
+//! `mcpact explain`: output and exit code.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -15,7 +15,7 @@ const REVISIONS: [&str; 5] = [
     "2026-07-28",
 ];
 
-/// The binary with nothing in its environment, in the folder with the documents.
+/// The binary with an empty environment, in the directory of the test documents.
 fn mcpact(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
     command
@@ -42,7 +42,7 @@ fn run_with_stdin(args: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Everything that the caller sees, as one text.
+/// Exit code, stdout and stderr as one text.
 fn seen(output: &Output) -> String {
     format!(
         "exit code {}\n--- stdout\n{}--- stderr\n{}",
@@ -70,84 +70,87 @@ macro_rules! snapshots {
 
 snapshots! {
     help_without_a_command: ;
-    help_of_the_program: "--help";
-    help_of_explain: "explain" "--help";
+    help_mcpact: "--help";
+    help_explain: "explain" "--help";
     unknown_command: "explian";
 
     examples: "explain";
-    examples_with_every_row: "explain" "--all";
+    examples_with_all_methods: "explain" "--all";
     examples_as_json: "explain" "--json";
-    examples_of_another_revision: "explain" "--revision" "2024-11-05";
+    examples_limited_to_a_revision: "explain" "--revision" "2024-11-05";
     modern_pair: "explain" "--client" "modern-request.json" "--server" "discover-result.json";
     bare_capabilities: "explain" "--client" "bare-client.json" "--server" "discover-result.json";
-    forgiven_types: "explain" "--server" "wrongly-typed.json";
-    profile_with_requirements:
+    wrong_types_are_ignored: "explain" "--server" "wrongly-typed.json";
+    profile_requires_capabilities:
         "explain" "--profile" "erlmcp" "--revision" "2025-06-18" "--client" "bare-client.json";
 }
 
-// U5: each of these shows what both sides offered, why it does not fit and what to do.
+// U5: each refusal shows both offers, the cause and possible fixes.
 snapshots! {
     refused_between_eras: "explain" "--client" "modern-only.json";
     refused_between_eras_as_json: "explain" "--server" "modern-only.json" "--json";
-    refused_for_an_unknown_version_of_the_client: "explain" "--client" "future.json";
-    refused_for_an_unknown_version_of_the_server: "explain" "--server" "future.json";
-    refused_by_a_range: "explain" "--profile" "erlmcp";
-    refused_by_an_exact_version: "explain" "--profile" "mcpv-strict";
-    refused_for_a_wrong_type: "explain" "--server" "wrongly-typed.json" "--strict";
+    refused_unknown_client_version: "explain" "--client" "future.json";
+    refused_unknown_server_version: "explain" "--server" "future.json";
+    refused_by_version_range: "explain" "--profile" "erlmcp";
+    refused_by_exact_version: "explain" "--profile" "mcpv-strict";
+    refused_wrong_type: "explain" "--server" "wrongly-typed.json" "--strict";
 }
 
 snapshots! {
-    input_that_is_not_there: "explain" "--client" "missing.json";
-    input_that_is_not_json: "explain" "--server" "not-json.json";
-    input_that_is_an_array: "explain" "--server" "array.json";
-    input_that_is_another_config: "explain" "--client" "other-config.json";
-    input_with_a_wrong_member: "explain" "--client" "wrong-member.json";
-    input_that_is_an_error: "explain" "--server" "error-response.json";
-    input_of_the_other_side: "explain" "--client" "discover-result.json" "--server" "modern-request.json";
-    input_twice_from_stdin: "explain" "--client" "-" "--server" "-";
-    argument_that_is_nearly_a_revision: "explain" "--revision" "2025-06-81";
-    argument_that_is_no_revision: "explain" "--revision" "latest";
-    argument_that_is_no_profile: "explain" "--profile" "strict";
+    missing_document: "explain" "--client" "missing.json";
+    document_not_json: "explain" "--server" "not-json.json";
+    document_is_an_array: "explain" "--server" "array.json";
+    document_is_a_config: "explain" "--client" "other-config.json";
+    document_with_invalid_field: "explain" "--client" "wrong-member.json";
+    document_is_an_error_response: "explain" "--server" "error-response.json";
+    swapped_documents: "explain" "--client" "discover-result.json" "--server" "modern-request.json";
+    both_documents_from_stdin: "explain" "--client" "-" "--server" "-";
+    misspelled_revision: "explain" "--revision" "2025-06-81";
+    unknown_revision: "explain" "--revision" "latest";
+    unknown_profile: "explain" "--profile" "strict";
 }
 
 #[test]
-fn the_version_is_that_of_the_package() {
+fn version_is_the_package_version() {
     let output = run(&["--version"]);
     let version = concat!("mcpact ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!(output.stdout, version.as_bytes());
 }
 
 #[test]
-fn a_document_may_come_from_standard_input() {
+fn document_is_read_from_stdin() {
     let output = run_with_stdin(&["explain", "--client", "-"], r#"{"roots": {}}"#);
     insta::assert_snapshot!(seen(&output));
 }
 
 #[test]
-fn a_document_from_standard_input_may_be_broken() {
+fn invalid_document_on_stdin_is_rejected() {
     let output = run_with_stdin(&["explain", "--server", "-"], "{\"tools\": }");
     insta::assert_snapshot!(seen(&output));
 }
 
 #[test]
-fn a_byte_order_mark_is_no_obstacle() {
+fn byte_order_mark_is_ignored() {
     let output = run_with_stdin(&["explain", "--client", "-"], "\u{feff}{}");
     assert_eq!(output.status.code(), Some(0));
 }
 
 #[test]
-fn what_is_not_text_is_told_with_its_place() {
+fn invalid_utf8_is_reported_with_its_position() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("latin.json");
     std::fs::write(&file, b"{\n \"\xe9\": 1}").unwrap();
     let output = run(&["explain", "--client", file.to_str().unwrap()]);
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(told.contains("invalid UTF-8 at line 2, column 3"), "{told}");
+    assert!(
+        stderr.contains("invalid UTF-8 at line 2, column 3"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn no_colour_reaches_a_pipe() {
+fn output_to_a_pipe_has_no_colour() {
     let usual = run(&["explain"]);
     let colourless = mcpact(&["explain"]).env("NO_COLOR", "1").output().unwrap();
     assert_eq!(usual.stdout, colourless.stdout);
@@ -155,7 +158,7 @@ fn no_colour_reaches_a_pipe() {
 }
 
 #[test]
-fn the_width_follows_columns() {
+fn width_follows_columns() {
     let narrow = mcpact(&["explain"]).env("COLUMNS", "60").output().unwrap();
     let wide = mcpact(&["explain"]).env("COLUMNS", "100").output().unwrap();
     let widest = |output: &Output| {
@@ -167,7 +170,7 @@ fn the_width_follows_columns() {
 }
 
 #[test]
-fn names_of_peers_cannot_drive_the_terminal() {
+fn control_characters_in_names_are_escaped() {
     let output = run(&["explain", "--client", "escape.json"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("evil\\u{1b}[2J 1"));
@@ -175,14 +178,14 @@ fn names_of_peers_cannot_drive_the_terminal() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_error() {
+fn closed_stdout_is_not_an_error() {
     let mut child = mcpact(&["explain", "--json", "--client", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The program waits for its document, so nothing was written when the reader goes.
+    // The program waits for its document, so stdout closes before anything is written.
     drop(child.stdout.take());
     child.stdin.take().unwrap().write_all(b"{}").unwrap();
     let output = child.wait_with_output().unwrap();
@@ -192,7 +195,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_is_an_error() {
+fn full_disk_is_an_error() {
     let full = std::fs::File::create("/dev/full").unwrap();
     let output = mcpact(&["explain"])
         .stdin(Stdio::null())
@@ -203,17 +206,17 @@ fn a_full_disk_is_an_error() {
         .wait_with_output()
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.starts_with("error: cannot write the result\n"),
-        "{told}"
+        stderr.starts_with("error: failed to write the output\n"),
+        "{stderr}"
     );
 }
 
-/// N33: the transcript is serialised and can be seen: both declarations, the choice of the
-/// version, every dropped capability with its reason, the agreement; and what is trimmed.
+/// N33: the trail has both declarations, the selected version, every dropped capability with its
+/// reason, and the result. The report has the trimmed capabilities.
 #[test]
-fn the_trail_tells_how_it_came_about() {
+fn trail_records_the_negotiation() {
     let report = json(&["explain", "--json"]);
     let events = report["trail"].as_array().unwrap();
     let of = |name: &str| -> Vec<&Value> {
@@ -244,9 +247,9 @@ fn the_trail_tells_how_it_came_about() {
     assert!(report["client"]["sent"]["sampling"]["tools"].is_null());
 }
 
-/// Whatever is closed says why, what to do and where that is written, in every revision.
+/// In every revision.
 #[test]
-fn every_closed_method_explains_itself() {
+fn every_denied_method_has_reason_remedy_and_page() {
     let mut closed = 0;
     for revision in REVISIONS {
         let report = json(&["explain", "--json", "--revision", revision]);
@@ -273,9 +276,9 @@ fn every_closed_method_explains_itself() {
     assert!(closed > 0);
 }
 
-/// A refusal has a reason, a sentence and a remedy, for machines as for people.
+/// In JSON as in text.
 #[test]
-fn every_refusal_explains_itself() {
+fn every_refusal_has_reason_explanation_and_remedy() {
     let runs: [&[&str]; 5] = [
         &["--client", "modern-only.json"],
         &["--client", "future.json"],
@@ -302,7 +305,7 @@ fn every_refusal_explains_itself() {
 }
 
 #[test]
-fn agreed_and_refused_reports_have_the_same_members() {
+fn agreed_and_refused_reports_have_the_same_fields() {
     let names =
         |report: &Value| -> Vec<String> { report.as_object().unwrap().keys().cloned().collect() };
     let agreed = json(&["explain", "--json"]);
@@ -310,7 +313,7 @@ fn agreed_and_refused_reports_have_the_same_members() {
     assert_eq!(names(&agreed), names(&refused));
 }
 
-/// The parts of a block of the manual: the arguments, and the lines between the gaps.
+/// Returns arguments and output of each `console` block of a manual page.
 fn shown_runs(manual: &str) -> Vec<(Vec<&str>, &str)> {
     let blocks = manual.split("```console\n$ mcpact ").skip(1);
     blocks
@@ -323,7 +326,7 @@ fn shown_runs(manual: &str) -> Vec<(Vec<&str>, &str)> {
 }
 
 #[test]
-fn the_manual_shows_real_output() {
+fn manual_examples_match_the_output() {
     let manual = include_str!("../../../docs/manual/explain.md");
     let runs = shown_runs(manual);
     assert!(!runs.is_empty());

@@ -1,4 +1,4 @@
-//! What is left of servers when the gateway goes, whatever way it goes.
+//! Process cleanup when a gateway stops or is killed.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
@@ -14,9 +14,8 @@ use mcpact_transport::stdio::child::{ChildCommand, Guard};
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
-/// A tree as `npx` makes it: a launcher that waits for a shell that waits for the server, and beside it
-/// whatever stays behind: one that ignores the end of its input, one in a session of its own, and one
-/// whose parents have all gone. Each writes down its number.
+/// A process tree like that of `npx`: a launcher, a shell and the server. Besides these, a process
+/// that ignores signals, one in its own session, and an orphan. Each writes its process ID.
 const TREE: &str = r#"
 note() { echo $1 >> "$NOTES/pids"; }
 note $$
@@ -40,7 +39,7 @@ impl Drop for Running {
     }
 }
 
-/// A bridge in front of a tree, which has answered a first request.
+/// Starts a bridge to a process tree and waits for the first response.
 fn start(notes: &Path) -> Running {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcpact"))
         .args(["bridge", "--era", "legacy", "--", "sh", "-c", TREE])
@@ -64,24 +63,24 @@ fn start(notes: &Path) -> Running {
 }
 
 impl Running {
-    /// Everybody in the tree, as far as they have written their numbers down or are descendants.
-    fn family(&self) -> BTreeSet<u32> {
+    /// Returns the processes that wrote their ID, and all descendants.
+    fn tree(&self) -> BTreeSet<u32> {
         let noted = fs::read_to_string(self.notes.join("pids")).unwrap();
-        let mut family: BTreeSet<u32> = noted.lines().map(|id| id.parse().unwrap()).collect();
-        assert_eq!(family.len(), 4, "{noted}");
+        let mut tree: BTreeSet<u32> = noted.lines().map(|id| id.parse().unwrap()).collect();
+        assert_eq!(tree.len(), 4, "{noted}");
         loop {
-            let parents = family.clone();
-            family.extend(processes().filter_map(|(id, parent)| {
+            let parents = tree.clone();
+            tree.extend(processes().filter_map(|(id, parent)| {
                 (parent == self.child.id() || parents.contains(&parent)).then_some(id)
             }));
-            if family.len() == parents.len() {
-                return family;
+            if tree.len() == parents.len() {
+                return tree;
             }
         }
     }
 }
 
-/// Every process that has not exited, and its parent.
+/// Returns every live process with its parent.
 fn processes() -> impl Iterator<Item = (u32, u32)> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| {
@@ -94,14 +93,14 @@ fn processes() -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Who of them is alive after all had the time to go.
-fn survivors(family: &BTreeSet<u32>) -> Vec<String> {
+/// Waits for the processes to exit; returns those that remain.
+fn survivors(tree: &BTreeSet<u32>) -> Vec<String> {
     let patience = Duration::from_secs(60);
     let begin = Instant::now();
     loop {
         let alive: Vec<u32> = processes()
             .map(|(id, _)| id)
-            .filter(|id| family.contains(id))
+            .filter(|id| tree.contains(id))
             .collect();
         if alive.is_empty() || begin.elapsed() > patience {
             let shown = |id: u32| fs::read_to_string(format!("/proc/{id}/cmdline"));
@@ -114,33 +113,32 @@ fn survivors(family: &BTreeSet<u32>) -> Vec<String> {
     }
 }
 
-/// When the gateway is killed, nothing of a server's tree is left, however it has detached itself.
+/// Not even detached descendants of a server.
 #[test]
-fn a_killed_gateway_leaves_nothing() {
+fn killed_gateway_leaves_no_processes() {
     let notes = tempfile::tempdir().unwrap();
     let mut running = start(notes.path());
-    let family = running.family();
-    // Launcher, two that linger, one without parents, a shell, the server, the guard.
-    assert!(family.len() >= 7, "{family:?}");
+    let tree = running.tree();
+    // Launcher, two lingering processes, an orphan, a shell, the server, the guard.
+    assert!(tree.len() >= 7, "{tree:?}");
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    assert_eq!(survivors(&family), Vec::<String>::new());
+    assert_eq!(survivors(&tree), Vec::<String>::new());
 }
 
-/// When the gateway ends in order, nothing is left either, and it has waited for that.
+/// The gateway waits for them.
 #[test]
-fn a_gateway_that_ends_leaves_nothing() {
+fn stopped_gateway_leaves_no_processes() {
     let notes = tempfile::tempdir().unwrap();
     let mut running = start(notes.path());
-    let family = running.family();
+    let tree = running.tree();
     drop(running.child.stdin.take());
     assert!(running.child.wait().unwrap().success());
-    assert_eq!(survivors(&family), Vec::<String>::new());
+    assert_eq!(survivors(&tree), Vec::<String>::new());
 }
 
-/// A program that is not there is reported as such, guard or not.
 #[test]
-fn a_missing_program_is_named() {
+fn missing_program_is_named() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcpact"))
         .args(["bridge", "--", "no-such-program-here"])
         .stdin(Stdio::piped())
@@ -159,9 +157,9 @@ fn a_missing_program_is_named() {
     child.wait().unwrap();
 }
 
-/// A guard says what its program says, and does not start one for somebody who has gone.
+/// It starts nothing if its owner no longer runs.
 #[test]
-fn a_guard_passes_the_status_on() {
+fn guard_returns_the_exit_status_of_its_program() {
     let guard = |owner: u32, script: &str| {
         Command::new(env!("CARGO_BIN_EXE_mcpact"))
             .args(["guard", &owner.to_string(), "--", "sh", "-c", script])
@@ -172,19 +170,18 @@ fn a_guard_passes_the_status_on() {
     let us = std::process::id();
     assert_eq!(guard(us, "exit 7").status.code(), Some(7));
     assert_eq!(guard(us, "kill -9 $$").status.code(), Some(128 + 9));
-    let nobody = guard(u32::MAX, "echo started");
-    assert_eq!(nobody.status.code(), Some(1));
-    assert!(nobody.stdout.is_empty());
+    let orphaned = guard(u32::MAX, "echo started");
+    assert_eq!(orphaned.status.code(), Some(1));
+    assert!(orphaned.stdout.is_empty());
 }
 
-/// A smaller tree, which is started often: a launcher, what it leaves behind, and a server.
+/// A small process tree: a launcher, two lingering processes, and a server.
 const SMALL_TREE: &str = "sleep 1000 & (setsid sleep 1000 &); sh -c 'cat; exit $?'; exit $?";
 
-/// L26: two hundred trees come and go, by the end of their input or by force; no process and no zombie
-/// is left.
+/// L26: half of them end with their input, half by force; no zombies remain.
 #[tokio::test]
-async fn two_hundred_trees_leave_nothing() {
-    // Other tests of this process have children, too, and wait for them.
+async fn two_hundred_process_trees_leave_no_processes() {
+    // Other tests in this process also have children, and wait for them.
     let zombies = || {
         let us = std::process::id().to_string();
         let entries = fs::read_dir("/proc").unwrap().flatten();

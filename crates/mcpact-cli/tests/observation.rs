@@ -1,4 +1,4 @@
-//! What a running gateway tells about itself: its log, its figures, and no secret in either.
+//! Log, metrics, health and readiness of a running gateway, without secrets.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
@@ -16,15 +16,14 @@ use mcpact_spec::Revision;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// How long anything may take before the test has failed.
+/// Test timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
 const MCPACT: &str = env!("CARGO_BIN_EXE_mcpact");
 
-/// A legacy server that hears no `ping`, dies of the tool `die`, and says on its log what it was started
-/// with.
+/// A legacy server that ignores `ping`, exits on the tool `die`, and logs its secret.
 const PROGRAM: &str = r#"#!/bin/sh
 echo "started with a secret: $SECRET" >&2
 while IFS= read -r line; do
@@ -38,7 +37,7 @@ while IFS= read -r line; do
 done
 "#;
 
-/// A gateway whose output goes into files.
+/// A running gateway whose stderr goes to a file.
 struct Running {
     child: Child,
     url: String,
@@ -60,7 +59,7 @@ fn write_program(folder: &Path) -> PathBuf {
 }
 
 impl Running {
-    /// Serves a config, which may name the program as `@PROGRAM@` and this binary as `@MCPACT@`.
+    /// Serves a config with the placeholders `@PROGRAM@` and `@MCPACT@`.
     fn start(config: &str, args: &[&str], env: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = write_program(folder.path());
@@ -88,14 +87,14 @@ impl Running {
         }
     }
 
-    fn said(&self) -> String {
+    fn stderr(&self) -> String {
         fs::read_to_string(self.folder.path().join("stderr")).unwrap()
     }
 
-    /// The lines of the log, which are JSON; what is for people is not.
+    /// Returns the JSON lines of stderr, without the overview.
     fn log(&self) -> Vec<Value> {
-        let said = self.said();
-        let lines = said.lines().filter(|line| line.starts_with('{'));
+        let output = self.stderr();
+        let lines = output.lines().filter(|line| line.starts_with('{'));
         lines
             .filter_map(|line| serde_json::from_str(line).ok())
             .collect()
@@ -112,7 +111,11 @@ impl Running {
             if let Some(found) = found {
                 return found;
             }
-            assert!(Instant::now() < until, "{server} {event}\n{}", self.said());
+            assert!(
+                Instant::now() < until,
+                "{server} {event}\n{}",
+                self.stderr()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -131,8 +134,8 @@ impl Running {
         answer
     }
 
-    /// Opens a session, and gives back its id.
-    fn opened(&self, headers: &str) -> String {
+    /// Opens a session and returns its ID.
+    fn open_session(&self, headers: &str) -> String {
         let host = self.url.strip_prefix("http://").unwrap();
         let host = host.strip_suffix("/mcp").unwrap();
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -153,16 +156,16 @@ impl Running {
         id.unwrap().to_owned()
     }
 
-    /// Ends it as a service manager does, and gives back everything that it has said.
-    fn end(mut self) -> String {
+    /// Sends TERM and returns all output.
+    fn stop(mut self) -> String {
         let pid = self.child.id().to_string();
         let ended = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         assert!(ended.success());
-        let mut said = String::new();
+        let mut output = String::new();
         let mut stdout = self.child.stdout.take().unwrap();
-        stdout.read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{}", self.said());
-        said + &self.said()
+        stdout.read_to_string(&mut output).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{}", self.stderr());
+        output + &self.stderr()
     }
 }
 
@@ -170,9 +173,9 @@ fn client(revision: Revision) -> ClientBuilder {
     Client::builder("person", "1").mode(EraMode::Pin(revision))
 }
 
-/// The life of servers is told in events with stable names, each with who, which, what and how long.
+/// The event names and fields are stable.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_life_of_servers_is_told() {
+async fn server_lifecycle_is_logged_as_events() {
     let config = "
 [servers.idle]
 command = \"@PROGRAM@\"
@@ -199,7 +202,7 @@ command = \"/nonexistent/program\"
         caller.call_tool(tool, json!({})).await.unwrap();
     }
     assert!(caller.call_tool("dying__die", json!({})).await.is_err());
-    let told = tokio::task::spawn_blocking(move || {
+    let message = tokio::task::spawn_blocking(move || {
         let cells: &[(&str, &str, &[&str])] = &[
             ("idle", "start_attempt", &["instance", "state", "cause"]),
             (
@@ -263,15 +266,15 @@ command = \"/nonexistent/program\"
             "started with a secret: ***",
             "{child:?}"
         );
-        running.end()
+        running.stop()
     });
-    told.await.unwrap();
+    message.await.unwrap();
     drop(caller);
 }
 
-/// The log is text where somebody says so, and JSON for everything that is no terminal.
+/// The default is JSON unless stderr is a terminal.
 #[test]
-fn the_log_has_the_format_that_is_wanted() {
+fn log_format_is_selectable() {
     let config = "[servers.nothing]\ncommand = \"/nonexistent/program\"\n";
     let cells: [(&[&str], &str, bool); 4] = [
         (&["-v"], "", true),
@@ -279,21 +282,21 @@ fn the_log_has_the_format_that_is_wanted() {
         (&["-v"], "text", false),
         (&["-v", "--log-format", "json"], "text", true),
     ];
-    for (args, told, is_json) in cells {
-        let running = Running::start(config, args, &[("MCPACT_LOG_FORMAT", told)]);
+    for (args, message, is_json) in cells {
+        let running = Running::start(config, args, &[("MCPACT_LOG_FORMAT", message)]);
         let until = Instant::now() + PATIENCE;
-        while !running.said().contains("start_failure") {
-            assert!(Instant::now() < until, "{}", running.said());
+        while !running.stderr().contains("start_failure") {
+            assert!(Instant::now() < until, "{}", running.stderr());
             std::thread::sleep(Duration::from_millis(20));
         }
-        let said = running.said();
-        let line = said
+        let output = running.stderr();
+        let line = output
             .lines()
             .find(|line| line.contains("start_failure"))
             .unwrap();
         let parsed = serde_json::from_str::<Value>(line);
-        assert_eq!(parsed.is_ok(), is_json, "{args:?} {told:?}: {line}");
-        assert!(!said.contains('\u{1b}'), "no colour in a file: {said}");
+        assert_eq!(parsed.is_ok(), is_json, "{args:?} {message:?}: {line}");
+        assert!(!output.contains('\u{1b}'), "no colour in a file: {output}");
     }
     let refused = Command::new(MCPACT)
         .args(["schema"])
@@ -301,17 +304,16 @@ fn the_log_has_the_format_that_is_wanted() {
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8(refused.stderr).unwrap();
+    let output = String::from_utf8(refused.stderr).unwrap();
     assert!(
-        said.contains("`xml` is no format") && said.contains("json"),
-        "{said}"
+        output.contains("invalid log format `xml`") && output.contains("json"),
+        "{output}"
     );
 }
 
-/// Figures, health and readiness of the running program; what is told of a request that was
-/// lost names its trace.
+/// The log entry of a lost request has its trace ID.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_gateway_can_be_watched() {
+async fn metrics_health_and_readiness_are_served() {
     let config =
         "[servers.dying]\ncommand = \"@PROGRAM@\"\n[servers.new]\nbuiltin = \"everything\"\n";
     let running = Running::start(config, &[], &[]);
@@ -341,13 +343,13 @@ async fn a_running_gateway_can_be_watched() {
         ] {
             assert!(metrics.contains(row), "{row}\n{metrics}");
         }
-        running.end();
+        running.stop();
     });
     watched.await.unwrap();
 }
 
-/// A server that refuses everybody with what it was asked.
-fn mirror() -> String {
+/// An HTTP server that returns 500.
+fn failing_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
@@ -365,11 +367,11 @@ fn mirror() -> String {
     address
 }
 
-/// P16: a secret in each place of a config and of a request is in nothing that the gateway writes, at
-/// the loudest: its output, its log, its figures, its errors, its arguments.
+/// P16: secrets in every part of a config and a request, at level `trace`: stdout, log, metrics,
+/// errors and arguments.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_told() {
-    let address = mirror();
+async fn secrets_are_not_in_any_output() {
+    let address = failing_server();
     let config = format!(
         "token = \"canary-token-0123456789\"
 [servers.dying]
@@ -412,7 +414,7 @@ env = {{ SECRET = \"canary-env-0123456789\" }}
         }
         caller.close().await;
     }
-    let told = tokio::task::spawn_blocking(move || {
+    let message = tokio::task::spawn_blocking(move || {
         let pid = running.child.id();
         let mut all = errors;
         for path in [
@@ -427,20 +429,20 @@ env = {{ SECRET = \"canary-env-0123456789\" }}
             all.push(outside);
         }
         all.push(fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap());
-        let session = running.opened(bearer);
-        all.push(running.end());
+        let session = running.open_session(bearer);
+        all.push(running.stop());
         (all.join("\n----\n"), session)
     });
-    let (told, session) = told.await.unwrap();
-    assert!(!told.contains(&session), "{told}");
+    let (message, session) = message.await.unwrap();
+    assert!(!message.contains(&session), "{message}");
     for words in [
         "started with a secret: ***",
         "mcpact_requests_total",
         "\"level\":\"TRACE\"",
         "route_error",
     ] {
-        assert!(told.contains(words), "{words} is missing:\n{told}");
+        assert!(message.contains(words), "{words} is missing:\n{message}");
     }
-    let found = told.lines().find(|line| line.contains("canary"));
-    assert_eq!(found, None, "{told}");
+    let found = message.lines().find(|line| line.contains("canary"));
+    assert_eq!(found, None, "{message}");
 }

@@ -1,4 +1,4 @@
-//! Every revision with every revision between real processes: the binary as server, the library as client.
+//! Every pair of revisions between processes: the binary as server, the library as client.
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use serde_json::json;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcpact");
 
-/// Which revisions a peer speaks, as the specification's matrix of compatibility has them.
+/// Revisions of a peer, as in the compatibility matrix of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
     Only(Revision),
@@ -53,14 +53,14 @@ fn of(era: Era) -> Vec<Revision> {
     all.filter(|revision| revision.era() == era).collect()
 }
 
-/// What two peers agree on: the newest that both speak.
+/// Returns the latest common revision.
 fn expected(client: Peer, server: Peer) -> Option<Revision> {
     let theirs = server.revisions();
     let both = client.revisions().into_iter();
     both.filter(|revision| theirs.contains(revision)).max()
 }
 
-/// A server process on HTTP, which ends with the test.
+/// An HTTP server process, killed on drop.
 struct Listening {
     process: Child,
     url: String,
@@ -113,7 +113,7 @@ async fn check(client: Peer, server: Peer, connected: Result<Client, ClientError
     }
 }
 
-/// Every pair of single revisions and every pair of families.
+/// Returns every pair of single revisions and of revision families.
 fn pairs() -> Vec<(Peer, Peer)> {
     let single = Revision::ALL.map(Peer::Only);
     let mut pairs = Vec::new();
@@ -125,9 +125,9 @@ fn pairs() -> Vec<(Peer, Peer)> {
     pairs
 }
 
-/// N15, T1, T2: between processes on pipes, every pair ends as the specification's matrix says.
+/// N15, T1, T2: the results match the compatibility matrix of the specification.
 #[tokio::test]
-async fn every_pair_on_pipes() {
+async fn every_pair_negotiates_on_stdio() {
     for (client, server) in pairs() {
         let command = ChildCommand::new(PROGRAM).with_args(arguments(server));
         let builder = client.client().silence_limit(Duration::from_secs(10));
@@ -135,9 +135,9 @@ async fn every_pair_on_pipes() {
     }
 }
 
-/// N15, T1, T3, T4: between processes on HTTP, every pair ends as the specification's matrix says.
+/// N15, T1, T3, T4: the results match the compatibility matrix of the specification.
 #[tokio::test]
-async fn every_pair_on_http() {
+async fn every_pair_negotiates_on_http() {
     for (client, server) in pairs() {
         let listening = listen(server);
         let connected = client.client().connect(listening.url.as_str()).await;

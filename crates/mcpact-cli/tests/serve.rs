@@ -1,4 +1,4 @@
-//! `mcpact serve`, as a person starts it.
+//! `mcpact serve`: config, cache and the startup overview.
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,16 +23,16 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Ends it as a service manager does, and gives back what it said beside its results.
-    fn end(mut self) -> String {
+    /// Sends TERM and returns stderr.
+    fn stop(mut self) -> String {
         let pid = self.child.id().to_string();
         let ended = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         assert!(ended.success());
-        let mut said = String::new();
+        let mut overview = String::new();
         let mut stderr = self.child.stderr.take().unwrap();
-        stderr.read_to_string(&mut said).unwrap();
-        assert!(self.child.wait().unwrap().success(), "{said}");
-        said
+        stderr.read_to_string(&mut overview).unwrap();
+        assert!(self.child.wait().unwrap().success(), "{overview}");
+        overview
     }
 }
 
@@ -71,10 +71,9 @@ async fn echo(url: &str, revision: Revision, tool: &str) -> String {
     echoed.all_text()
 }
 
-/// Without any config, servers of both eras behind one address, for clients of both; what was
-/// negotiated and what to paste into a client is told.
+/// Servers and clients of both eras; the overview has the revisions and the client config.
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_config_it_shows_what_it_does() {
+async fn without_a_config_demo_servers_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let running = start(folder.path(), &["--listen", "127.0.0.1:0"]);
     for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {
@@ -83,18 +82,18 @@ async fn without_a_config_it_shows_what_it_does() {
         }
     }
     let url = running.url.clone();
-    let said = running.end();
+    let overview = running.stop();
     for words in [
         "legacy  2025-11-25",
         "modern  2026-07-28",
         "mcpServers",
         url.as_str(),
     ] {
-        assert!(said.contains(words), "{said}");
+        assert!(overview.contains(words), "{overview}");
     }
 }
 
-/// Agrees to everything that the nearest config starts.
+/// Approves everything in the nearest config.
 fn approve(folder: &Path) {
     let approve = |more: &[String]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcpact"));
@@ -112,9 +111,8 @@ fn approve(folder: &Path) {
     assert!(approve(&marks).status.success(), "{shown}");
 }
 
-/// The nearest config is found; its programs are started with what it names.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_nearest_config_is_served() {
+async fn serve_uses_the_nearest_config() {
     let folder = tempfile::tempdir().unwrap();
     let mcpact = env!("CARGO_BIN_EXE_mcpact");
     let config = format!(
@@ -132,27 +130,29 @@ async fn the_nearest_config_is_served() {
             assert_eq!(echo(&running.url, revision, tool).await, tool);
         }
     }
-    let said = running.end();
-    assert!(said.contains("old     2025-03-26  legacy"), "{said}");
+    let overview = running.stop();
+    assert!(
+        overview.contains("old     2025-03-26  legacy"),
+        "{overview}"
+    );
 }
 
-/// A config that is wrong ends it at once, with everything that is wrong.
 #[test]
-fn a_wrong_config_is_refused_with_all_of_its_problems() {
+fn invalid_config_is_rejected_with_all_problems() {
     let folder = tempfile::tempdir().unwrap();
     let config = "[servers.a]\ncommnad = \"x\"\n[servers.b]\nurl = \"nowhere\"\n";
     std::fs::write(folder.path().join("mcpact.toml"), config).unwrap();
     let output = command(folder.path(), &[]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8(output.stderr).unwrap();
+    let overview = String::from_utf8(output.stderr).unwrap();
     for words in ["mcpact.toml:2:1", "`command`", "mcpact.toml:4:1"] {
-        assert!(said.contains(words), "{said}");
+        assert!(overview.contains(words), "{overview}");
     }
 }
 
-/// A server of the folder that notes when it is started, and a config with it.
+/// Installs a server that records its starts, and its config.
 #[cfg(unix)]
-fn noting(folder: &Path) {
+fn install_recording_server(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let script = folder.join("noting");
     let mcpact = env!("CARGO_BIN_EXE_mcpact");
@@ -169,13 +169,13 @@ fn noting(folder: &Path) {
     std::fs::write(folder.join("mcpact.toml"), config).unwrap();
 }
 
-/// After a restart the lists are there and nothing was started for them; a call starts the server.
-/// Nothing of its configuration is written down, and with `--no-cache` nothing at all.
+/// A list starts nothing; a call starts the server. The cache has no configuration, and `--no-
+/// cache` writes none.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_there_after_a_restart() {
+async fn lists_are_cached_across_restarts() {
     let folder = tempfile::tempdir().unwrap();
-    noting(folder.path());
+    install_recording_server(folder.path());
     approve(folder.path());
     let starts = || {
         let notes = std::fs::read_to_string(folder.path().join("starts"));
@@ -192,13 +192,13 @@ async fn lists_are_there_after_a_restart() {
     let eras = [Revision::V2025_06_18, Revision::V2026_07_28];
     let forgetful = start(folder.path(), &["--no-cache"]);
     assert!(listed(&forgetful.url, eras[0]).await);
-    forgetful.end();
+    forgetful.stop();
     assert!(!folder.path().join("cache").exists(), "nothing is kept");
     let first = start(folder.path(), &[]);
     for revision in eras {
         assert!(listed(&first.url, revision).await);
     }
-    first.end();
+    first.stop();
     let before = starts();
     assert!(before > 1);
     let second = start(folder.path(), &[]);
@@ -208,23 +208,25 @@ async fn lists_are_there_after_a_restart() {
     assert_eq!(starts(), before, "nothing was started for lists");
     assert_eq!(echo(&second.url, eras[0], "a__echo").await, "a__echo");
     assert_eq!(starts(), before + 1);
-    let said = second.end();
-    assert!(said.contains("2025-11-25  legacy  asleep"), "{said}");
+    let overview = second.stop();
+    assert!(
+        overview.contains("2025-11-25  legacy  asleep"),
+        "{overview}"
+    );
     let kept = std::fs::read_dir(folder.path().join("cache/mcpact/servers")).unwrap();
     for file in kept {
         let path = file.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("tools/list"), "{text}");
-        let is_told = |what: &str| text.contains(what) || path.to_string_lossy().contains(what);
-        assert!(!is_told("canary") && !is_told("noting"), "{text}");
+        let is_reported = |what: &str| text.contains(what) || path.to_string_lossy().contains(what);
+        assert!(!is_reported("canary") && !is_reported("noting"), "{text}");
     }
 }
 
-/// What is served is shown as soon as it can be, whoever takes long to introduce itself; it is told of when it
-/// has.
+/// Its row follows when it has started.
 #[cfg(unix)]
 #[test]
-fn nobody_waits_for_a_slow_server_to_be_shown_the_others() {
+fn slow_server_does_not_delay_the_overview() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let (script, gate) = (folder.path().join("slow"), folder.path().join("gate"));
@@ -240,8 +242,8 @@ fn nobody_waits_for_a_slow_server_to_be_shown_the_others() {
     std::fs::write(folder.path().join("slow.toml"), config).unwrap();
     let args = ["--listen", "127.0.0.1:0", "--config", "slow.toml"];
     let mut running = start(folder.path(), &args);
-    let mut said = BufReader::new(running.child.stderr.take().unwrap()).lines();
-    let mut until = |words: &str| said.any(|line| line.unwrap().contains(words));
+    let mut overview = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let mut until = |words: &str| overview.any(|line| line.unwrap().contains(words));
     assert!(until("quick   2026-07-28"));
     assert!(until("slow    -           -       starting"));
     assert!(until("mcpServers"));
@@ -249,30 +251,33 @@ fn nobody_waits_for_a_slow_server_to_be_shown_the_others() {
     assert!(until("slow    2025-11-25  legacy  ready"));
 }
 
-/// Whoever begins with an empty config is told how to go on.
 #[test]
-fn a_config_without_servers_is_told_what_to_do() {
+fn empty_config_prints_next_steps() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("empty.toml"), "").unwrap();
     let args = ["--listen", "127.0.0.1:0", "--config", "empty.toml"];
     let mut running = start(folder.path(), &args);
-    let mut said = BufReader::new(running.child.stderr.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().contains("none yet: add one to the file")));
+    let mut overview = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    assert!(overview.any(|line| {
+        line.unwrap()
+            .contains("no servers yet: add one to the config")
+    }));
 }
 
-/// The command with its variables and the header that a gateway proposes for the configs of clients, and all that it says.
-fn proposed(running: &mut Running) -> (Vec<String>, Value, String, String) {
-    let said = BufReader::new(running.child.stderr.take().unwrap());
+/// Returns command, variables and header of the client configs in the overview, and the whole
+/// overview.
+fn client_configs(running: &mut Running) -> (Vec<String>, Value, String, String) {
+    let overview = BufReader::new(running.child.stderr.take().unwrap());
     let mut all = String::new();
     let mut servers = Vec::new();
-    for line in said.lines() {
+    for line in overview.lines() {
         let line = line.unwrap();
         all.push_str(&line);
         if let Ok(config) = serde_json::from_str::<Value>(&line) {
             servers.push(config["mcpServers"]["mcpact"].clone());
         }
-        // What follows behind the proposals is about the token.
-        if line.starts_with("where `") {
+        // The note about the token follows the configs.
+        if line.starts_with("Set `") {
             break;
         }
     }
@@ -289,9 +294,8 @@ fn proposed(running: &mut Running) -> (Vec<String>, Value, String, String) {
     (words, by_program["env"].clone(), header, all)
 }
 
-/// What is to be pasted into a client lets it in where a token is asked for, and does not tell it.
 #[test]
-fn what_to_paste_shows_how_the_token_is_given() {
+fn client_config_refers_to_the_token_without_revealing_it() {
     const TOKEN: &str = "abcdefgh-0123456789";
     for (written, variable, place) in [
         (TOKEN, "MCPACT_TOKEN", "env:MCPACT_TOKEN"),
@@ -310,11 +314,11 @@ fn what_to_paste_shows_how_the_token_is_given() {
         std::fs::write(inside.join("mcpact.toml"), config).unwrap();
         let mut gateway = command(&inside, &[]);
         let mut running = running(gateway.env("MY_TOKEN", TOKEN));
-        let (words, env, header, said) = proposed(&mut running);
+        let (words, env, header, overview) = client_configs(&mut running);
         assert_eq!(header, format!("Bearer ${{{variable}}}"), "{written}");
-        assert!(!said.contains(TOKEN), "{said}");
+        assert!(!overview.contains(TOKEN), "{overview}");
         let place = place.replace("FOLDER", &inside.to_string_lossy());
-        // No argument has anything in it that a client would fill in, for all to see.
+        // Clients expand `${…}` in arguments, which the process list shows.
         assert_eq!(words[1..], ["bridge", "--bearer", &place, &running.url]);
         let expected = match place.strip_prefix("env:") {
             Some(name) => json!({ name: format!("${{{name}}}") }),
@@ -323,7 +327,7 @@ fn what_to_paste_shows_how_the_token_is_given() {
         assert_eq!(env, expected, "{written}");
 
         let mut bridge = Command::new(&words[0]);
-        // Whoever starts it gives it what its config names and little else.
+        // A client passes only the variables of its config.
         bridge
             .args(&words[1..])
             .env_clear()
@@ -349,12 +353,11 @@ fn what_to_paste_shows_how_the_token_is_given() {
     }
 }
 
-/// Whoever listens beyond loopback by an argument is told the same as by the config: others reach the gateway, and are
-/// turned away.
+/// Like the key `listen`.
 #[test]
-fn listening_beyond_loopback_is_told_wherever_it_is_said() {
+fn listen_flag_warns_about_non_loopback_address() {
     let folder = tempfile::tempdir().unwrap();
-    for (listen, hosts, is_told) in [
+    for (listen, hosts, is_reported) in [
         ("0.0.0.0:0", "", true),
         ("0.0.0.0:0", "allow_hosts = [\"mcp.example\"]\n", false),
         ("127.0.0.1:0", "", false),
@@ -363,45 +366,49 @@ fn listening_beyond_loopback_is_told_wherever_it_is_said() {
         std::fs::write(folder.path().join("own.toml"), config).unwrap();
         let args = ["--listen", listen, "--config", "own.toml"];
         let mut running = start(folder.path(), &args);
-        let said = BufReader::new(running.child.stderr.take().unwrap()).lines();
-        let mut said = said.map(Result::unwrap);
-        let before: Vec<String> = said
+        let overview = BufReader::new(running.child.stderr.take().unwrap()).lines();
+        let mut overview = overview.map(Result::unwrap);
+        let before: Vec<String> = overview
             .by_ref()
-            .take_while(|line| !line.contains("the servers of"))
+            .take_while(|line| !line.starts_with("Serving "))
             .collect();
-        let told = before
+        let message = before
             .iter()
             .any(|line| line.contains("get 403 without `allow_hosts`"));
-        assert_eq!(told, is_told, "{listen} {hosts}: {before:?}");
+        assert_eq!(message, is_reported, "{listen} {hosts}: {before:?}");
     }
 }
 
-/// What to paste also tells clients on other machines how to come, by the names that the config allows.
+/// For the hosts in `allow_hosts`.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_on_other_machines_are_shown_how_to_come() {
+async fn overview_shows_urls_for_other_machines() {
     let folder = tempfile::tempdir().unwrap();
     let config = "[gateway]\ntoken = \"abcdefgh-0123456789\"\nallow_hosts = [\"mcp.example\", \"fd00::1\"]\n";
     std::fs::write(folder.path().join("own.toml"), config).unwrap();
-    for (listen, is_told) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
+    for (listen, is_reported) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
         let args = ["--listen", listen, "--config", "own.toml"];
         let mut running = start(folder.path(), &args);
         let port = running.url.rsplit([':', '/']).nth(1).unwrap().to_owned();
         let stderr = BufReader::new(running.child.stderr.take().unwrap());
         let mut lines = stderr.lines().map(Result::unwrap);
-        let is_last = |line: &String| line.contains("variables needs the token itself");
-        let mut said: Vec<String> = lines.by_ref().take_while(|line| !is_last(line)).collect();
-        if is_told {
-            said.extend(lines.take(2));
+        let is_last = |line: &String| line.contains("does not expand variables, replace");
+        let mut overview: Vec<String> = lines.by_ref().take_while(|line| !is_last(line)).collect();
+        if is_reported {
+            overview.extend(lines.take(2));
         }
-        let said = said.join("\n");
+        let overview = overview.join("\n");
         for words in [
-            format!("  elsewhere    http://mcp.example:{port}/mcp"),
-            format!("  elsewhere    http://[fd00::1]:{port}/mcp"),
+            format!("  remote       http://mcp.example:{port}/mcp"),
+            format!("  remote       http://[fd00::1]:{port}/mcp"),
             format!(
-                "on other machines with `http://mcp.example:{port}` in the place of `http://127.0.0.1:{port}`"
+                "On other machines, replace `http://127.0.0.1:{port}` with `http://mcp.example:{port}`."
             ),
         ] {
-            assert_eq!(said.contains(&words), is_told, "{listen}: {said}");
+            assert_eq!(
+                overview.contains(&words),
+                is_reported,
+                "{listen}: {overview}"
+            );
         }
     }
 }

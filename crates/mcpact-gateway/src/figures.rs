@@ -126,21 +126,18 @@ impl Figures {
         self.write_agreements(out, &servers);
         let mut family = out.counter(
             "denials_total",
-            "Requests of clients that were refused before any server saw them, or by a filter",
+            "Client requests refused by the gateway or a filter, by reason",
         );
         for ((method, reason), count) in self.denials.all() {
             family.row(&[("method", method), ("reason", reason)], count);
         }
-        let mut family = out.counter(
-            "withheld_total",
-            "Messages that were not sent to clients, by what forbids it",
-        );
+        let mut family = out.counter("withheld_total", "Messages not sent to clients, by reason");
         for ((method, reason), count) in self.withheld.all() {
             family.row(&[("method", method), ("reason", reason)], count);
         }
         let mut family = out.counter(
             "dropped_total",
-            "Messages that arrived and were not passed on, by the side that they came from",
+            "Received messages not forwarded, by side and reason",
         );
         for (reason, count) in self.dropped.all() {
             let labels = [("side", "client"), ("server", ""), ("reason", reason)];
@@ -152,7 +149,7 @@ impl Figures {
                 family.row(&labels, count);
             }
         }
-        let mut family = out.counter("reloads_total", "Changes of the config, by outcome");
+        let mut family = out.counter("reloads_total", "Config reloads, by outcome");
         for (outcome, count) in self.reloads.all() {
             family.row(&[("outcome", outcome)], count);
         }
@@ -168,7 +165,7 @@ impl Figures {
     ) {
         let mut family = out.counter(
             "negotiations_total",
-            "Negotiations with clients and with servers: the version that was asked for, the one that was agreed on, and the outcome",
+            "Negotiations with clients and servers, by requested and negotiated revision and outcome",
         );
         let with_clients = self.negotiations.all().into_iter();
         let with_clients = with_clients.map(|(agreement, count)| ("client", "", agreement, count));
@@ -193,7 +190,7 @@ impl Figures {
 fn write_calls(out: &mut Exposition, servers: &BTreeMap<Box<str>, Arc<ServerFigures>>) {
     let mut family = out.counter(
         "translations_total",
-        "Requests by what became of them between two revisions",
+        "Requests translated between revisions, by kind",
     );
     for (name, server) in servers {
         for crossing in server.crossings.all() {
@@ -219,7 +216,7 @@ fn write_calls(out: &mut Exposition, servers: &BTreeMap<Box<str>, Arc<ServerFigu
     }
     let mut family = out.histogram(
         "request_duration_seconds",
-        "How long requests to servers took, with everything that the gateway did",
+        "Duration of requests to servers, including gateway overhead",
     );
     for (name, server) in servers {
         for (method, latency) in server.calls.latencies() {
@@ -231,7 +228,7 @@ fn write_calls(out: &mut Exposition, servers: &BTreeMap<Box<str>, Arc<ServerFigu
 fn write_lists(out: &mut Exposition, servers: &BTreeMap<Box<str>, Arc<ServerFigures>>) {
     let mut family = out.counter(
         "list_requests_total",
-        "Lists of servers that were needed, by whether what is kept of them was good enough",
+        "List requests to servers, by cache hit or miss",
     );
     for (name, server) in servers {
         let counts = [("hit", &server.lists_kept), ("miss", &server.lists_fetched)];
@@ -252,17 +249,17 @@ struct Kept {
 const LIVES: [Kept; 3] = [
     Kept {
         name: "instance_starts_total",
-        help: "Instances that were started, by cause",
+        help: "Server instances started, by cause",
         of: |server| &server.starts,
     },
     Kept {
         name: "instance_stops_total",
-        help: "Instances that were stopped, by cause",
+        help: "Server instances stopped, by cause",
         of: |server| &server.stops,
     },
     Kept {
         name: "instance_failures_total",
-        help: "Instances that did not start, did not agree, or ended by themselves, by cause",
+        help: "Failed starts, failed negotiations and lost server instances, by cause",
         of: |server| &server.failures,
     },
 ];
@@ -278,7 +275,7 @@ fn write_lives(out: &mut Exposition, servers: &BTreeMap<Box<str>, Arc<ServerFigu
     }
     let mut family = out.counter(
         "instance_restarts_total",
-        "Instances that were started after a failure",
+        "Server instances started after a failure",
     );
     for (server, figures) in servers {
         let count = figures.restarts.load(Ordering::Relaxed);

@@ -156,7 +156,8 @@ impl Filters {
                         filter,
                         stage,
                         method,
-                        why
+                        why,
+                        "filter failed"
                     );
                     if config.required {
                         let why = format!("filter `{filter}` cannot be asked: {why}{so}");

@@ -268,7 +268,7 @@ impl Gateway {
         drop(kept);
         catalog.wrong.extend(unfit);
         for (server, why) in &catalog.wrong {
-            tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "a server is left out");
+            tracing::warn!(event = LogEvent::ConfigWrong.as_str(), %server, why, "server skipped: invalid config");
         }
         state.servers = servers;
         state.catalog = catalog;
@@ -393,7 +393,7 @@ impl Gateway {
                 event = LogEvent::ToolsAgreed.as_str(),
                 server,
                 ?tools,
-                "somebody agrees to what tools are"
+                "changed tools approved"
             );
             AgreedTools { server, tools }
         });

@@ -135,7 +135,7 @@ impl Pins {
         let firsts = known.tools.iter().map(|(tool, pin)| (&**tool, &*pin.first));
         if let Err(error) = store::write(file, firsts) {
             let server = self.server.as_str();
-            tracing::warn!(server, %error, "what its tools are cannot be written down");
+            tracing::warn!(server, %error, "failed to save tool pins");
         }
     }
 
@@ -149,7 +149,7 @@ impl Pins {
         let page = Object::parse(page).unwrap_or_default();
         let tools = page.get("tools").and_then(|raw| elements(raw).ok());
         if self.was_forgotten(&mut known) {
-            tracing::info!(server, "what its tools were is learned anew");
+            tracing::info!(server, "tool pins reset");
         }
         let mut is_news = false;
         for tool in tools.unwrap_or_default() {
@@ -197,7 +197,7 @@ impl Known {
                     event = LogEvent::ToolChanged.as_str(),
                     server,
                     tool = &*name,
-                    "the server says something else about a tool than before; `mcpact approve --tools` agrees to it"
+                    "tool definition changed; run `mcpact approve --tools` to approve it"
                 );
                 pin.other = Some(now);
             }
@@ -208,7 +208,7 @@ impl Known {
                         server,
                         tool = &*name,
                         letter = format!("U+{:04X}", u32::from(letter)),
-                        "what is said about a tool has letters that people do not see"
+                        "tool definition contains invisible characters"
                     );
                 }
                 if self.tools.len() >= TOOLS {

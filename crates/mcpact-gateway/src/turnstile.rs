@@ -90,7 +90,7 @@ impl Turnstile {
         tracing::info!(
             event = LogEvent::Drain.as_str(),
             in_flight,
-            "the gateway is about to stop"
+            "drain started"
         );
         let finishing = async {
             let rest = LAST_WORDS.min(limit / 10);

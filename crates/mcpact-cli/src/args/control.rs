@@ -1,94 +1,111 @@
-//! The arguments of the commands that talk to a gateway that runs.
+//! Arguments of the commands that talk to a running gateway.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-pub(super) const STATUS_EXAMPLES: &str = "\
+pub(super) const STATUS_DETAILS: &str = "\
 Examples:
-  mcpact status
-      the gateway and every server: state, revision, instances, what it has, what went wrong
-  mcpact status files
-      one server with each of its instances
-  mcpact status --json
-      for machines
+  # Show the gateway and every server
+  $ mcpact status
 
-Exit codes: 0 ok, 1 unexpected, 2 usage, 4 no gateway runs";
+  # Show one server and its instances
+  $ mcpact status files
 
-pub(super) const LOGS_EXAMPLES: &str = "\
+  # Print JSON
+  $ mcpact status --json
+
+Exit codes:
+  0  success
+  1  unexpected error
+  2  usage error
+  4  no running gateway";
+
+pub(super) const LOGS_DETAILS: &str = "\
 Examples:
-  mcpact logs
-      the last lines of every server, and what became of its instances
-  mcpact logs files --follow
-      one server, as it happens
-  mcpact logs --lines 1000 --json
-      for machines, one object in each line
+  # Show recent log lines and events of every server
+  $ mcpact logs
 
-Exit codes: 0 ok, 1 unexpected, 2 usage, 4 no gateway runs";
+  # Follow one server
+  $ mcpact logs files --follow
 
-pub(super) const RELOAD_EXAMPLES: &str = "\
+  # Print JSON, one object per line
+  $ mcpact logs --lines 1000 --json
+
+Exit codes:
+  0  success
+  1  unexpected error
+  2  usage error
+  4  no running gateway";
+
+pub(super) const RELOAD_DETAILS: &str = "\
 Examples:
-  mcpact reload
-      the config is read anew, and what that changed is told
+  # Reload the config and show what changed
+  $ mcpact reload
 
-A gateway that watches its config does so by itself; so does the signal HUP. A config that is wrong
-changes nothing.
+The gateway also reloads when the config changes (`watch`) or on signal HUP.
+An invalid config is rejected and changes nothing.
 
-Exit codes: 0 ok, 1 unexpected, 2 usage or config, 4 no gateway runs";
+Exit codes:
+  0  success
+  1  unexpected error
+  2  usage or config error
+  4  no running gateway";
 
-/// Which gateway is meant.
+/// Selects a running gateway.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
-    /// The gateway that serves this config; needed if several run and none serves the nearest one
+pub(crate) struct GatewaySelector {
+    /// Select the gateway that serves this config [default: nearest config, or
+    /// the only running gateway]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// The gateway with this private socket
+    /// Select the gateway with this control socket
     #[arg(long, value_name = "PATH", conflicts_with = "config")]
     pub(crate) socket: Option<PathBuf>,
 
-    /// Print JSON for machines instead of text for people
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// The arguments of `mcpact status`.
+/// Arguments of `mcpact status`.
 #[derive(Debug, Args)]
-pub(crate) struct Status {
-    /// Only this server, with each of its instances
+pub(crate) struct StatusArgs {
+    /// Show only this server, with its instances
     #[arg(value_name = "NAME")]
     pub(crate) server: Option<String>,
 
-    /// Write everything that helps to find out what is wrong to this file, without secrets; `-` prints it
+    /// Write a diagnostic bundle without config secrets; `-` prints it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["server", "json"])]
     pub(crate) bundle: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) gateway: GatewaySelector,
 }
 
-/// The arguments of `mcpact logs`.
+/// Arguments of `mcpact logs`.
 #[derive(Debug, Args)]
-pub(crate) struct Logs {
-    /// Only this server
+pub(crate) struct LogsArgs {
+    /// Show only this server
     #[arg(value_name = "NAME")]
     pub(crate) server: Option<String>,
 
-    /// Go on as it happens
+    /// Keep printing new entries
     #[arg(short, long)]
     pub(crate) follow: bool,
 
-    /// How many of the last lines
+    /// Number of recent entries to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
     pub(crate) lines: usize,
 
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) gateway: GatewaySelector,
 }
 
-/// The arguments of `mcpact reload`.
+/// Arguments of `mcpact reload`.
 #[derive(Debug, Args)]
-pub(crate) struct Reload {
+pub(crate) struct ReloadArgs {
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) gateway: GatewaySelector,
 }

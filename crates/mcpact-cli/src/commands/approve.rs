@@ -1,5 +1,4 @@
-//! `mcpact approve`: shows what a config starts, what it sends where and whom it lets in, and remembers to what a person
-//! has agreed.
+//! `mcpact approve`: shows what a config starts, sends and opens, and saves the approvals.
 
 #[cfg(unix)]
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,88 +14,81 @@ use mcpact_gateway::control::AgreedTools;
 use mcpact_gateway::control::{Answer, Request};
 
 #[cfg(unix)]
-use super::{control, front};
-use crate::args::Approve;
+use super::{block_on, control};
+use crate::args::ApproveArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::report::{self, deeds};
+use crate::report::{self, approvals};
 
-pub(super) fn run(args: &Approve) -> Result<Exit, CliError> {
+pub(super) fn run(args: &ApproveArgs) -> Result<Exit, CliError> {
     let file = match &args.config {
         Some(file) => file.clone(),
         None => {
-            let here = std::env::current_dir().map_err(CliError::Here)?;
-            nearest_config(&here).ok_or(CliError::NoConfig)?
+            let dir = std::env::current_dir().map_err(CliError::CurrentDir)?;
+            nearest_config(&dir).ok_or(CliError::NoConfig)?
         }
     };
     let catalog = load(&file)?.catalog;
-    if let Some(given) = args.servers.iter().find(|name| !has(&catalog, name)) {
+    let is_configured = |given: &str| catalog.servers.keys().any(|name| name.as_str() == given);
+    if let Some(given) = args.servers.iter().find(|name| !is_configured(name)) {
         return Err(CliError::UnknownServer {
             given: given.clone(),
             all: catalog.servers.keys().map(ToString::to_string).collect(),
         });
     }
-    let approvals = kept().ok_or(CliError::NoState)?;
+    let approvals = open_approvals().ok_or(CliError::NoStateDir)?;
     if args.tools {
-        return agree_to_tools(&file, &catalog, args);
+        return approve_tools(&file, &catalog, args);
     }
-    let is_meant = |name: &ServerName| {
+    let is_selected = |name: &ServerName| {
         args.servers.is_empty() || args.servers.iter().any(|given| given == name.as_str())
     };
-    let asking = Asking {
+    let review = Review {
         file: &file,
         approvals: &approvals,
         marks: &args.mark,
     };
-    let mut left = asking.about(&catalog, is_meant)?;
+    let mut missing = review.launches(&catalog, is_selected)?;
     if args.servers.is_empty() {
-        left += asking.about_gateway(&catalog.gateway)?;
+        missing += review.gateway(&catalog.gateway)?;
     }
-    match left {
-        0 => {
-            report::print("everything is approved\n")?;
-            Ok(Exit::Ok)
-        }
-        left => {
-            report::print(&format!("{left} not approved\n"))?;
-            Ok(Exit::Problems)
-        }
-    }
+    report::print(&approvals::summary(missing))?;
+    Ok(match missing {
+        0 => Exit::Ok,
+        _ => Exit::Problems,
+    })
 }
 
-fn has(catalog: &Catalog, given: &str) -> bool {
-    catalog.servers.keys().any(|name| name.as_str() == given)
+/// Opens the user's approvals; `None` without a state directory.
+pub(super) fn open_approvals() -> Option<Approvals> {
+    Some(Approvals::in_file(state_dir()?.join("approvals")))
 }
 
-/// Where approvals are kept; none if there is no place for it.
-pub(super) fn kept() -> Option<Approvals> {
-    Some(Approvals::in_file(state()?.join("approvals")))
+/// Returns the directory of the tool pins; `None` without a state directory.
+pub(super) fn tool_pins_dir() -> Option<PathBuf> {
+    Some(state_dir()?.join("tools"))
 }
 
-/// The folder in which tools are remembered, likewise.
-pub(super) fn tools() -> Option<PathBuf> {
-    Some(state()?.join("tools"))
-}
-
-fn state() -> Option<PathBuf> {
-    let home = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let state = home("XDG_STATE_HOME").or_else(|| Some(home("HOME")?.join(".local/state")));
+fn state_dir() -> Option<PathBuf> {
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let state = var("XDG_STATE_HOME").or_else(|| Some(var("HOME")?.join(".local/state")));
     Some(state?.join("mcpact"))
 }
 
-/// Agrees to what the servers of a gateway that runs say about their tools, and to what the others say next.
-fn agree_to_tools(file: &Path, catalog: &Catalog, args: &Approve) -> Result<Exit, CliError> {
-    let folder = tools().ok_or(CliError::NoState)?;
-    let agreed = at_once(file, &args.servers)?;
-    let mut left = Vec::new();
+/// Approves the current tools of servers in running gateways, and the next tool list of all others.
+fn approve_tools(file: &Path, catalog: &Catalog, args: &ApproveArgs) -> Result<Exit, CliError> {
+    let dir = tool_pins_dir().ok_or(CliError::NoStateDir)?;
+    let approved = approve_in_running_gateways(file, &args.servers)?;
+    let mut not_running = Vec::new();
     for (name, server) in catalog.served() {
-        let is_meant = args.servers.is_empty() || args.servers.iter().any(|of| of == name.as_str());
-        let is_done = agreed.iter().any(|agreed| agreed.server == name.as_str());
-        if !is_meant || is_done {
+        let is_selected =
+            args.servers.is_empty() || args.servers.iter().any(|of| of == name.as_str());
+        let is_done = approved.iter().any(|one| one.server == name.as_str());
+        if !is_selected || is_done {
             continue;
         }
-        left.push(name.as_str());
-        match std::fs::remove_file(folder.join(server.remembered_as(name))) {
+        not_running.push(name.as_str());
+        match std::fs::remove_file(dir.join(server.remembered_as(name))) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 let server = name.to_string();
                 return Err(CliError::Approve { server, source });
@@ -104,124 +96,127 @@ fn agree_to_tools(file: &Path, catalog: &Catalog, args: &Approve) -> Result<Exit
             Ok(()) | Err(_) => {}
         }
     }
-    report::print(&deeds::agreed(&agreed, &left))?;
+    report::print(&approvals::tools(&approved, &not_running))?;
     Ok(Exit::Ok)
 }
 
-/// What the gateways that serve this config have agreed to; nothing if none does.
+/// Approves the tools in every running gateway that serves this config.
 #[cfg(unix)]
-fn at_once(file: &Path, servers: &[String]) -> Result<Vec<AgreedTools>, CliError> {
+fn approve_in_running_gateways(
+    file: &Path,
+    servers: &[String],
+) -> Result<Vec<AgreedTools>, CliError> {
     let servers = servers.to_vec();
     let request = Request::AgreeToTools { servers };
     let mut all = BTreeMap::<String, BTreeSet<String>>::new();
-    for answer in front::block_on(control::answers_of(file, &request))? {
-        let Answer::Agreed(agreed) = answer else {
-            return Err(CliError::Answer);
+    for answer in block_on(control::request_all(file, &request))? {
+        let Answer::Agreed(approved) = answer else {
+            return Err(CliError::UnexpectedResponse);
         };
-        for AgreedTools { server, tools } in agreed {
+        for AgreedTools { server, tools } in approved {
             all.entry(server).or_default().extend(tools);
         }
     }
-    let agreed = all.into_iter().map(|(server, tools)| AgreedTools {
+    let approved = all.into_iter().map(|(server, tools)| AgreedTools {
         server,
         tools: tools.into_iter().collect(),
     });
-    Ok(agreed.collect())
+    Ok(approved.collect())
 }
 
 #[cfg(not(unix))]
-fn at_once(_: &Path, _: &[String]) -> Result<Vec<AgreedTools>, CliError> {
+fn approve_in_running_gateways(_: &Path, _: &[String]) -> Result<Vec<AgreedTools>, CliError> {
     Ok(Vec::new())
 }
 
-/// Shows what is not approved, and asks about it where there is somebody to ask.
-pub(super) struct Asking<'a> {
+/// Shows what is not approved, and prompts for it on a terminal.
+pub(super) struct Review<'a> {
     pub(super) file: &'a Path,
     pub(super) approvals: &'a Approvals,
-    /// What is approved without asking.
+    /// Marks that are approved without a prompt.
     pub(super) marks: &'a [String],
 }
 
-impl Asking<'_> {
-    /// How many servers and filters are left that are not approved.
-    pub(super) fn about(
+impl Review<'_> {
+    /// Reviews servers and filters; returns how many remain unapproved.
+    pub(super) fn launches(
         &self,
         catalog: &Catalog,
-        is_meant: impl Fn(&ServerName) -> bool,
+        is_selected: impl Fn(&ServerName) -> bool,
     ) -> Result<usize, CliError> {
-        let mut left = 0;
+        let mut missing = 0;
         for (name, server) in catalog.served() {
-            if is_meant(name) && !self.is_approved(name, &server.launch)? {
-                left += 1;
+            if is_selected(name) && !self.launch(name, &server.launch)? {
+                missing += 1;
             }
         }
         for filter in &catalog.filters {
             let launch = Launch::Command(filter.command.clone());
-            if is_meant(&filter.name) && !self.is_approved(&filter.name, &launch)? {
-                left += 1;
+            if is_selected(&filter.name) && !self.launch(&filter.name, &launch)? {
+                missing += 1;
             }
         }
-        Ok(left)
+        Ok(missing)
     }
 
-    /// How many keys are left that let more callers in and are not approved.
-    pub(super) fn about_gateway(&self, gateway: &GatewayConfig) -> Result<usize, CliError> {
-        let mut left = 0;
+    /// Reviews the gateway keys that admit more clients; returns how many remain unapproved.
+    pub(super) fn gateway(&self, gateway: &GatewayConfig) -> Result<usize, CliError> {
+        let mut missing = 0;
         for opening in &gateway.openings {
-            let deed = self.deed(opening, gateway);
-            if !self.is_agreed(&named(opening), &deed)? {
-                left += 1;
+            let subject = self.subject(opening, gateway);
+            if !self.review(&key_path(opening), &subject)? {
+                missing += 1;
             }
         }
-        Ok(left)
+        Ok(missing)
     }
 
-    /// The keys that let more callers in and are not approved; nobody is asked.
-    pub(super) fn left_of_gateway<'g>(
+    /// Returns the unapproved gateway keys without a prompt.
+    pub(super) fn unapproved_keys<'g>(
         &self,
         gateway: &'g GatewayConfig,
     ) -> Result<Vec<&'g Opening>, CliError> {
-        let mut left = Vec::new();
+        let mut missing = Vec::new();
         for opening in &gateway.openings {
-            let deed = self.deed(opening, gateway);
-            if !self.hold(&named(opening), &deed)? {
-                left.push(opening);
+            let subject = self.subject(opening, gateway);
+            if !self.is_approved(&key_path(opening), &subject)? {
+                missing.push(opening);
             }
         }
-        Ok(left)
+        Ok(missing)
     }
 
-    /// However the config was reached, it is the same one.
-    fn deed(&self, opening: &Opening, gateway: &GatewayConfig) -> Deed {
+    /// The path is canonical, so that every path to the config means the same approval.
+    fn subject(&self, opening: &Opening, gateway: &GatewayConfig) -> Deed {
         let real = self.file.canonicalize();
         Deed::of_opening(opening, gateway, real.as_deref().unwrap_or(self.file))
     }
 
-    fn is_approved(&self, name: &ServerName, launch: &Launch) -> Result<bool, CliError> {
-        let deed = Deed::of(launch).map_err(failed(name.as_str()))?;
-        deed.map_or(Ok(true), |deed| self.is_agreed(name.as_str(), &deed))
+    fn launch(&self, name: &ServerName, launch: &Launch) -> Result<bool, CliError> {
+        let subject = Deed::of(launch).map_err(failed(name.as_str()))?;
+        subject.map_or(Ok(true), |subject| self.review(name.as_str(), &subject))
     }
 
-    fn hold(&self, name: &str, deed: &Deed) -> Result<bool, CliError> {
-        self.approvals.hold(&deed.mark).map_err(failed(name))
+    fn is_approved(&self, name: &str, subject: &Deed) -> Result<bool, CliError> {
+        self.approvals.hold(&subject.mark).map_err(failed(name))
     }
 
-    fn is_agreed(&self, name: &str, deed: &Deed) -> Result<bool, CliError> {
-        if self.hold(name, deed)? {
+    fn review(&self, name: &str, subject: &Deed) -> Result<bool, CliError> {
+        if self.is_approved(name, subject)? {
             return Ok(true);
         }
-        report::aside(&deeds::text(name, deed));
-        if !self.marks.contains(&deed.mark) && !agrees(deed.kind) {
+        report::eprint(&approvals::subject(name, subject));
+        if !self.marks.contains(&subject.mark) && !confirm(subject.kind) {
             return Ok(false);
         }
-        let about = format!("{name} of {}", self.file.display());
-        let added = self.approvals.add(&deed.mark, &about);
+        let comment = format!("{name} of {}", self.file.display());
+        let added = self.approvals.add(&subject.mark, &comment);
         added.map_err(failed(name))?;
         Ok(true)
     }
 }
 
-fn named(opening: &Opening) -> String {
+fn key_path(opening: &Opening) -> String {
     format!("gateway.{}", opening.key)
 }
 
@@ -233,21 +228,17 @@ fn failed(name: &str) -> impl Fn(std::io::Error) -> CliError {
     }
 }
 
-/// Whether there is a person who can be asked.
-pub(super) fn is_anybody_there() -> bool {
+/// Returns whether a person can answer a prompt.
+pub(super) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Nobody agrees by accident: only a plain yes counts.
-fn agrees(kind: DeedKind) -> bool {
-    if !is_anybody_there() {
+/// Prompts for an approval. The default is no.
+fn confirm(kind: DeedKind) -> bool {
+    if !is_interactive() {
         return false;
     }
-    report::aside(match kind {
-        DeedKind::Start => "  start this from now on? [y/N] ",
-        DeedKind::Send => "  send this from now on? [y/N] ",
-        DeedKind::Open => "  let them in from now on? [y/N] ",
-    });
+    report::eprint(approvals::prompt(kind));
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")

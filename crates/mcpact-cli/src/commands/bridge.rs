@@ -1,4 +1,4 @@
-//! `mcpact bridge`: one server for any client.
+//! `mcpact bridge`: one server for clients of every revision.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,29 +13,30 @@ use mcpact_spec::Revision;
 use mcpact_transport::http::client::HttpSettings;
 use mcpact_transport::stdio::child::{ChildCommand, Guard, Masks};
 
-use super::front::{self, Stops};
-use super::known::Known;
+use super::cache::ServerCache;
+use super::shutdown::{ShutdownSignals, serve_stdio};
+use super::{block_on, http};
 use crate::args::BridgeArgs;
-use crate::error::{CliError, Settings};
+use crate::error::{CliError, ListenSettings};
 use crate::exit::Exit;
 use crate::report;
 
 pub(super) fn run(args: &BridgeArgs) -> Result<Exit, CliError> {
     let target = target(args)?;
-    let known = if args.no_cache {
-        Known::default()
+    let cache = if args.no_cache {
+        ServerCache::default()
     } else {
-        Known::kept()
+        ServerCache::open()
     };
     let mut settings = BridgeSettings {
         mode: mode(&args.era)?,
-        verdicts: known.verdicts,
+        verdicts: cache.verdicts,
         masks: Masks::new(target.secrets()),
         ..BridgeSettings::default()
     };
     settings.front.http_sse = args.sse;
-    front::apply(&args.front, &mut settings.front)?;
-    front::block_on(serve(args, target, settings))?;
+    http::apply(&args.http, &mut settings.front)?;
+    block_on(serve(args, target, settings))?;
     Ok(Exit::Ok)
 }
 
@@ -45,51 +46,51 @@ async fn serve(
     settings: BridgeSettings,
 ) -> Result<(), CliError> {
     let bridge = Bridge::new(target, settings).map_err(CliError::Serve)?;
-    // As long as a gateway waits that is not told otherwise.
+    // The default `drain_seconds` of a gateway.
     let limit = Catalog::default().gateway.drain;
-    let stops = Stops::count();
-    let told = stops.clone();
+    let signals = ShutdownSignals::listen();
+    let first = signals.clone();
     let serving = async {
         let served = match args.listen {
-            Some(address) => on_http(args, &bridge, address, limit, told).await,
+            Some(address) => serve_http(args, &bridge, address, limit, first).await,
             None => {
-                let drained = told.drained(bridge.drain(limit));
+                let drained = first.drained(bridge.drain(limit));
                 let serve = |link, stopping| {
                     Arc::clone(&bridge).serve_until(link, Ending::new(limit, stopping))
                 };
-                front::on_own_pipes(serve, drained).await
+                serve_stdio(serve, drained).await
             }
         };
         Arc::clone(&bridge).close().await;
         served
     };
-    stops.cut_off(serving).await
+    signals.abort_on_second(serving).await
 }
 
-async fn on_http(
+async fn serve_http(
     args: &BridgeArgs,
     bridge: &Arc<Bridge>,
     address: SocketAddr,
     limit: Duration,
-    stops: Stops,
+    signals: ShutdownSignals,
 ) -> Result<(), CliError> {
     let listening = Arc::clone(bridge).listen(address).await;
     let listening = listening.map_err(|source| CliError::Listen {
         address,
-        settings: Settings::Options,
+        settings: ListenSettings::Flags,
         source,
     })?;
-    front::tell_nameless(address, &args.front);
+    http::warn_without_hosts(address, &args.http);
     report::print(&format!("{}\n", listening.url()))?;
     let door = listening.door();
-    let drained = stops.drained(async {
+    let drained = signals.drained(async {
         door.rest();
         bridge.drain(limit).await
     });
     listening.run(drained).await.map_err(CliError::Serve)
 }
 
-/// A URL, or a program with its arguments.
+/// Parses the target: a URL, or a command with its arguments.
 fn target(args: &BridgeArgs) -> Result<Target, CliError> {
     let given = &args.target;
     let is_url = |text: &str| text.starts_with("http://") || text.starts_with("https://");
@@ -99,18 +100,18 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
             url: url.clone(),
             settings: Box::new(with_headers(args)?),
         }),
-        [url, next, ..] if is_url(url) => Err(CliError::Behind {
+        [url, next, ..] if is_url(url) => Err(CliError::ExtraArgument {
             given: next.clone(),
         }),
         [_, ..] if has_headers => Err(CliError::Header {
-            why: String::from("the server is a program, which is sent none"),
-            remedy: String::from("programs take secrets from variables"),
+            reason: String::from("the target is a command, not a URL"),
+            hint: String::from("pass secrets to a command in environment variables"),
         }),
         [program, args @ ..] if !program.contains("://") => {
             let mut command = ChildCommand::new(program)
                 .with_args(args)
                 .with_guard(Guard::this_program(["guard"]));
-            // Whoever pastes this into the config of a client names the server's variables there.
+            // The config of the client names the variables of the server.
             for (name, value) in std::env::vars_os() {
                 if !name.to_string_lossy().starts_with("MCPACT_") {
                     command = command.with_env(name, value);
@@ -126,69 +127,69 @@ fn target(args: &BridgeArgs) -> Result<Target, CliError> {
 
 fn with_headers(args: &BridgeArgs) -> Result<HttpSettings, CliError> {
     let mut settings = HttpSettings::default();
-    // Files are looked for from where the command was given.
-    let machine = Machine::around(Path::new("here")).map_err(CliError::Here)?;
+    // Relative files start at the current directory.
+    let machine = Machine::around(Path::new("here")).map_err(CliError::CurrentDir)?;
     for header in &args.header {
-        // What is not a header may be a secret all the same.
+        // An invalid header is not repeated, because it may be a secret.
         let (name, value) = header.split_once(':').ok_or_else(|| CliError::Header {
-            why: String::from("it has no colon between name and value"),
-            remedy: String::from("such as `--header 'Authorization: Bearer ${TOKEN}'`"),
+            reason: String::from("missing `:` between name and value"),
+            hint: String::from("for example `--header 'Authorization: Bearer ${TOKEN}'`"),
         })?;
         let name = name.trim();
         if args.bearer.is_some() && name.eq_ignore_ascii_case("authorization") {
             return Err(CliError::Header {
-                why: String::from("`--bearer` is given, too, which sends another `Authorization`"),
-                remedy: String::from("leave one of the two out"),
+                reason: String::from("`--header` and `--bearer` both set `Authorization`"),
+                hint: String::from("remove one of them"),
             });
         }
-        let value = filled(value.trim(), &machine)?;
+        let value = expand(value.trim(), &machine)?;
         add(name, &value, &mut settings)?;
     }
-    if let Some(place) = &args.bearer {
-        let token = bearer(place, &machine)?;
+    if let Some(source) = &args.bearer {
+        let token = bearer(source, &machine)?;
         add("Authorization", &format!("Bearer {token}"), &mut settings)?;
     }
     Ok(settings)
 }
 
-/// The token that lies in a variable or file.
-fn bearer(place: &str, machine: &Machine) -> Result<String, CliError> {
-    let is_place = place.starts_with("env:") || place.starts_with("file:");
-    if !is_place || place.contains('}') {
-        // It may be the token itself, which is not shown.
+/// Reads the token from a variable or file.
+fn bearer(source: &str, machine: &Machine) -> Result<String, CliError> {
+    let is_source = source.starts_with("env:") || source.starts_with("file:");
+    if !is_source || source.contains('}') {
+        // The value is not repeated, because it may be the token itself.
         return Err(CliError::Header {
-            why: String::from("`--bearer` does not say where a token is"),
-            remedy: String::from("such as `--bearer env:TOKEN` or `--bearer file:token`"),
+            reason: String::from("`--bearer` is not `env:NAME` or `file:PATH`"),
+            hint: String::from("for example `--bearer env:TOKEN` or `--bearer file:token`"),
         });
     }
-    let token = filled(&format!("${{{place}}}"), machine)?;
+    let token = expand(&format!("${{{source}}}"), machine)?;
     if token.starts_with("${") {
         return Err(CliError::Header {
-            why: format!("`{place}` holds the name of a variable, which nobody has filled in"),
-            remedy: String::from("put the token itself there; not every client fills in variables"),
+            reason: format!("`{source}` contains an unexpanded variable reference"),
+            hint: String::from("store the token itself; not every client expands variables"),
         });
     }
     if token.trim().is_empty() {
         return Err(CliError::Header {
-            why: format!("`{place}` is empty"),
-            remedy: String::from("put the token there, or leave `--bearer` out"),
+            reason: format!("`{source}` is empty"),
+            hint: String::from("store the token there, or remove `--bearer`"),
         });
     }
     Ok(token)
 }
 
-fn filled(text: &str, machine: &Machine) -> Result<String, CliError> {
+fn expand(text: &str, machine: &Machine) -> Result<String, CliError> {
     fill(text, machine).map_err(|problem| CliError::Header {
-        why: problem.message,
-        remedy: problem.remedy.unwrap_or_default(),
+        reason: problem.message,
+        hint: problem.remedy.unwrap_or_default(),
     })
 }
 
 fn add(name: &str, value: &str, settings: &mut HttpSettings) -> Result<(), CliError> {
     let added = settings.headers.insert(name, value);
     added.map_err(|error| CliError::Header {
-        why: error.to_string(),
-        remedy: String::from("leave it out, or correct it"),
+        reason: error.to_string(),
+        hint: String::from("correct or remove it"),
     })
 }
 

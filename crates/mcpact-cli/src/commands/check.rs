@@ -1,15 +1,15 @@
-//! `mcpact check`: everything that is wrong with a config.
+//! `mcpact check`: lists the problems and servers of a config.
 
 use std::path::PathBuf;
 
 use mcpact_config::{Severity, inspect, nearest_config};
 
-use crate::args::Check;
+use crate::args::CheckArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::report::{self, problems};
 
-pub(super) fn run(args: &Check) -> Result<Exit, CliError> {
+pub(super) fn run(args: &CheckArgs) -> Result<Exit, CliError> {
     let file = match &args.file {
         Some(file) => file.clone(),
         None => nearest()?,
@@ -41,6 +41,6 @@ pub(super) fn run(args: &Check) -> Result<Exit, CliError> {
 }
 
 fn nearest() -> Result<PathBuf, CliError> {
-    let here = std::env::current_dir().map_err(CliError::Here)?;
-    nearest_config(&here).ok_or(CliError::NoConfig)
+    let dir = std::env::current_dir().map_err(CliError::CurrentDir)?;
+    nearest_config(&dir).ok_or(CliError::NoConfig)
 }

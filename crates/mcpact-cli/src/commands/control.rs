@@ -1,4 +1,4 @@
-//! What every command has in common that talks to a gateway that runs.
+//! Finds a running gateway and sends it requests over its control socket.
 
 use std::path::{Path, PathBuf};
 
@@ -8,69 +8,78 @@ use mcpact_gateway::control::{self, Answer, ControlError, Conversation, Fault, R
 use mcpact_transport::error::DoorError;
 use mcpact_transport::unix;
 
-use crate::args::Which;
-use crate::error::{CliError, remedy};
+use crate::args::GatewaySelector;
+use crate::error::{CliError, control_hint};
 use crate::report;
 
-/// The folder of the sockets of this user's gateways.
-pub(super) fn folder() -> Option<PathBuf> {
+/// Returns the directory of the control sockets of this user's gateways.
+pub(super) fn socket_dir() -> Option<PathBuf> {
     control::folder(|name| std::env::var_os(name))
 }
 
-/// A gateway that runs.
-struct Found {
+/// A gateway that answers.
+struct RunningGateway {
     socket: PathBuf,
     config: Option<PathBuf>,
 }
 
-impl Found {
+impl RunningGateway {
     fn serves(&self, config: &Path) -> bool {
         self.config.as_deref() == Some(config)
     }
 
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         let socket = self.socket.display();
         match &self.config {
             Some(config) => format!("`{}` at `{socket}`", config.display()),
-            None => format!("one with built-in servers at `{socket}`"),
+            None => format!("built-in servers at `{socket}`"),
         }
     }
 }
 
-/// Asks the gateway that is meant.
-pub(super) async fn ask(which: &Which, request: &Request) -> Result<Conversation, CliError> {
-    let socket = match &which.socket {
-        Some(socket) => known_to_answer(socket.clone()).await?,
-        None => find(which).await?,
+/// Sends a request to the selected gateway.
+pub(super) async fn open(
+    selector: &GatewaySelector,
+    request: &Request,
+) -> Result<Conversation, CliError> {
+    let socket = match &selector.socket {
+        Some(socket) => check_responsive(socket.clone()).await?,
+        None => find(selector).await?,
     };
-    ask_at(&socket, request).await
+    open_at(&socket, request).await
 }
 
-async fn ask_at(socket: &Path, request: &Request) -> Result<Conversation, CliError> {
+async fn open_at(socket: &Path, request: &Request) -> Result<Conversation, CliError> {
     let conversation = Conversation::begin(socket, request).await;
     conversation.map_err(CliError::Control)
 }
 
-/// The whole answer where it is one line.
-pub(super) async fn answer(which: &Which, request: &Request) -> Result<Answer, CliError> {
-    whole(ask(which, request).await?).await
+/// Sends a request to the selected gateway and returns its only response.
+pub(super) async fn request(
+    selector: &GatewaySelector,
+    request: &Request,
+) -> Result<Answer, CliError> {
+    response(open(selector, request).await?).await
 }
 
-async fn whole(mut conversation: Conversation) -> Result<Answer, CliError> {
+async fn response(mut conversation: Conversation) -> Result<Answer, CliError> {
     let answer = conversation.next().await.map_err(CliError::Control)?;
-    answer.ok_or(CliError::Answer).and_then(granted)
+    answer.ok_or(CliError::UnexpectedResponse).and_then(check)
 }
 
-/// The answers of all gateways that serve this config.
-pub(super) async fn answers_of(config: &Path, request: &Request) -> Result<Vec<Answer>, CliError> {
-    let config = std::path::absolute(config).map_err(CliError::Here)?;
-    let sockets = match configured(&config) {
+/// Sends a request to every running gateway that serves this config.
+pub(super) async fn request_all(config: &Path, request: &Request) -> Result<Vec<Answer>, CliError> {
+    let config = std::path::absolute(config).map_err(CliError::CurrentDir)?;
+    let sockets = match configured_socket(&config) {
         Some(socket) => vec![socket],
         None => {
-            let Gateways { running, stuck } = gateways().await?;
-            // Any of them may serve this config.
-            for one in &stuck {
-                report::hint(&format!("there is {}", stuck_in_words(one)));
+            let Gateways {
+                running,
+                unresponsive,
+            } = gateways().await?;
+            // Any of these may serve the config.
+            for one in &unresponsive {
+                report::hint(&describe_unresponsive(one));
             }
             let serving = running.into_iter().filter(|found| found.serves(&config));
             serving.map(|found| found.socket).collect()
@@ -78,9 +87,9 @@ pub(super) async fn answers_of(config: &Path, request: &Request) -> Result<Vec<A
     };
     let mut answers = Vec::new();
     for socket in sockets {
-        match ask_at(&socket, request).await {
-            Ok(conversation) => answers.push(whole(conversation).await?),
-            // It has gone meanwhile, or does not run.
+        match open_at(&socket, request).await {
+            Ok(conversation) => answers.push(response(conversation).await?),
+            // Not running, or stopped since it was found.
             Err(CliError::Control(ControlError::Door { .. })) => {}
             Err(error) => return Err(error),
         }
@@ -88,8 +97,8 @@ pub(super) async fn answers_of(config: &Path, request: &Request) -> Result<Vec<A
     Ok(answers)
 }
 
-/// What was asked for, unless it was refused.
-pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
+/// Turns an error response into an error.
+pub(super) fn check(answer: Answer) -> Result<Answer, CliError> {
     match answer {
         Answer::Fault(Fault::NoServer {
             name,
@@ -100,7 +109,7 @@ pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
             servers,
             filters,
         }),
-        Answer::Fault(Fault::Unread { why }) => Err(CliError::Unread(why)),
+        Answer::Fault(Fault::Unread { why }) => Err(CliError::RequestRejected(why)),
         Answer::Fault(Fault::Busy) => Err(CliError::Busy),
         Answer::Status(_)
         | Answer::Line(_)
@@ -110,106 +119,107 @@ pub(super) fn granted(answer: Answer) -> Result<Answer, CliError> {
     }
 }
 
-/// The gateway of the config that was named, or else of the nearest one, or else the only one.
-async fn find(which: &Which) -> Result<PathBuf, CliError> {
-    let named = match &which.config {
+/// Finds the gateway of the given config, else of the nearest config, else the only one.
+async fn find(selector: &GatewaySelector) -> Result<PathBuf, CliError> {
+    let given = match &selector.config {
         None => None,
-        Some(path) => Some(std::path::absolute(path).map_err(CliError::Here)?),
+        Some(path) => Some(std::path::absolute(path).map_err(CliError::CurrentDir)?),
     };
-    let here = std::env::current_dir().ok();
-    let nearest = || nearest_config(here.as_deref()?);
-    let config = named.clone().or_else(nearest);
-    if let Some(socket) = config.as_deref().and_then(configured) {
-        return known_to_answer(socket).await;
+    let dir = std::env::current_dir().ok();
+    let nearest = || nearest_config(dir.as_deref()?);
+    let config = given.clone().or_else(nearest);
+    if let Some(socket) = config.as_deref().and_then(configured_socket) {
+        return check_responsive(socket).await;
     }
-    let Gateways { running, mut stuck } = gateways().await?;
-    let serves = |found: &Found| config.as_deref().is_some_and(|config| found.serves(config));
-    let (mut serving, mut running): (Vec<Found>, Vec<Found>) =
-        running.into_iter().partition(serves);
+    let Gateways {
+        running,
+        mut unresponsive,
+    } = gateways().await?;
+    let serves = |found: &RunningGateway| {
+        let config = config.as_deref();
+        config.is_some_and(|config| found.serves(config))
+    };
+    let (mut serving, mut others): (Vec<_>, Vec<_>) = running.into_iter().partition(serves);
     if let Some(one) = serving.pop() {
         if serving.is_empty() {
             return Ok(one.socket);
         }
         serving.push(one);
-        let running = serving.iter().map(Found::in_words).collect();
-        return Err(CliError::WhichGateway { config, running });
+        let running = serving.iter().map(RunningGateway::describe).collect();
+        return Err(CliError::AmbiguousGateway { config, running });
     }
-    if running.is_empty() && stuck.len() == 1 {
-        return Err(stuck.pop().map_or(CliError::Answer, CliError::Control));
+    if others.is_empty() && unresponsive.len() == 1 {
+        let only = unresponsive.pop();
+        return Err(only.map_or(CliError::UnexpectedResponse, CliError::Control));
     }
-    let words = running.iter().map(Found::in_words);
-    let words = words.chain(stuck.iter().map(stuck_in_words)).collect();
-    match (running.pop(), named) {
-        (Some(only), None) if running.is_empty() && stuck.is_empty() => Ok(only.socket),
-        (Some(_), None) => Err(CliError::WhichGateway {
+    let running = others.iter().map(RunningGateway::describe);
+    let running = running
+        .chain(unresponsive.iter().map(describe_unresponsive))
+        .collect();
+    match (others.pop(), given) {
+        (Some(only), None) if others.is_empty() && unresponsive.is_empty() => Ok(only.socket),
+        (Some(_), None) => Err(CliError::AmbiguousGateway {
             config: None,
-            running: words,
+            running,
         }),
-        (_, config) => Err(CliError::NoGateway {
-            config,
-            running: words,
-        }),
+        (_, config) => Err(CliError::NoGateway { config, running }),
     }
 }
 
-/// A gateway that may be the one that is meant, and what to do about it.
-fn stuck_in_words(error: &ControlError) -> String {
-    match remedy(error) {
-        Some(remedy) => format!("one more: {error}; {remedy}"),
-        None => format!("one more: {error}"),
+/// Describes a gateway that may be the one to use but does not answer.
+fn describe_unresponsive(error: &ControlError) -> String {
+    match control_hint(error) {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
     }
 }
 
-/// The socket that a config names.
-fn configured(config: &Path) -> Option<PathBuf> {
-    // A config that is wrong is what may have to be found out.
+/// Returns the socket that a config sets.
+fn configured_socket(config: &Path) -> Option<PathBuf> {
+    // An invalid config must not keep `status` from reporting it.
     let (_, reading) = inspect(config).ok()?;
     reading.catalog?.gateway.control
 }
 
-/// The gateways of this user that use the usual place.
+/// Gateways of this user with a socket in the default directory.
 struct Gateways {
-    running: Vec<Found>,
-    /// Why the others cannot be asked.
-    stuck: Vec<ControlError>,
+    running: Vec<RunningGateway>,
+    unresponsive: Vec<ControlError>,
 }
 
-/// Asks all of them at the same time: none has to wait for one that is stuck.
+/// Probes all gateways concurrently, so that an unresponsive one does not delay the others.
 async fn gateways() -> Result<Gateways, CliError> {
     let mut found = Gateways {
         running: Vec::new(),
-        stuck: Vec::new(),
+        unresponsive: Vec::new(),
     };
-    let Some(folder) = folder() else {
+    let Some(dir) = socket_dir() else {
         return Ok(found);
     };
-    let sockets = unix::sweep(&folder).await.map_err(|source| {
-        CliError::Control(ControlError::Door {
-            path: folder,
-            source,
-        })
-    })?;
-    for (socket, config) in join_all(sockets.into_iter().map(knock)).await {
+    let sockets = unix::sweep(&dir)
+        .await
+        .map_err(|source| CliError::Control(ControlError::Door { path: dir, source }))?;
+    for (socket, config) in join_all(sockets.into_iter().map(probe)).await {
         match config {
-            Ok(config) => found.running.push(Found { socket, config }),
-            // It has gone meanwhile.
+            Ok(config) => found.running.push(RunningGateway { socket, config }),
+            // Stopped since the directory was read.
             Err(ControlError::Door {
                 source: DoorError::Address { .. },
                 ..
             }) => {}
-            Err(error) => found.stuck.push(error),
+            Err(error) => found.unresponsive.push(error),
         }
     }
     Ok(found)
 }
 
-/// What the gateway at this socket serves, if it tells in time.
-async fn knock(socket: PathBuf) -> (PathBuf, Result<Option<PathBuf>, ControlError>) {
-    let config = served(&socket).await;
+async fn probe(socket: PathBuf) -> (PathBuf, Result<Option<PathBuf>, ControlError>) {
+    let config = served_config(&socket).await;
     (socket, config)
 }
 
-async fn served(socket: &Path) -> Result<Option<PathBuf>, ControlError> {
+/// Asks the gateway at this socket for its config.
+async fn served_config(socket: &Path) -> Result<Option<PathBuf>, ControlError> {
     let request = Request::Status { server: None };
     let mut conversation = Conversation::begin(socket, &request).await?;
     Ok(match conversation.next().await? {
@@ -218,8 +228,8 @@ async fn served(socket: &Path) -> Result<Option<PathBuf>, ControlError> {
     })
 }
 
-/// The socket again, after its gateway has answered: what is asked of it next may take long.
-async fn known_to_answer(socket: PathBuf) -> Result<PathBuf, CliError> {
-    served(&socket).await.map_err(CliError::Control)?;
+/// Returns the socket after its gateway has answered, because the actual request may take long.
+async fn check_responsive(socket: PathBuf) -> Result<PathBuf, CliError> {
+    served_config(&socket).await.map_err(CliError::Control)?;
     Ok(socket)
 }

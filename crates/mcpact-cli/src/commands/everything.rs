@@ -1,34 +1,34 @@
-//! `mcpact everything`: the reference server, for demonstrations and tests.
+//! `mcpact everything`: the reference server.
 
 use mcpact_spec::Revision;
 
-use super::front;
-use crate::args::Everything;
-use crate::error::{CliError, Settings};
+use super::{block_on, http, shutdown};
+use crate::args::EverythingArgs;
+use crate::error::{CliError, ListenSettings};
 use crate::exit::Exit;
 use crate::report;
 
-pub(super) fn run(args: &Everything) -> Result<Exit, CliError> {
+pub(super) fn run(args: &EverythingArgs) -> Result<Exit, CliError> {
     let revisions = revisions(&args.revisions)?;
-    front::block_on(serve(args, &revisions))?;
+    block_on(serve(args, &revisions))?;
     Ok(Exit::Ok)
 }
 
-async fn serve(args: &Everything, revisions: &[Revision]) -> Result<(), CliError> {
+async fn serve(args: &EverythingArgs, revisions: &[Revision]) -> Result<(), CliError> {
     let server = mcpact_everything::server(revisions).settings(|settings| {
         settings.page_size = args.page_size.unwrap_or(settings.page_size);
     });
     let Some(address) = args.listen else {
         return tokio::select! {
             served = server.serve_stdio() => served.map_err(CliError::Serve),
-            () = front::stopped() => Ok(()),
+            () = shutdown::signal() => Ok(()),
         };
     };
     let mut applied = Ok(());
     let server = server.settings(|settings| {
         settings.http_sse = args.sse;
         settings.websocket = args.websocket;
-        applied = front::apply(&args.front, settings);
+        applied = http::apply(&args.http, settings);
     });
     applied?;
     let listening = server
@@ -36,13 +36,13 @@ async fn serve(args: &Everything, revisions: &[Revision]) -> Result<(), CliError
         .await
         .map_err(|source| CliError::Listen {
             address,
-            settings: Settings::Options,
+            settings: ListenSettings::Flags,
             source,
         })?;
-    front::tell_nameless(address, &args.front);
+    http::warn_without_hosts(address, &args.http);
     report::print(&format!("{}\n", listening.url()))?;
     listening
-        .run(front::stopped())
+        .run(shutdown::signal())
         .await
         .map_err(CliError::Serve)
 }

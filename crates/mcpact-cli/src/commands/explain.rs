@@ -1,19 +1,19 @@
-//! `mcpact explain`: two documents in, a pact or a refusal out, with reasons.
+//! `mcpact explain`: negotiates two documents and explains the result.
 
 use std::path::Path;
 
 use mcpact_engine::policy::{Policy, Profile, Reading};
 use mcpact_spec::{Revision, Side};
 
-use crate::args::Explain;
+use crate::args::ExplainArgs;
 use crate::document::{Document, Source};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::explanation::{Explanation, Setting};
+use crate::explanation::{Explanation, ServerPolicy};
 use crate::report::{self, Detail};
 
-pub(super) fn run(args: &Explain) -> Result<Exit, CliError> {
-    let setting = setting(args)?;
+pub(super) fn run(args: &ExplainArgs) -> Result<Exit, CliError> {
+    let policy = policy(args)?;
     let revision = revision(args)?;
     let client = source(args.client.as_deref());
     let server = source(args.server.as_deref());
@@ -22,13 +22,13 @@ pub(super) fn run(args: &Explain) -> Result<Exit, CliError> {
     }
     let client = document(Side::Client, client, revision)?;
     let server = document(Side::Server, server, revision)?;
-    let explanation = Explanation::new(client, server, setting);
+    let explanation = Explanation::new(client, server, policy);
     if args.json {
         report::print(&report::explain_json(&explanation))?;
     } else {
         report::print(&report::explain_text(&explanation, detail(args)))?;
         if args.client.is_none() && args.server.is_none() {
-            report::hint("bundled examples; try `mcpact explain --client FILE --server FILE`");
+            report::hint("these are bundled examples; pass `--client FILE` and `--server FILE`");
         }
     }
     Ok(match explanation.pact() {
@@ -37,18 +37,18 @@ pub(super) fn run(args: &Explain) -> Result<Exit, CliError> {
     })
 }
 
-const fn detail(args: &Explain) -> Detail {
+const fn detail(args: &ExplainArgs) -> Detail {
     if args.all {
-        Detail::Every
+        Detail::All
     } else {
-        Detail::Usual
+        Detail::Defined
     }
 }
 
 fn document(side: Side, source: Source, revision: Option<Revision>) -> Result<Document, CliError> {
     let document = Document::read(side, source)?;
     Ok(match revision {
-        Some(revision) => document.speaking_only(revision),
+        Some(revision) => document.limited_to(revision),
         None => document,
     })
 }
@@ -61,7 +61,7 @@ fn source(file: Option<&Path>) -> Source {
     }
 }
 
-fn revision(args: &Explain) -> Result<Option<Revision>, CliError> {
+fn revision(args: &ExplainArgs) -> Result<Option<Revision>, CliError> {
     let Some(given) = &args.revision else {
         return Ok(None);
     };
@@ -73,7 +73,7 @@ fn revision(args: &Explain) -> Result<Option<Revision>, CliError> {
     }
 }
 
-fn setting(args: &Explain) -> Result<Setting, CliError> {
+fn policy(args: &ExplainArgs) -> Result<ServerPolicy, CliError> {
     let Some(profile) = Profile::parse(&args.profile) else {
         return Err(CliError::UnknownProfile {
             given: args.profile.clone(),
@@ -85,7 +85,7 @@ fn setting(args: &Explain) -> Result<Setting, CliError> {
     } else {
         policy.reading
     };
-    Ok(Setting {
+    Ok(ServerPolicy {
         profile,
         policy: Policy { reading, ..policy },
     })

@@ -1,4 +1,4 @@
-//! `mcpact guard`: what ends a server when the gateway is killed.
+//! `mcpact guard`: ends a server process when the gateway is killed.
 
 use mcpact_transport::stdio::child::{Confinement, stand_guard};
 

@@ -1,4 +1,4 @@
-//! `mcpact import`: what other clients have configured, as a config of mcpact.
+//! `mcpact import`: creates a config from the configs of other clients.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use mcpact_config::import::{CLIENTS, Client, Folders, Import};
 use mcpact_config::{CatalogError, Machine, Problem, Severity, Surroundings as _, read_source};
 
-use crate::args::Import as Args;
+use crate::args::ImportArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::report::{self, problems};
 
-pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
+pub(super) fn run(args: &ImportArgs) -> Result<Exit, CliError> {
     let is_stdout = args.output.as_os_str() == "-";
     let folders = folders()?;
     let mut sources = Vec::new();
@@ -20,7 +20,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
         sources.push((read_source(&path)?, project(&path, &folders)?));
     }
     if !is_stdout {
-        refuse_output(args)?;
+        check_output(args)?;
     }
     let mut import = match &args.output {
         _ if is_stdout => Import::default(),
@@ -30,10 +30,10 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
         import.add(source, &Machine::at(project));
     }
     if !args.from.is_empty() {
-        refuse_broken(&import)?;
+        reject_errors(&import)?;
     }
     for (source, found) in &import.reports {
-        report::aside(&problems::list(source, found));
+        report::eprint(&problems::list(source, found));
     }
     if import.servers.is_empty() {
         return Err(CliError::NothingToImport);
@@ -45,25 +45,23 @@ pub(super) fn run(args: &Args) -> Result<Exit, CliError> {
             path: args.output.clone(),
             source,
         })?;
-        let shown = args.output.display();
+        let output = args.output.display();
         let count = match import.servers.len() {
             1 => String::from("1 server"),
             count => format!("{count} servers"),
         };
         let names = import.servers.join(", ");
-        report::print(&format!("{shown}: {count}: {names}\n"))?;
-        report::hint(&format!(
-            "see what they start, and what is missing: `mcpact check {shown}`"
-        ));
+        report::print(&format!("{output}: {count}: {names}\n"))?;
+        report::hint(&format!("run `mcpact check {output}` to review them"));
     }
     Ok(Exit::Ok)
 }
 
-/// A file under another ending would not be read as what it is, and one that is there is not replaced unasked.
-fn refuse_output(args: &Args) -> Result<(), CliError> {
-    let ending = args.output.extension();
-    if !ending.is_some_and(|ending| ending.eq_ignore_ascii_case("toml")) {
-        return Err(CliError::OutputEnding(args.output.clone()));
+/// Requires the extension `.toml`, and `--force` to overwrite.
+fn check_output(args: &ImportArgs) -> Result<(), CliError> {
+    let extension = args.output.extension();
+    if !extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
+        return Err(CliError::OutputNotToml(args.output.clone()));
     }
     match !args.force && args.output.exists() {
         true => Err(CliError::OutputExists(args.output.clone())),
@@ -71,8 +69,8 @@ fn refuse_output(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// Of what was named, nothing may be missing: a file that cannot be used is told instead.
-fn refuse_broken(import: &Import) -> Result<(), CliError> {
+/// Rejects the import if a source that was given explicitly has errors.
+fn reject_errors(import: &Import) -> Result<(), CliError> {
     let is_error = |problem: &Problem| problem.severity == Severity::Error;
     let mut reports = import.reports.iter();
     match reports.find(|(_, problems)| problems.iter().any(is_error)) {
@@ -85,36 +83,36 @@ fn refuse_broken(import: &Import) -> Result<(), CliError> {
 }
 
 fn folders() -> Result<Folders, CliError> {
-    let project = std::env::current_dir().map_err(CliError::Here)?;
+    let project = std::env::current_dir().map_err(CliError::CurrentDir)?;
     let home = std::env::home_dir().unwrap_or_else(|| project.clone());
-    let told = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-    let told = told.filter(|path| path.is_absolute());
+    let configs = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+    let configs = configs.filter(|path| path.is_absolute());
     Ok(Folders {
-        configs: told.unwrap_or_else(|| home.join(".config")),
+        configs: configs.unwrap_or_else(|| home.join(".config")),
         home,
         project,
     })
 }
 
-/// The folder that a file lies in, whatever links lead there.
+/// Returns the canonical directory of a file.
 fn folder_of(file: &Path) -> Result<PathBuf, CliError> {
-    let whole = std::path::absolute(file).map_err(CliError::Here)?;
+    let whole = std::path::absolute(file).map_err(CliError::CurrentDir)?;
     let folder = whole.parent().unwrap_or(&whole);
     Ok(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
 }
 
-/// The folder that a config is about: the project if it is for all of them, else the one that it lies in.
+/// Returns the project of a config: the current one for user-wide configs, else the directory of the config.
 fn project(config: &Path, folders: &Folders) -> Result<PathBuf, CliError> {
-    let whole = std::path::absolute(config).map_err(CliError::Here)?;
+    let whole = std::path::absolute(config).map_err(CliError::CurrentDir)?;
     if folders.is_for_all_projects(&whole) {
         return Ok(folders.project.clone());
     }
-    let machine = Machine::around(&whole).map_err(CliError::Here)?;
+    let machine = Machine::around(&whole).map_err(CliError::CurrentDir)?;
     let folder = PathBuf::from(machine.folder());
     Ok(folder.canonicalize().unwrap_or(folder))
 }
 
-/// The files that clients and paths stand for, those of the project first: what is nearer wins.
+/// Resolves clients and paths to files. Files of the project come first and take precedence.
 fn files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
     let mut files = named_files(from, folders)?;
     files.sort_by_key(|path| {
@@ -124,14 +122,14 @@ fn files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
     Ok(files)
 }
 
-/// A file, or the files of a folder in the order of their names if `*` stands for them.
-fn all_at(path: PathBuf) -> Vec<PathBuf> {
+/// Expands a final `*` to the config files of the directory, sorted by name.
+fn expand_wildcard(path: PathBuf) -> Vec<PathBuf> {
     let Some(folder) = path.parent().filter(|_| path.ends_with("*")) else {
         return vec![path];
     };
     let is_config = |path: &PathBuf| {
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        matches!(ending, Some("yaml" | "yml" | "json"))
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        matches!(extension, Some("yaml" | "yml" | "json"))
     };
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries
@@ -142,10 +140,10 @@ fn all_at(path: PathBuf) -> Vec<PathBuf> {
     files
 }
 
-/// The files in the order in which they are named; of a client only those that are there.
+/// Resolves the arguments in order; of a client only the files that exist.
 fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliError> {
     let of = |client: &Client| {
-        let paths = client.paths(folders).flat_map(all_at);
+        let paths = client.paths(folders).flat_map(expand_wildcard);
         paths.filter(|path| path.is_file()).collect::<Vec<_>>()
     };
     if from.is_empty() {
@@ -159,7 +157,7 @@ fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliEr
                 if found.is_empty() {
                     return Err(CliError::ClientWithoutConfig {
                         client: client.name,
-                        looked: client.paths(folders).collect(),
+                        searched: client.paths(folders).collect(),
                     });
                 }
                 files.extend(found);
@@ -175,24 +173,23 @@ fn named_files(from: &[String], folders: &Folders) -> Result<Vec<PathBuf>, CliEr
     Ok(files)
 }
 
-/// Writes a file in one go, for nobody else to read: a reader sees the old one or the new one.
+/// Writes a file atomically, readable only by its owner.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let written = private(&beside).and_then(|mut file| {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    let written = create_private(&temporary).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()
     });
-    let moved = written.and_then(|()| std::fs::rename(&beside, path));
+    let moved = written.and_then(|()| std::fs::rename(&temporary, path));
     if moved.is_err() {
-        // What is half written is of no use to anybody.
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary);
     }
     moved
 }
 
-fn private(path: &Path) -> std::io::Result<File> {
+fn create_private(path: &Path) -> std::io::Result<File> {
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != ErrorKind::NotFound
     {

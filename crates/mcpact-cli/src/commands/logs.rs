@@ -1,25 +1,25 @@
-//! `mcpact logs`: what happened to the servers of a gateway that runs.
+//! `mcpact logs`: prints server logs and events of a running gateway.
 
 use mcpact_gateway::control::{Answer, Request};
 
-use super::{control, front};
-use crate::args::Logs;
+use super::{block_on, control};
+use crate::args::LogsArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::report::{self, Readers, logs};
+use crate::report::{self, Stdout, logs};
 
-pub(super) fn run(args: &Logs) -> Result<Exit, CliError> {
-    front::block_on(read(args))?;
+pub(super) fn run(args: &LogsArgs) -> Result<Exit, CliError> {
+    block_on(read(args))?;
     Ok(Exit::Ok)
 }
 
-async fn read(args: &Logs) -> Result<(), CliError> {
+async fn read(args: &LogsArgs) -> Result<(), CliError> {
     let request = Request::Logs {
         server: args.server.clone(),
         lines: args.lines,
         follow: args.follow,
     };
-    let mut conversation = control::ask(&args.which, &request).await?;
+    let mut conversation = control::open(&args.gateway, &request).await?;
     let mut is_empty = true;
     loop {
         let next = if args.follow {
@@ -30,23 +30,23 @@ async fn read(args: &Logs) -> Result<(), CliError> {
         let Some(answer) = next.map_err(CliError::Control)? else {
             break;
         };
-        let Answer::Line(line) = control::granted(answer)? else {
-            return Err(CliError::Answer);
+        let Answer::Line(line) = control::check(answer)? else {
+            return Err(CliError::UnexpectedResponse);
         };
         is_empty = false;
-        let written = report::print_on(&if args.which.json {
+        let written = report::print_part(&if args.gateway.json {
             logs::json(&line)
         } else {
             logs::text(&line)
         })?;
-        if written == Readers::HaveLeft {
+        if written == Stdout::Closed {
             return Ok(());
         }
     }
     if args.follow {
-        report::hint("the gateway has ended");
-    } else if is_empty && args.lines > 0 && !args.which.json {
-        report::hint("nothing has happened yet; servers are started when they are first needed");
+        report::hint("the gateway has stopped");
+    } else if is_empty && args.lines > 0 && !args.gateway.json {
+        report::hint("no entries yet; servers start when they are first used");
     }
     Ok(())
 }

@@ -1,22 +1,22 @@
-//! `mcpact reload`: a gateway that runs reads its config anew.
+//! `mcpact reload`: reloads the config of a running gateway.
 
 use mcpact_gateway::control::{Answer, Request};
 
-use super::{control, front};
-use crate::args::Reload;
+use super::{block_on, control};
+use crate::args::ReloadArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::report::{self, reload};
 
-pub(super) fn run(args: &Reload) -> Result<Exit, CliError> {
-    let asked = control::answer(&args.which, &Request::Reload {});
-    let Answer::Reload(report) = front::block_on(asked)? else {
-        return Err(CliError::Answer);
+pub(super) fn run(args: &ReloadArgs) -> Result<Exit, CliError> {
+    let request = Request::Reload {};
+    let Answer::Reload(report) = block_on(control::request(&args.gateway, &request))? else {
+        return Err(CliError::UnexpectedResponse);
     };
-    if args.which.json {
+    if args.gateway.json {
         report::print(&reload::json(&report))?;
     } else {
-        report::aside(&reload::problems(&report));
+        report::eprint(&reload::problems(&report));
         report::print(&reload::text(&report))?;
     }
     Ok(if report.applied {

@@ -1,4 +1,4 @@
-//! `mcpact schema`: the JSON Schema of the config.
+//! `mcpact schema`: prints the JSON Schema of the config.
 
 use mcpact_config::json_schema;
 

@@ -22,16 +22,16 @@ use mcpact_transport::memory;
 use mcpact_transport::stdio::child::{Guard, LINEAGE, is_running};
 use tokio::task::JoinSet;
 
-use super::front::Stops;
-use super::known::Known;
-use super::{approve, front};
-use crate::args::Serve;
-use crate::error::{CliError, Settings};
+use super::cache::ServerCache;
+use super::shutdown::{ShutdownSignals, serve_stdio};
+use super::{approve, block_on};
+use crate::args::ServeArgs;
+use crate::error::{CliError, ListenSettings};
 use crate::exit::Exit;
 use crate::report;
-use crate::report::servers::{Entry, Origin, Token};
+use crate::report::servers::{ClientSetup, ConfigOrigin, Served, TokenReference};
 
-/// What is served when nothing is configured: a server of each era.
+/// The config without a file: a demo server of each era.
 fn demo() -> Catalog {
     let server = |revision| ServerConfig {
         era: EraMode::Pin(revision),
@@ -52,228 +52,233 @@ fn demo() -> Catalog {
     }
 }
 
-pub(super) fn run(args: &Serve) -> Result<Exit, CliError> {
-    let mut config = Config::choose(args)?;
+pub(super) fn run(args: &ServeArgs) -> Result<Exit, CliError> {
+    let mut config = Config::load(args)?;
     if let Some(address) = args.listen {
         config.catalog.gateway.listen_instead(address);
-        if let Some((message, remedy)) = config.catalog.gateway.namelessness() {
-            report::warn(&message, &remedy);
+        if let Some((message, hint)) = config.catalog.gateway.namelessness() {
+            report::warn(&message, &hint);
         }
     }
     let lineage = lineage(&config)?;
     let approvals = approvals(args, &config)?;
-    front::block_on(serve(args, config, approvals, lineage))?;
+    block_on(serve(args, config, approvals, lineage))?;
     Ok(Exit::Ok)
 }
 
-/// The gateways that have led to this one, and itself. What has no config starts no programs.
+/// Returns the chain of gateways that started this one, for loop detection. Without a config nothing is started.
 fn lineage(config: &Config) -> Result<Lineage, CliError> {
-    let told = std::env::var(LINEAGE).unwrap_or_default();
-    let before = Lineage::parse(&told);
+    let parents = std::env::var(LINEAGE).unwrap_or_default();
+    let parents = Lineage::parse(&parents);
     let Some((path, _)) = &config.read else {
-        return Ok(before);
+        return Ok(parents);
     };
-    // By whatever links it was found.
     let file = path.canonicalize().unwrap_or_else(|_| path.clone());
-    let lineage = before.with(&file, std::process::id(), is_running);
-    lineage.map_err(|source| CliError::Descent {
+    let lineage = parents.with(&file, std::process::id(), is_running);
+    lineage.map_err(|source| CliError::StartLoop {
         config: path.clone(),
         source,
     })
 }
 
-/// Whoever names a config agrees to what it starts. One that is merely found may come from anybody.
-fn approvals(args: &Serve, config: &Config) -> Result<Option<Approvals>, CliError> {
+/// Returns the approvals to enforce. `--config` implies approval; a config that was found may come from anyone.
+fn approvals(args: &ServeArgs, config: &Config) -> Result<Option<Approvals>, CliError> {
     let Some((file, source)) = &config.read else {
         return Ok(None);
     };
     if args.config.is_some() && !args.approved_only {
         return Ok(None);
     }
-    let approvals = approve::kept().ok_or(CliError::NoState)?;
+    let approvals = approve::open_approvals().ok_or(CliError::NoStateDir)?;
     if args.stdio {
-        // There is no address that anybody could come to.
+        // There is no listener, so its keys need no approval.
         return Ok(Some(approvals));
     }
-    let asking = approve::Asking {
+    let review = approve::Review {
         file,
         approvals: &approvals,
         marks: &[],
     };
     let gateway = &config.catalog.gateway;
-    if approve::is_anybody_there() {
-        asking.about(&config.catalog, |_| true)?;
-        asking.about_gateway(gateway)?;
+    if approve::is_interactive() {
+        review.launches(&config.catalog, |_| true)?;
+        review.gateway(gateway)?;
     }
-    let shut = asking.left_of_gateway(gateway)?;
-    if !shut.is_empty() {
+    let unapproved = review.unapproved_keys(gateway)?;
+    if !unapproved.is_empty() {
         return Err(CliError::Catalog(CatalogError::Refused {
             source_text: Box::new(source.clone()),
-            problems: shut.iter().map(|shut| shut.refused(source)).collect(),
+            problems: unapproved.iter().map(|key| key.refused(source)).collect(),
         }));
     }
     Ok(Some(approvals))
 }
 
 async fn serve(
-    args: &Serve,
+    args: &ServeArgs,
     config: Config,
     approvals: Option<Approvals>,
     lineage: Lineage,
 ) -> Result<(), CliError> {
     let Config { catalog, read } = config;
     let control = catalog.gateway.control.clone();
-    let known = if args.no_cache {
-        Known::default()
+    let cache = if args.no_cache {
+        ServerCache::default()
     } else {
-        Known::kept()
+        ServerCache::open()
     };
     let surroundings = Surroundings {
         builtins: BTreeMap::from([(EVERYTHING, everything())]),
-        verdicts: known.verdicts,
-        cache: known.servers,
+        verdicts: cache.verdicts,
+        cache: cache.servers,
         guard: Some(Guard::this_program(["guard"])),
         lineage,
         approvals,
-        tools: approve::tools(),
+        tools: approve::tool_pins_dir(),
     };
     let address = catalog.gateway.listen;
     let file = read.as_ref().map_or(Path::new("here"), |(path, _)| path);
-    let machine = Machine::around(file).map_err(CliError::Here)?;
-    let entry = Entry {
-        program: own_name(&machine),
-        token: shown_token(&catalog.gateway, &machine),
-        hosts: shown_hosts(&catalog.gateway),
+    let machine = Machine::around(file).map_err(CliError::CurrentDir)?;
+    let setup = ClientSetup {
+        program: program_name(&machine),
+        token: token_reference(&catalog.gateway, &machine),
+        hosts: remote_hosts(&catalog.gateway),
     };
     let gateway = Gateway::new(catalog, surroundings)?;
-    let mut origin = Origin::Builtin;
+    let mut origin = ConfigOrigin::Builtin;
     if let Some((path, source)) = read {
         let listen = args.listen;
-        origin = Origin::File(path.clone());
+        origin = ConfigOrigin::File(path.clone());
         gateway.serves(ConfigFile { path, listen }, &source);
     }
-    let mut beside = JoinSet::new();
-    answer_askers(&gateway, control.as_deref(), &mut beside).await?;
-    keep_up(&gateway, &mut beside);
-    let stops = Stops::count();
-    let drained = stops.clone().drained(gateway.drain());
+    let mut background = JoinSet::new();
+    open_control(&gateway, control.as_deref(), &mut background).await?;
+    reload_on_change(&gateway, &mut background);
+    let signals = ShutdownSignals::listen();
+    let drained = signals.clone().drained(gateway.drain());
     let serving = async {
         let served = if args.stdio {
-            front::on_own_pipes(|link, stopping| gateway.serve(link, stopping), drained).await
+            serve_stdio(|link, stopping| gateway.serve(link, stopping), drained).await
         } else {
-            on_http(&gateway, address, (origin, entry), drained).await
+            serve_http(&gateway, address, (origin, setup), drained).await
         };
         gateway.close().await;
         served
     };
-    stops.cut_off(serving).await
+    signals.abort_on_second(serving).await
 }
 
-/// By what name clients can start this program.
-fn own_name(machine: &Machine) -> String {
+/// Returns the command with which clients can start this program.
+fn program_name(machine: &Machine) -> String {
     let own = std::env::current_exe().and_then(|path| path.canonicalize());
     let own = own.ok().map(|path| path.to_string_lossy().into_owned());
-    let usual = || String::from("mcpact");
+    let default = || String::from("mcpact");
     match own {
-        Some(own) if machine.program(&Sought::here(&usual())).real.as_ref() != Some(&own) => own,
-        Some(_) | None => usual(),
+        Some(own) if machine.program(&Sought::here(&default())).real.as_ref() != Some(&own) => own,
+        Some(_) | None => default(),
     }
 }
 
-/// How people write the token that clients must show, if there is one.
-fn shown_token(gateway: &GatewayConfig, machine: &Machine) -> Option<Token> {
+/// Returns how a client refers to the token, if one is required.
+fn token_reference(gateway: &GatewayConfig, machine: &Machine) -> Option<TokenReference> {
     gateway.token.as_ref()?;
     let written = gateway.token_written.as_deref();
     let folder = machine.folder();
     Some(match &gateway.token_variable {
-        Some(name) => Token::in_variable(name),
-        None => Token::of(written, Path::new(&folder)),
+        Some(name) => TokenReference::variable(name),
+        None => TokenReference::parse(written, Path::new(&folder)),
     })
 }
 
-/// By which names other machines can call the gateway; on loopback whatever stands before it has an address of its own.
-fn shown_hosts(gateway: &GatewayConfig) -> Vec<String> {
+/// Returns the host names for other machines; none on loopback, where a reverse proxy has its own.
+fn remote_hosts(gateway: &GatewayConfig) -> Vec<String> {
     match gateway.listen.ip().is_loopback() {
         true => Vec::new(),
         false => gateway.allow_hosts.clone(),
     }
 }
 
-async fn on_http(
+async fn serve_http(
     gateway: &Arc<Gateway>,
     address: SocketAddr,
-    (origin, entry): (Origin, Entry),
+    (origin, setup): (ConfigOrigin, ClientSetup),
     drained: impl Future<Output = ()> + Send,
 ) -> Result<(), CliError> {
     let site = gateway.listen().await;
     let site = site.map_err(|source| CliError::Listen {
         address,
-        settings: Settings::Config,
+        settings: ListenSettings::Config,
         source,
     })?;
     let url = format!("{}/mcp", site.origin());
     report::print(&format!("{url}\n"))?;
-    let meeting = tokio::spawn(introduce(Arc::clone(gateway), url, origin, entry));
+    let overview = tokio::spawn(show_servers(Arc::clone(gateway), url, origin, setup));
     let served = site.run(drained).await;
-    meeting.abort();
+    overview.abort();
     served.map_err(CliError::Serve)
 }
 
-/// Shows what is served, and tells of servers that take their time when they have introduced themselves. Of those
-/// that turn out to be missing the log tells.
-async fn introduce(gateway: Arc<Gateway>, url: String, origin: Origin, entry: Entry) {
-    /// How long servers may take to stand there with what was agreed on.
-    const SOON: Duration = Duration::from_millis(500);
-    let mut meeting = pin!(gateway.meet());
-    let meet_all = async { while meeting.next().await.is_some() {} };
-    let _ = tokio::time::timeout(SOON, meet_all).await;
-    let shown = report::servers::Shown {
+/// Prints the overview, and a row for each server that starts later. Failures are in the log.
+async fn show_servers(
+    gateway: Arc<Gateway>,
+    url: String,
+    origin: ConfigOrigin,
+    setup: ClientSetup,
+) {
+    /// Time to wait for servers before printing the overview.
+    const START_WAIT: Duration = Duration::from_millis(500);
+    let mut started = pin!(gateway.meet());
+    let all = async { while started.next().await.is_some() {} };
+    let _ = tokio::time::timeout(START_WAIT, all).await;
+    let served = Served {
         servers: gateway.reports(),
         filters: gateway.unapproved_filters().await,
     };
-    let told = report::servers::text(&url, &origin, &entry, &shown);
-    report::aside(&told);
-    while let Some(server) = meeting.next().await {
-        report::aside(&report::servers::late(&server, &gateway.reports()));
+    report::eprint(&report::servers::text(&url, &origin, &setup, &served));
+    while let Some(server) = started.next().await {
+        report::eprint(&report::servers::late(&server, &gateway.reports()));
     }
 }
 
-/// Opens the private socket, at which other programs of this user ask how the gateway is.
+/// Opens the control socket for `mcpact status`, `logs` and `reload`.
 #[cfg(unix)]
-async fn answer_askers(
+async fn open_control(
     gateway: &Arc<Gateway>,
     configured: Option<&Path>,
-    beside: &mut JoinSet<()>,
+    background: &mut JoinSet<()>,
 ) -> Result<(), CliError> {
     let opened = match configured {
         Some(path) => Control::open(path).await.map_err(CliError::Control)?,
-        None => match open_usual().await {
+        None => match open_default_control().await {
             Ok(control) => control,
-            // Nobody has asked for it, and everything else works.
-            Err(why) => {
-                tracing::warn!(why, "`mcpact status` will not find this gateway");
+            // The config does not ask for it, and serving works without it.
+            Err(error) => {
+                tracing::warn!(
+                    error,
+                    "no control socket; `mcpact status` cannot find this gateway"
+                );
                 return Ok(());
             }
         },
     };
-    beside.spawn(opened.run(Arc::clone(gateway)));
+    background.spawn(opened.run(Arc::clone(gateway)));
     Ok(())
 }
 
 #[cfg(unix)]
-async fn open_usual() -> Result<Control, String> {
-    let folder = super::control::folder().ok_or("there is no runtime folder and no home")?;
-    mcpact_transport::unix::private_folder(&folder).map_err(|error| error.to_string())?;
-    // What dead gateways have left there is nobody's any more.
-    let _ = mcpact_transport::unix::sweep(&folder).await;
-    let path = own_socket(&folder, std::process::id());
+async fn open_default_control() -> Result<Control, String> {
+    let dir = super::control::socket_dir().ok_or("neither XDG_RUNTIME_DIR nor HOME is set")?;
+    mcpact_transport::unix::private_folder(&dir).map_err(|error| error.to_string())?;
+    // Remove the sockets of gateways that no longer run.
+    let _ = mcpact_transport::unix::sweep(&dir).await;
+    let path = own_socket(&dir, std::process::id());
     Control::open(&path)
         .await
         .map_err(|error| error.to_string())
 }
 
 #[cfg(not(unix))]
-async fn answer_askers(
+async fn open_control(
     _: &Arc<Gateway>,
     _: Option<&Path>,
     _: &mut JoinSet<()>,
@@ -281,34 +286,34 @@ async fn answer_askers(
     Ok(())
 }
 
-/// Reads the config anew when its file changes, or a signal says so.
-fn keep_up(gateway: &Arc<Gateway>, beside: &mut JoinSet<()>) {
+/// Reloads the config when its file changes, and on signal HUP.
+fn reload_on_change(gateway: &Arc<Gateway>, background: &mut JoinSet<()>) {
     let watched = Arc::clone(gateway);
-    beside.spawn(async move { watched.watch().await });
+    background.spawn(async move { watched.watch().await });
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let told = Arc::clone(gateway);
+        let signalled = Arc::clone(gateway);
         if let Ok(mut hangups) = signal(SignalKind::hangup()) {
-            beside.spawn(async move {
+            background.spawn(async move {
                 while hangups.recv().await.is_some() {
-                    told.reload(ReloadCause::Signal).await;
+                    signalled.reload(ReloadCause::Signal).await;
                 }
             });
         }
     }
 }
 
-/// What is served.
+/// The config to serve.
 struct Config {
     catalog: Catalog,
-    /// Where it was read; nowhere if it is built in.
+    /// Its file; `None` for the built-in config.
     read: Option<(PathBuf, Source)>,
 }
 
 impl Config {
-    /// The config that was named, or the nearest one, or the built-in one.
-    fn choose(args: &Serve) -> Result<Self, CliError> {
+    /// Loads the given config, else the nearest one, else the built-in one.
+    fn load(args: &ServeArgs) -> Result<Self, CliError> {
         let nearest = || nearest_config(&std::env::current_dir().ok()?);
         let Some(path) = args.config.clone().or_else(nearest) else {
             let (catalog, read) = (demo(), None);
@@ -316,10 +321,10 @@ impl Config {
         };
         let loaded = load(&path)?;
         let mut problems = loaded.problems;
-        // Whoever wants to know more asks `mcpact check`.
+        // `mcpact check` shows the notes, too.
         problems.retain(|problem| problem.severity >= Severity::Warning);
-        report::aside(&report::problems::list(&loaded.source, &problems));
-        let path = std::path::absolute(path).map_err(CliError::Here)?;
+        report::eprint(&report::problems::list(&loaded.source, &problems));
+        let path = std::path::absolute(path).map_err(CliError::CurrentDir)?;
         Ok(Self {
             catalog: loaded.catalog,
             read: Some((path, loaded.source)),
@@ -327,7 +332,7 @@ impl Config {
     }
 }
 
-/// The reference server, as part of this program.
+/// The reference server, in this process.
 fn everything() -> Local {
     Local(Arc::new(|| {
         let (ours, theirs) = memory::pair();

@@ -1,4 +1,4 @@
-//! `mcpact status`: how a gateway that runs and its servers are.
+//! `mcpact status`: prints the status of a running gateway and its servers.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -6,55 +6,55 @@ use std::path::Path;
 
 use mcpact_gateway::control::{Answer, Request};
 
-use super::{control, front};
-use crate::args::Status;
+use super::{block_on, control};
+use crate::args::StatusArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::report::{self, status};
+use crate::report;
 
-pub(super) fn run(args: &Status) -> Result<Exit, CliError> {
+pub(super) fn run(args: &StatusArgs) -> Result<Exit, CliError> {
     if let Some(file) = &args.bundle {
         return bundle(args, file);
     }
     let request = Request::Status {
         server: args.server.clone(),
     };
-    let answer = front::block_on(control::answer(&args.which, &request))?;
-    let Answer::Status(found) = answer else {
-        return Err(CliError::Answer);
+    let answer = block_on(control::request(&args.gateway, &request))?;
+    let Answer::Status(status) = answer else {
+        return Err(CliError::UnexpectedResponse);
     };
-    report::print(&match (args.which.json, &args.server) {
-        (true, _) => status::json(&found),
-        (false, None) => status::text(&found),
-        (false, Some(_)) => status::one(&found),
+    report::print(&match (args.gateway.json, &args.server) {
+        (true, _) => report::status::json(&status),
+        (false, None) => report::status::text(&status),
+        (false, Some(_)) => report::status::server(&status),
     })?;
     Ok(Exit::Ok)
 }
 
-/// Everything that helps to find out what is wrong, in a file that may be shown to others.
-fn bundle(args: &Status, file: &Path) -> Result<Exit, CliError> {
-    let answer = front::block_on(control::answer(&args.which, &Request::Bundle {}))?;
-    let Answer::Bundle(found) = answer else {
-        return Err(CliError::Answer);
+/// Writes a diagnostic bundle.
+fn bundle(args: &StatusArgs, file: &Path) -> Result<Exit, CliError> {
+    let answer = block_on(control::request(&args.gateway, &Request::Bundle {}))?;
+    let Answer::Bundle(bundle) = answer else {
+        return Err(CliError::UnexpectedResponse);
     };
-    let text = status::bundle(&found);
+    let text = report::status::bundle(&bundle);
     if file == Path::new("-") {
         report::print(&text)?;
         return Ok(Exit::Ok);
     }
-    write_privately(file, &text).map_err(|source| CliError::Write {
+    write_private(file, &text).map_err(|source| CliError::Write {
         path: file.to_owned(),
         source,
     })?;
     report::hint(&format!(
-        "look through `{}` before you show it to others: the secrets of the config are covered, what servers told of their own is not",
+        "review `{}` before you share it: config secrets are masked, other server output is not",
         file.display()
     ));
     Ok(Exit::Ok)
 }
 
-/// What servers told of their own may hold secrets, so that nobody else may read it, whoever could before.
-fn write_privately(file: &Path, text: &str) -> io::Result<()> {
+/// Writes a file with mode 0600, because server output may contain secrets.
+fn write_private(file: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]

@@ -7,97 +7,94 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::raw::{JsonKind, Object, elements};
 use mcpact_wire::scan::{ScanError, ScanFault, text};
 
-/// What a side says, wherever in the document it stood.
+/// Declaration of a side, extracted from a document.
 #[derive(Debug, Default)]
 pub(super) struct Declaration<'a> {
-    /// The raw capability document, of whatever kind it is.
+    /// Raw capabilities, of any JSON type.
     pub(super) capabilities: Option<&'a str>,
-    /// The one version that it names.
+    /// `protocolVersion`.
     pub(super) protocol_version: Option<Cow<'a, str>>,
-    /// The versions that it lists.
+    /// `supportedVersions` or `protocolVersions`.
     pub(super) listed: Option<Vec<String>>,
-    /// Who it is.
+    /// Name and version of the implementation.
     pub(super) info: Option<Implementation>,
 }
 
-/// Why a JSON document declares nothing that can be negotiated.
+/// Error of a JSON document that cannot be negotiated.
 #[derive(Debug)]
-pub(super) enum ShapeFault {
-    Misfit(Misfit),
-    Member(BodyFault),
+pub(super) enum ShapeError {
+    Unsupported(UnsupportedDocument),
+    Field(BodyFault),
 }
 
-impl From<Misfit> for ShapeFault {
-    fn from(misfit: Misfit) -> Self {
-        Self::Misfit(misfit)
+impl From<UnsupportedDocument> for ShapeError {
+    fn from(reason: UnsupportedDocument) -> Self {
+        Self::Unsupported(reason)
     }
 }
 
-impl From<BodyFault> for ShapeFault {
+impl From<BodyFault> for ShapeError {
     fn from(fault: BodyFault) -> Self {
-        Self::Member(fault)
+        Self::Field(fault)
     }
 }
 
-/// A document that is JSON and yet of no use.
+/// Reason why a JSON document is not usable; completes a sentence after its name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Misfit {
+pub(crate) enum UnsupportedDocument {
     /// Not an object.
-    #[error("holds a JSON {0}, not an object")]
+    #[error("is a JSON {0}, expected an object")]
     Kind(JsonKind),
-    /// Too deep, or with a member that stands twice.
+    /// Too deep, or a duplicate field.
     #[error("{}", scan_text(.0.fault))]
     Scan(ScanError),
-    /// A failed request.
-    #[error("holds an error response, which declares nothing")]
+    /// An error response.
+    #[error("is an error response, which declares no capabilities")]
     ErrorResponse,
     /// A message without capabilities.
-    #[error("holds a message that declares no capabilities{}", named(.0.as_deref()))]
-    Silent(Option<String>),
-    /// What the other side says.
-    #[error("speaks for the {}, not for the {expected}", expected.peer())]
+    #[error("is a message without capabilities{}", parenthesized(.0.as_deref()))]
+    NoCapabilities(Option<String>),
+    /// A document of the other side.
+    #[error("is a {} document, expected a {expected} document", expected.peer())]
     WrongSide { expected: Side },
-    /// No member that anybody would declare.
-    #[error("is neither a capability object nor a message of the handshake")]
-    Foreign,
+    /// No known field.
+    #[error("is neither a capability object nor a handshake message")]
+    Unrecognized,
 }
 
 fn scan_text(fault: ScanFault) -> String {
     match fault {
         ScanFault::Duplicate(_) | ScanFault::DuplicateMember => {
-            String::from("names the same member twice in one object")
+            String::from("has a duplicate field")
         }
-        other => format!("cannot be understood: {other}"),
+        other => format!("cannot be parsed: {other}"),
     }
 }
 
-fn named(method: Option<&str>) -> String {
+fn parenthesized(method: Option<&str>) -> String {
     method.map_or_else(String::new, |method| format!(" (`{method}`)"))
 }
 
-impl Misfit {
-    /// What to do about it.
-    pub(crate) fn hint(&self) -> String {
-        String::from(match self {
-            Self::Kind(_) => {
-                "one object is expected: capabilities, or one message of the handshake"
-            }
-            Self::Scan(_) => "every member may stand once, at most 128 levels deep",
-            Self::ErrorResponse | Self::Silent(_) => {
-                "take the `initialize` request or result, a modern request with `_meta`, or a \
+impl UnsupportedDocument {
+    /// Returns the hint.
+    pub(crate) const fn hint(&self) -> &'static str {
+        match self {
+            Self::Kind(_) => "pass one object: capabilities, or one handshake message",
+            Self::Scan(_) => "fields must be unique and at most 128 levels deep",
+            Self::ErrorResponse | Self::NoCapabilities(_) => {
+                "pass an `initialize` request or result, a modern request with `_meta`, or a \
                  `server/discover` result"
             }
-            Self::WrongSide { .. } => "swap the files of `--client` and `--server`",
-            Self::Foreign => {
-                "if all of its members are unknown capabilities, wrap them: \
-                 `{\"capabilities\": {…}}`"
+            Self::WrongSide { .. } => "swap `--client` and `--server`",
+            Self::Unrecognized => {
+                "if all fields are unknown capabilities, wrap them: `{\"capabilities\": {…}}`"
             }
-        })
+        }
     }
 }
 
-/// Members that only the body of a handshake has.
-const BODY: [&str; 6] = [
+/// Fields that only a handshake body has.
+const HANDSHAKE_FIELDS: [&str; 6] = [
     "capabilities",
     "protocolVersion",
     "supportedVersions",
@@ -106,8 +103,8 @@ const BODY: [&str; 6] = [
     "serverInfo",
 ];
 
-/// Finds the declaration in a well-formed JSON text.
-pub(super) fn recognise(side: Side, raw: &str) -> Result<Declaration<'_>, ShapeFault> {
+/// Extracts the declaration from a well-formed JSON text.
+pub(super) fn parse(side: Side, raw: &str) -> Result<Declaration<'_>, ShapeError> {
     let top = object(raw)?;
     let is_message = top.get("jsonrpc").is_some()
         || top.get_str("method").is_some()
@@ -116,69 +113,74 @@ pub(super) fn recognise(side: Side, raw: &str) -> Result<Declaration<'_>, ShapeF
         let body = body_of_message(side, &top)?;
         return match handshake(side, &body)? {
             Some(declaration) => Ok(declaration),
-            None => Err(silent(&top).into()),
+            None => Err(no_capabilities(&top).into()),
         };
     }
     match handshake(side, &top)? {
         Some(declaration) => Ok(declaration),
         None if looks_like_other_side(side, &top) => {
-            Err(Misfit::WrongSide { expected: side }.into())
+            Err(UnsupportedDocument::WrongSide { expected: side }.into())
         }
         None if looks_like_capabilities(&top) => Ok(Declaration {
             capabilities: Some(raw.trim()),
             ..Declaration::default()
         }),
-        None => Err(Misfit::Foreign.into()),
+        None => Err(UnsupportedDocument::Unrecognized.into()),
     }
 }
 
-fn object(raw: &str) -> Result<Object<'_>, Misfit> {
+fn object(raw: &str) -> Result<Object<'_>, UnsupportedDocument> {
     match JsonKind::of(raw) {
-        JsonKind::Object => Object::parse(raw).map_err(Misfit::Scan),
-        other => Err(Misfit::Kind(other)),
+        JsonKind::Object => Object::parse(raw).map_err(UnsupportedDocument::Scan),
+        other => Err(UnsupportedDocument::Kind(other)),
     }
 }
 
-fn silent(message: &Object<'_>) -> Misfit {
-    Misfit::Silent(message.get_str("method").map(Cow::into_owned))
+fn no_capabilities(message: &Object<'_>) -> UnsupportedDocument {
+    UnsupportedDocument::NoCapabilities(message.get_str("method").map(Cow::into_owned))
 }
 
-/// The `params` or the `result`, if the message comes from the right side.
-fn body_of_message<'a>(side: Side, message: &Object<'a>) -> Result<Object<'a>, Misfit> {
+/// Returns `params` or `result` if the message comes from the right side.
+fn body_of_message<'a>(
+    side: Side,
+    message: &Object<'a>,
+) -> Result<Object<'a>, UnsupportedDocument> {
     let (sender, body) = match (message.get("method"), message.get("result")) {
         (Some(_), _) => (Side::Client, message.get("params")),
         (None, Some(result)) => (Side::Server, Some(result)),
-        (None, None) if message.get("error").is_some() => return Err(Misfit::ErrorResponse),
-        (None, None) => return Err(silent(message)),
+        (None, None) if message.get("error").is_some() => {
+            return Err(UnsupportedDocument::ErrorResponse);
+        }
+        (None, None) => return Err(no_capabilities(message)),
     };
     if sender != side {
-        return Err(Misfit::WrongSide { expected: side });
+        return Err(UnsupportedDocument::WrongSide { expected: side });
     }
-    object(body.ok_or_else(|| silent(message))?)
+    object(body.ok_or_else(|| no_capabilities(message))?)
 }
 
-/// What a handshake body or a modern envelope declares; none when it is neither.
-fn handshake<'a>(side: Side, body: &Object<'a>) -> Result<Option<Declaration<'a>>, ShapeFault> {
+/// Parses a handshake body or a modern envelope; `None` if it is neither.
+fn handshake<'a>(side: Side, body: &Object<'a>) -> Result<Option<Declaration<'a>>, ShapeError> {
     let envelope = match body.get_present("_meta") {
-        Some(raw) => Object::parse(raw).map_err(Misfit::Scan)?,
+        Some(raw) => Object::parse(raw).map_err(UnsupportedDocument::Scan)?,
         None => Object::default(),
     };
     let is_modern_request = [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES]
         .iter()
         .any(|key| envelope.get(key).is_some());
-    if !is_modern_request && !BODY.iter().any(|key| body.get(key).is_some()) {
+    if !is_modern_request && !HANDSHAKE_FIELDS.iter().any(|key| body.get(key).is_some()) {
         return Ok(None);
     }
     let (own, other) = match side {
         Side::Client => ("clientInfo", "serverInfo"),
         Side::Server => ("serverInfo", "clientInfo"),
     };
-    let is_of_other = match side {
+    let is_wrong_side = match side {
         Side::Client => envelope.get(meta::SERVER_INFO).is_some(),
         Side::Server => is_modern_request,
     };
-    if is_of_other || (body.get(other).is_some() && body.get(own).is_none()) {
-        return Err(Misfit::WrongSide { expected: side }.into());
+    if is_wrong_side || (body.get(other).is_some() && body.get(own).is_none()) {
+        return Err(UnsupportedDocument::WrongSide { expected: side }.into());
     }
     let listed = match listed(body, "supportedVersions")? {
         None => listed(body, "protocolVersions")?,
@@ -235,13 +237,13 @@ fn info(body: &Object<'_>, key: &str) -> Result<Option<Implementation>, BodyFaul
     }
 }
 
-/// Whether a side of some revision would declare one of these members; nothing at all is fine.
+/// Returns whether a field is a capability of any revision. An empty object counts.
 fn looks_like_capabilities(top: &Object<'_>) -> bool {
     let declares = |side| top.iter().any(|(key, _)| is_declared_by(side, key));
     top.is_empty() || declares(Side::Client) || declares(Side::Server)
 }
 
-/// Whether it holds what only the other side declares, and nothing that this one does.
+/// Returns whether the fields are capabilities of the other side only.
 fn looks_like_other_side(side: Side, top: &Object<'_>) -> bool {
     let declares = |side| top.iter().any(|(key, _)| is_declared_by(side, key));
     declares(side.peer()) && !declares(side)

@@ -6,34 +6,34 @@ use mcpact_spec::Side;
 
 use crate::error::CliError;
 
-/// No handshake is larger; whatever is, was not meant.
-const MOST_BYTES: u64 = 16 << 20;
+/// Size limit of a document.
+const MAX_BYTES: u64 = 16 << 20;
 
 const EXAMPLE_CLIENT: &str = include_str!("../../examples-data/client.json");
 const EXAMPLE_SERVER: &str = include_str!("../../examples-data/server.json");
 
-/// Where a document comes from.
+/// Source of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A file.
     File(PathBuf),
-    /// Standard input.
+    /// Stdin.
     Stdin,
-    /// The example that is part of the binary.
+    /// The bundled example.
     Example,
 }
 
 impl Source {
-    /// What to call it.
+    /// Returns the name for output.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
-            Self::Stdin => String::from("standard input"),
+            Self::Stdin => String::from("stdin"),
             Self::Example => String::from("bundled example"),
         }
     }
 
-    /// The text of the document, without a byte order mark.
+    /// Reads the text, without a byte order mark.
     pub(super) fn read(&self, side: Side) -> Result<String, CliError> {
         let bytes = match (self, side) {
             (Self::Example, Side::Client) => return Ok(EXAMPLE_CLIENT.to_owned()),
@@ -51,7 +51,7 @@ impl Source {
                 Err(CliError::NotJson {
                     origin: self.clone(),
                     detail: String::from("invalid UTF-8"),
-                    place: Place::after(valid),
+                    position: Position::after(valid),
                 })
             }
         }
@@ -59,15 +59,15 @@ impl Source {
 
     fn bytes(&self, opened: std::io::Result<impl Read>) -> Result<Vec<u8>, CliError> {
         let mut bytes = Vec::new();
-        let read = opened.and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        let read = opened.and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         match read {
-            Err(cause) => Err(CliError::Unreadable {
+            Err(cause) => Err(CliError::ReadDocument {
                 origin: self.clone(),
                 cause,
             }),
-            Ok(length) if length as u64 > MOST_BYTES => Err(CliError::TooLarge {
+            Ok(length) if length as u64 > MAX_BYTES => Err(CliError::TooLarge {
                 origin: self.clone(),
-                limit: MOST_BYTES,
+                limit: MAX_BYTES,
             }),
             Ok(_) => Ok(bytes),
         }
@@ -83,17 +83,17 @@ impl fmt::Display for Source {
     }
 }
 
-/// A place in a text, counted from one.
+/// Position in a text, counted from one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// The line.
     pub(crate) line: usize,
     /// The column, in bytes.
     pub(crate) column: usize,
 }
 
-impl Place {
-    /// The place of the byte that follows these.
+impl Position {
+    /// Returns the position of the byte after these.
     fn after(bytes: &[u8]) -> Self {
         let last_line = bytes.rsplit(|b| *b == b'\n').next().unwrap_or_default();
         Self {
@@ -103,7 +103,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}, column {}", self.line, self.column)
     }
@@ -111,11 +111,11 @@ impl fmt::Display for Place {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::Position;
 
     #[test]
-    fn places_are_counted_from_one() {
-        let at = |bytes: &[u8]| (Place::after(bytes).line, Place::after(bytes).column);
+    fn positions_are_counted_from_one() {
+        let at = |bytes: &[u8]| (Position::after(bytes).line, Position::after(bytes).column);
         assert_eq!(at(b""), (1, 1));
         assert_eq!(at(b"ab"), (1, 3));
         assert_eq!(at(b"ab\n"), (2, 1));

@@ -1,11 +1,11 @@
 use mcpact_engine::revisions::RevisionId;
 use mcpact_spec::Side;
 
-use super::shape::{Misfit, ShapeFault};
-use super::{Document, Unfit, compact};
+use super::shape::{ShapeError, UnsupportedDocument};
+use super::{Document, DocumentError, compact};
 
-/// A document in one line: the versions, the capabilities, the name.
-fn told(side: Side, text: &str) -> String {
+/// Summarizes a document: versions, capabilities, name.
+fn summary(side: Side, text: &str) -> String {
     let document = Document::parse(side, text).unwrap();
     let versions: Vec<&str> = document.versions.iter().map(RevisionId::as_str).collect();
     format!(
@@ -16,23 +16,23 @@ fn told(side: Side, text: &str) -> String {
     )
 }
 
-fn misfit(side: Side, text: &str) -> Misfit {
+fn unsupported(side: Side, text: &str) -> UnsupportedDocument {
     match Document::parse(side, text).unwrap_err() {
-        Unfit::Shape(ShapeFault::Misfit(misfit)) => misfit,
+        DocumentError::Shape(ShapeError::Unsupported(reason)) => reason,
         other => panic!("{other:?}"),
     }
 }
 
-const EVERY: &str = "2026-07-28 2025-11-25 2025-06-18 2025-03-26 2024-11-05";
+const ALL: &str = "2026-07-28 2025-11-25 2025-06-18 2025-03-26 2024-11-05";
 
 #[test]
-fn every_natural_shape_is_understood() {
-    let sheet = [
-        (Side::Client, "{}", format!("{EVERY} | {{}} | -")),
+fn every_shape_is_parsed() {
+    let cases = [
+        (Side::Client, "{}", format!("{ALL} | {{}} | -")),
         (
             Side::Server,
             r#" { "tools" : {} } "#,
-            format!(r#"{EVERY} | {{"tools":{{}}}} | -"#),
+            format!(r#"{ALL} | {{"tools":{{}}}} | -"#),
         ),
         (
             Side::Client,
@@ -62,79 +62,82 @@ fn every_natural_shape_is_understood() {
         (
             Side::Client,
             r#"{"capabilities":[],"protocolVersion":null}"#,
-            format!("{EVERY} | [] | -"),
+            format!("{ALL} | [] | -"),
         ),
     ];
-    for (side, text, expected) in sheet {
-        assert_eq!(told(side, text), expected, "{text}");
+    for (side, text, expected) in cases {
+        assert_eq!(summary(side, text), expected, "{text}");
     }
 }
 
 #[test]
-fn other_documents_are_told_apart() {
-    let sheet = [
-        (Side::Client, "[]", "holds a JSON array, not an object"),
+fn unsupported_documents_name_the_reason() {
+    let cases = [
+        (Side::Client, "[]", "is a JSON array, expected an object"),
         (
             Side::Client,
             r#"{"tools":{},"tools":{}}"#,
-            "names the same member twice in one object",
+            "has a duplicate field",
         ),
         (
             Side::Server,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":""}}"#,
-            "holds an error response, which declares nothing",
+            "is an error response, which declares no capabilities",
         ),
         (
             Side::Client,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#,
-            "holds a message that declares no capabilities (`tools/list`)",
+            "is a message without capabilities (`tools/list`)",
         ),
         (
             Side::Client,
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-            "holds a message that declares no capabilities (`notifications/initialized`)",
+            "is a message without capabilities (`notifications/initialized`)",
         ),
         (
             Side::Server,
             r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
-            "speaks for the client, not for the server",
+            "is a client document, expected a server document",
         ),
         (
             Side::Client,
             r#"{"capabilities":{},"serverInfo":{"name":"s","version":"1"}}"#,
-            "speaks for the server, not for the client",
+            "is a server document, expected a client document",
         ),
         (
             Side::Client,
             r#"{"supportedVersions":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#,
-            "speaks for the server, not for the client",
+            "is a server document, expected a client document",
         ),
         (
             Side::Server,
             r#"{"mcpServers":{}}"#,
-            "is neither a capability object nor a message of the handshake",
+            "is neither a capability object nor a handshake message",
         ),
     ];
-    for (side, text, expected) in sheet {
-        assert_eq!(misfit(side, text).to_string(), expected, "{text}");
+    for (side, text, expected) in cases {
+        assert_eq!(unsupported(side, text).to_string(), expected, "{text}");
     }
 }
 
 #[test]
-fn white_space_goes_and_tokens_stay() {
+fn whitespace_is_removed_and_tokens_are_kept() {
     let raw = "{ \"a b\" : [ 1e400 , \"\\\" \\\\\" , { } ] ,\r\n\t\"c\" : \" \" }";
     assert_eq!(compact(raw), r#"{"a b":[1e400,"\" \\",{}],"c":" "}"#);
 }
 
 #[test]
-fn swapped_capabilities_are_noticed() {
+fn swapped_sides_are_detected() {
     for (side, text) in [
         (Side::Client, r#"{"tools":{},"logging":{}}"#),
         (Side::Server, r#"{"roots":{"listChanged":true}}"#),
     ] {
-        assert_eq!(misfit(side, text), Misfit::WrongSide { expected: side });
+        assert_eq!(
+            unsupported(side, text),
+            UnsupportedDocument::WrongSide { expected: side }
+        );
     }
-    // What both may declare, or one of each, says nothing about the side.
+    // Capabilities of both sides do not decide.
     for side in [Side::Client, Side::Server] {
         for text in [r#"{"experimental":{}}"#, r#"{"roots":{},"tools":{}}"#] {
             assert!(Document::parse(side, text).is_ok(), "{side} {text}");

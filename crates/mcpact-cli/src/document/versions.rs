@@ -1,13 +1,12 @@
 use mcpact_engine::revisions::RevisionId;
 use mcpact_spec::{Era, Revision, Side};
 
-/// Which versions a side speaks, the one that a client asks for first.
+/// Returns the versions that a side supports, the one that a client requests first.
 ///
-/// A list says it outright. A single version means what its writer could mean by it: a server
-/// answered with it; a legacy client offers its newest and can fall back to older ones
-/// (`2025-11-25 basic/lifecycle#version-negotiation`); a modern client speaks just that. A document
-/// without any version stands for a side that speaks them all.
-pub(super) fn spoken(
+/// A list is taken as is. A single version of a server or a modern client is the only one; a legacy
+/// client offers its latest and can fall back to older ones
+/// (`2025-11-25 basic/lifecycle#version-negotiation`). Without a version, all are assumed.
+pub(super) fn supported(
     side: Side,
     single: Option<&str>,
     listed: Option<&[String]>,
@@ -27,7 +26,7 @@ pub(super) fn spoken(
     single.clone().into_iter().chain(rest).collect()
 }
 
-/// The legacy revisions before this one, newest first; none before a modern one.
+/// Returns the legacy revisions before a legacy revision, newest first.
 fn fallbacks(offered: Revision) -> Vec<RevisionId> {
     if offered.era() == Era::Modern {
         return Vec::new();
@@ -38,7 +37,7 @@ fn fallbacks(offered: Revision) -> Vec<RevisionId> {
     older
 }
 
-/// The known ones in the order of the registry, then the others as they came, none twice.
+/// Sorts known revisions newest first, then unknown ones in their order, without duplicates.
 fn newest_first(listed: &[String]) -> Vec<RevisionId> {
     let names = |r: &Revision| listed.iter().any(|text| text == r.as_str());
     let known = Revision::ALL.into_iter().rev().filter(names);
@@ -56,18 +55,18 @@ fn newest_first(listed: &[String]) -> Vec<RevisionId> {
 mod tests {
     use super::*;
 
-    fn spoken_by(side: Side, single: Option<&str>, listed: Option<&[&str]>) -> String {
+    fn supported_by(side: Side, single: Option<&str>, listed: Option<&[&str]>) -> String {
         let listed: Option<Vec<String>> =
             listed.map(|all| all.iter().map(|v| (*v).to_owned()).collect());
-        let all = spoken(side, single, listed.as_deref());
+        let all = supported(side, single, listed.as_deref());
         let names: Vec<&str> = all.iter().map(RevisionId::as_str).collect();
         names.join(" ")
     }
 
     #[test]
-    fn a_single_version_means_what_its_writer_could_mean() {
-        let client = |v| spoken_by(Side::Client, Some(v), None);
-        let server = |v| spoken_by(Side::Server, Some(v), None);
+    fn single_version_depends_on_side_and_era() {
+        let client = |v| supported_by(Side::Client, Some(v), None);
+        let server = |v| supported_by(Side::Server, Some(v), None);
         assert_eq!(client("2025-06-18"), "2025-06-18 2025-03-26 2024-11-05");
         assert_eq!(client("2024-11-05"), "2024-11-05");
         assert_eq!(client("2026-07-28"), "2026-07-28");
@@ -77,24 +76,24 @@ mod tests {
     }
 
     #[test]
-    fn no_version_means_every_version() {
+    fn missing_version_means_all_versions() {
         assert_eq!(
-            spoken_by(Side::Client, None, None),
+            supported_by(Side::Client, None, None),
             "2026-07-28 2025-11-25 2025-06-18 2025-03-26 2024-11-05"
         );
     }
 
     #[test]
-    fn a_list_is_sorted_and_the_single_version_leads_it() {
+    fn list_is_sorted_with_the_single_version_first() {
         let listed: &[&str] = &["2024-11-05", "draft", "2025-11-25", "draft"];
         assert_eq!(
-            spoken_by(Side::Client, None, Some(listed)),
+            supported_by(Side::Client, None, Some(listed)),
             "2025-11-25 2024-11-05 draft"
         );
         assert_eq!(
-            spoken_by(Side::Client, Some("2024-11-05"), Some(listed)),
+            supported_by(Side::Client, Some("2024-11-05"), Some(listed)),
             "2024-11-05 2025-11-25 draft"
         );
-        assert_eq!(spoken_by(Side::Server, None, Some(&[])), "");
+        assert_eq!(supported_by(Side::Server, None, Some(&[])), "");
     }
 }

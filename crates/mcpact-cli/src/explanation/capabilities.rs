@@ -3,21 +3,21 @@ use mcpact_engine::pact::{DropReason, Dropped, Pact};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{Capability, Presence, Revision, Side};
 
-/// A capability that may be used.
+/// A capability in effect.
 #[derive(Debug)]
-pub(crate) struct InEffect {
-    /// The row of the table.
+pub(crate) struct EffectiveCapability {
+    /// The capability.
     pub(crate) capability: Capability,
-    /// How the revision sees it, in a word.
+    /// Its status in the revision.
     pub(crate) status: &'static str,
 }
 
-/// What of a side's declarations is in effect, in the order of the table.
-pub(crate) fn effective(pact: &Pact, side: Side) -> Vec<InEffect> {
+/// Returns the capabilities of a side that are in effect, in table order.
+pub(crate) fn effective(pact: &Pact, side: Side) -> Vec<EffectiveCapability> {
     pact.effective()
         .iter()
         .filter(|capability| capability.owner() == side)
-        .map(|capability| InEffect {
+        .map(|capability| EffectiveCapability {
             capability,
             status: status(capability.presence(pact.revision())),
         })
@@ -37,7 +37,7 @@ const fn status(presence: Presence) -> &'static str {
 
 mcpact_spec::stable_strings! {
     /// Reason why a declaration has no effect: `dropped[].reason` in `mcpact explain --json`.
-    pub(crate) enum IdleReason {
+    pub(crate) enum IgnoredReason {
         /// A malformed identifier.
         BadIdentifier = "bad-identifier",
         /// A value of the wrong type.
@@ -57,51 +57,51 @@ mcpact_spec::stable_strings! {
     }
 }
 
-/// A declaration that has no effect.
+/// A declared capability without effect.
 #[derive(Debug)]
-pub(crate) struct Idle {
-    /// Who declared it.
+pub(crate) struct IgnoredCapability {
+    /// The side that declared it.
     pub(crate) owner: Side,
     /// The dotted path.
     pub(crate) path: String,
-    /// Why, as a stable word.
+    /// Stable reason code.
     pub(crate) reason: &'static str,
-    /// Why, as a sentence.
+    /// Reason for people.
     pub(crate) explanation: String,
 }
 
-/// Every declaration that has no effect, client's first, with what no table knows.
-pub(crate) fn idle(pact: &Pact) -> Vec<Idle> {
+/// Returns the declared capabilities without effect, the client's first, including unknown ones.
+pub(crate) fn ignored(pact: &Pact) -> Vec<IgnoredCapability> {
     let dropped = pact.dropped();
     let mut all = Vec::new();
     for side in [Side::Client, Side::Server] {
         let own = dropped.iter().filter(|dropped| dropped.owner == side);
-        all.extend(own.map(|dropped| idle_row(pact, dropped)));
+        all.extend(own.map(|dropped| ignored_capability(pact, dropped)));
         let unknown = pact.party(side).capabilities.unknown();
-        all.extend(unknown.map(|key| Idle {
+        all.extend(unknown.map(|key| IgnoredCapability {
             owner: side,
             path: key.to_owned(),
-            reason: IdleReason::Unknown.as_str(),
-            explanation: String::from("unknown to every revision; passed on as is"),
+            reason: IgnoredReason::Unknown.as_str(),
+            explanation: String::from("not in any revision; passed through unchanged"),
         }));
     }
     all
 }
 
-fn idle_row(pact: &Pact, dropped: &Dropped) -> Idle {
+fn ignored_capability(pact: &Pact, dropped: &Dropped) -> IgnoredCapability {
     let (reason, explanation) = match dropped.why {
-        DropReason::NotInRevision => (IdleReason::NotInRevision, not_in_revision(pact, dropped)),
-        DropReason::Malformed => (IdleReason::Malformed, malformed(pact, dropped)),
+        DropReason::NotInRevision => (IgnoredReason::NotInRevision, not_in_revision(pact, dropped)),
+        DropReason::Malformed => (IgnoredReason::Malformed, malformed(pact, dropped)),
         DropReason::NotShared => {
-            let text = format!("only the {} declared it", dropped.owner);
-            (IdleReason::NotShared, text)
+            let text = format!("declared only by the {}", dropped.owner);
+            (IgnoredReason::NotShared, text)
         }
-        DropReason::OnlyUrls => (IdleReason::OnlyUrls, sentence(dropped)),
-        DropReason::NoCommonVersion => (IdleReason::NoCommonVersion, sentence(dropped)),
-        DropReason::NotInForce => (IdleReason::NotInForce, sentence(dropped)),
-        DropReason::BadIdentifier => (IdleReason::BadIdentifier, sentence(dropped)),
+        DropReason::OnlyUrls => (IgnoredReason::OnlyUrls, explanation(dropped)),
+        DropReason::NoCommonVersion => (IgnoredReason::NoCommonVersion, explanation(dropped)),
+        DropReason::NotInForce => (IgnoredReason::NotInForce, explanation(dropped)),
+        DropReason::BadIdentifier => (IgnoredReason::BadIdentifier, explanation(dropped)),
     };
-    Idle {
+    IgnoredCapability {
         owner: dropped.owner,
         path: String::from(&*dropped.path),
         reason: reason.as_str(),
@@ -109,28 +109,28 @@ fn idle_row(pact: &Pact, dropped: &Dropped) -> Idle {
     }
 }
 
-fn sentence(dropped: &Dropped) -> String {
+fn explanation(dropped: &Dropped) -> String {
     dropped.why.explain().to_owned()
 }
 
 fn not_in_revision(pact: &Pact, dropped: &Dropped) -> String {
     let Some(row) = Capability::parse(dropped.owner, &dropped.path) else {
-        return sentence(dropped);
+        return explanation(dropped);
     };
     let revision = pact.revision();
-    let counts = |r: &Revision| row.presence(*r).counts();
-    let having: Vec<&str> = Revision::ALL
+    let is_defined = |r: &Revision| row.presence(*r).counts();
+    let revisions: Vec<&str> = Revision::ALL
         .into_iter()
-        .filter(counts)
+        .filter(is_defined)
         .map(Revision::as_str)
         .collect();
-    match having.as_slice() {
+    match revisions.as_slice() {
         [] => format!("not in {revision}"),
-        [only] => format!("not in {revision}: only {only} has it"),
+        [only] => format!("not in {revision}; only in {only}"),
         [first, .., last] if Revision::NAMES.ends_with(&[last]) => {
-            format!("not in {revision}: it came with {first}")
+            format!("not in {revision}; added in {first}")
         }
-        [.., last] => format!("not in {revision}: it went after {last}"),
+        [.., last] => format!("not in {revision}; removed after {last}"),
     }
 }
 
@@ -140,26 +140,26 @@ fn malformed(pact: &Pact, dropped: &Dropped) -> String {
         .iter()
         .find(|finding| finding.fault.path.ends_with(&*dropped.path));
     finding.map_or_else(
-        || sentence(dropped),
+        || explanation(dropped),
         |finding| {
             let found = finding.fault.found.map_or("nothing", |kind| kind.as_str());
-            format!("it must be {}, found {found}", finding.fault.expected)
+            format!("must be {}, found {found}", finding.fault.expected)
         },
     )
 }
 
-/// A capability document as the peer would get it.
+/// Capabilities as sent to the peer.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct SentCapabilities {
     /// The JSON text.
     pub(crate) document: String,
-    /// What is not in it any more.
+    /// Omitted capabilities.
     pub(crate) trimmed: Vec<Trimmed>,
 }
 
-/// What a side would send to a peer that speaks the agreed revision.
-pub(crate) fn sent(pact: &Pact, side: Side, policy: &Policy) -> Sent {
+/// Returns what a side sends to a peer of the negotiated revision.
+pub(crate) fn sent(pact: &Pact, side: Side, policy: &Policy) -> SentCapabilities {
     let capabilities = &pact.party(side).capabilities;
     let (document, trimmed) = capabilities.encode(pact.revision(), policy);
-    Sent { document, trimmed }
+    SentCapabilities { document, trimmed }
 }

@@ -5,19 +5,19 @@ use mcpact_engine::reason::{Reason, Ruling};
 use mcpact_engine::refusal::{Misbehaviour, Refusal};
 use mcpact_spec::{Capability, Era, Kind, Method, ParamGate, ParamProbe, Revision, Role, Side};
 
-/// In what a method travels.
+/// Kind of message that carries a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
-    /// A message that wants an answer.
+pub(crate) enum MessageKind {
+    /// A JSON-RPC request.
     Request,
-    /// A message that wants none.
+    /// A JSON-RPC notification.
     Notification,
-    /// A question inside the server's result.
+    /// An input request inside a result of the server.
     Question,
 }
 
-impl Carrier {
-    /// The stable word.
+impl MessageKind {
+    /// Returns the stable name.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Request => "request",
@@ -27,48 +27,48 @@ impl Carrier {
     }
 }
 
-/// The verdict on one method in one direction.
+/// Verdict on one method in one direction.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub(crate) struct MethodVerdict {
     /// The method.
     pub(crate) method: Method,
-    /// Who would say it.
+    /// The sender.
     pub(crate) from: Side,
-    /// As what.
-    pub(crate) carrier: Carrier,
-    /// May it be said?
-    pub(crate) is_open: bool,
-    /// Whether the agreed revision has the method in this direction at all.
+    /// The kind of message.
+    pub(crate) kind: MessageKind,
+    /// Whether the sender may send it.
+    pub(crate) is_allowed: bool,
+    /// Whether the negotiated revision defines the method in this direction.
     pub(crate) in_revision: bool,
-    /// Why, as a stable word.
+    /// Stable reason code.
     pub(crate) reason: &'static str,
-    /// The capability that decided, if one did.
+    /// The deciding capability, if any.
     pub(crate) capability: Option<String>,
-    /// Why, in a few words.
+    /// Short reason for a table.
     pub(crate) brief: String,
-    /// Why, as a sentence.
+    /// Full reason.
     pub(crate) explanation: String,
-    /// What would open it.
+    /// What would allow it.
     pub(crate) remedy: Option<String>,
-    /// Where the specification describes it; a rule of the profile stands nowhere in it.
+    /// Page of the specification; `None` for rules of the profile.
     pub(crate) page: Option<&'static str>,
-    /// What must not be used in an open request.
-    pub(crate) params: Vec<ParamRow>,
+    /// Parameters that must not be used in an allowed request.
+    pub(crate) params: Vec<DeniedParam>,
 }
 
-/// A parameter of an open request that stays closed.
+/// A parameter that must not be used in an allowed request.
 #[derive(Debug)]
-pub(crate) struct ParamRow {
+pub(crate) struct DeniedParam {
     /// The parameter, with its value where that matters.
-    pub(crate) member: String,
-    /// What it would need.
+    pub(crate) param: String,
+    /// The required capability.
     pub(crate) capability: Capability,
-    /// Why that is not there.
+    /// Why the capability is not in effect.
     pub(crate) explanation: String,
 }
 
-/// Every method in every direction in which any revision has it.
-pub(crate) fn rows(pact: &Pact, policy: &Policy) -> Vec<Row> {
+/// Returns a verdict for every method in every direction that any revision defines.
+pub(crate) fn verdicts(pact: &Pact, policy: &Policy) -> Vec<MethodVerdict> {
     let mut all = Vec::new();
     for kind in [Kind::Request, Kind::Notification] {
         for from in [Side::Client, Side::Server] {
@@ -93,73 +93,73 @@ fn is_question(method: Method, pact: &Pact) -> bool {
     method.role(pact.revision()) == Role::EmbeddedInput
 }
 
-fn message(pact: &Pact, policy: &Policy, from: Side, kind: Kind, method: Method) -> Row {
+fn message(pact: &Pact, policy: &Policy, from: Side, kind: Kind, method: Method) -> MethodVerdict {
     let ruling = pact.rule_on(from, kind, method);
-    let carrier = match kind {
-        Kind::Request => Carrier::Request,
-        Kind::Notification => Carrier::Notification,
+    let message_kind = match kind {
+        Kind::Request => MessageKind::Request,
+        Kind::Notification => MessageKind::Notification,
     };
-    let row = Row {
+    let verdict = MethodVerdict {
         in_revision: method.role(pact.revision()).allows(from, kind),
-        ..row(pact, method, &ruling, carrier)
+        ..verdict(pact, method, &ruling, message_kind)
     };
-    if row.is_open && from == Side::Client {
-        return require(row, pact, policy);
+    if verdict.is_allowed && from == Side::Client {
+        return with_profile_rule(verdict, pact, policy);
     }
-    row
+    verdict
 }
 
-fn question(pact: &Pact, method: Method) -> Row {
+fn question(pact: &Pact, method: Method) -> MethodVerdict {
     let ruling = pact.rule_on_input(method);
-    row(pact, method, &ruling, Carrier::Question)
+    verdict(pact, method, &ruling, MessageKind::Question)
 }
 
-fn row(pact: &Pact, method: Method, ruling: &Ruling, carrier: Carrier) -> Row {
-    Row {
+fn verdict(pact: &Pact, method: Method, ruling: &Ruling, kind: MessageKind) -> MethodVerdict {
+    MethodVerdict {
         method,
         from: ruling.sender,
-        carrier,
-        is_open: ruling.is_open(),
+        kind,
+        is_allowed: ruling.is_open(),
         in_revision: true,
-        reason: stable(ruling.reason).as_str(),
-        capability: deciding(ruling.reason),
+        reason: reason_code(ruling.reason).as_str(),
+        capability: deciding_capability(ruling.reason),
         brief: brief(ruling),
         explanation: ruling.explain(),
         remedy: ruling.remedy(),
         page: Some(method.page(pact.revision())),
-        params: if ruling.is_open() && carrier != Carrier::Notification {
-            closed_params(pact, method)
+        params: if ruling.is_open() && kind != MessageKind::Notification {
+            denied_params(pact, method)
         } else {
             Vec::new()
         },
     }
 }
 
-/// The profile's own rule on top of the specification.
-fn require(row: Row, pact: &Pact, policy: &Policy) -> Row {
-    let path = match require_of_client(pact, policy, row.method.as_str()) {
+/// Applies the capability requirement of the profile, which the specification does not have.
+fn with_profile_rule(verdict: MethodVerdict, pact: &Pact, policy: &Policy) -> MethodVerdict {
+    let path = match require_of_client(pact, policy, verdict.method.as_str()) {
         Err(Refusal::PeerMisbehaved(Misbehaviour::ClientRequirement { path, .. })) => path,
-        _ => return row,
+        _ => return verdict,
     };
-    Row {
-        is_open: false,
+    MethodVerdict {
+        is_allowed: false,
         reason: MethodReason::ClientRequirement.as_str(),
         capability: Some(String::from(&*path)),
-        brief: format!("client lacks `{path}` (rule of the profile)"),
-        explanation: format!("the profile serves it only to clients that declare `{path}`"),
+        brief: format!("client lacks `{path}` (profile rule)"),
+        explanation: format!("the profile requires clients to declare `{path}`"),
         remedy: Some(format!(
-            "declare `{path}` in the client's capabilities, or choose another profile"
+            "declare `{path}` in the client, or use another profile"
         )),
         page: None,
-        ..row
+        ..verdict
     }
 }
 
-fn closed_params(pact: &Pact, method: Method) -> Vec<ParamRow> {
+fn denied_params(pact: &Pact, method: Method) -> Vec<DeniedParam> {
     ParamGate::of(method, pact.revision())
         .filter(|gate| !pact.declares(gate.capability))
-        .map(|gate| ParamRow {
-            member: match gate.probe {
+        .map(|gate| DeniedParam {
+            param: match gate.probe {
                 ParamProbe::Present(key) => key.to_owned(),
                 ParamProbe::Equals(key, values) => format!("{key}: {}", values.join(" or ")),
                 ParamProbe::AbsentOr(key, value) => format!("{key}: {value}"),
@@ -179,14 +179,14 @@ fn absence(pact: &Pact, capability: Capability) -> String {
     }
 }
 
-/// The reason as it stands in a table.
+/// Returns the short reason for a table.
 fn brief(ruling: &Ruling) -> String {
     match ruling.reason {
         Reason::Declared(capability) => format!("{} has `{capability}`", capability.owner()),
         Reason::Undeclared(capability) => format!("{} lacks `{capability}`", capability.owner()),
         Reason::Shared(extension) => format!("both have `{}`", extension.id()),
         Reason::NotShared(extension, side) => format!("{side} lacks `{}`", extension.id()),
-        Reason::NotInRevision => format!("{} does not have it", ruling.revision),
+        Reason::NotInRevision => format!("not in {}", ruling.revision),
         Reason::Ungated
         | Reason::PassedUnknown
         | Reason::NoneDeclared(_)
@@ -232,7 +232,7 @@ mcpact_spec::stable_strings! {
     }
 }
 
-const fn stable(reason: Reason) -> MethodReason {
+const fn reason_code(reason: Reason) -> MethodReason {
     match reason {
         Reason::Ungated => MethodReason::Ungated,
         Reason::Declared(_) => MethodReason::Declared,
@@ -250,7 +250,7 @@ const fn stable(reason: Reason) -> MethodReason {
     }
 }
 
-fn deciding(reason: Reason) -> Option<String> {
+fn deciding_capability(reason: Reason) -> Option<String> {
     match reason {
         Reason::Declared(capability) | Reason::Undeclared(capability) => {
             Some(capability.path().to_owned())

@@ -4,44 +4,44 @@ use mcpact_engine::revisions::{RevisionId, RevisionSet};
 use mcpact_engine::version::announced;
 use mcpact_spec::{Era, Revision, Side};
 
-use super::{Explanation, Setting};
+use super::{Explanation, ServerPolicy};
 use crate::document::Document;
 
-/// A refusal in words for people, and what the peer would see of it.
+/// A refused negotiation, explained.
 #[derive(Debug)]
 pub(crate) struct Rejection {
-    /// A stable word.
+    /// Stable reason code.
     pub(crate) reason: &'static str,
-    /// What is in the way.
-    pub(crate) why: String,
-    /// What would help, most promising first.
-    pub(crate) remedies: Vec<String>,
-    /// The error that says so.
+    /// The cause.
+    pub(crate) cause: String,
+    /// Possible fixes, best first.
+    pub(crate) fixes: Vec<String>,
+    /// The error on the wire.
     pub(crate) wire: WireError,
-    /// Who gets the error; a client that cannot speak the answer leaves without a word.
-    pub(crate) told: Option<Side>,
+    /// The receiver of the error; `None` if the client disconnects instead.
+    pub(crate) receiver: Option<Side>,
 }
 
 impl Rejection {
     /// Explains a refusal.
     pub(crate) fn new(explanation: &Explanation, refusal: &Refusal) -> Self {
-        let (why, remedies) = match refusal {
+        let (cause, fixes) = match refusal {
             Refusal::PeerIncompatible(incompatible) => incompatibility(explanation, incompatible),
             Refusal::PeerMisbehaved(misbehaviour) => fault(misbehaviour),
         };
         Self {
             reason: refusal.reason(),
-            why,
-            remedies,
+            cause,
+            fixes,
             wire: refusal.on_wire(dialect(explanation)),
-            told: told(refusal),
+            receiver: receiver(refusal),
         }
     }
 }
 
 /// `2025-11-25 basic/lifecycle#version-negotiation`: a client that does not support the version of
-/// the answer disconnects. A server that speaks only what nobody knows answers with just that.
-fn told(refusal: &Refusal) -> Option<Side> {
+/// the response disconnects. A server with only unknown versions responds with one of them.
+fn receiver(refusal: &Refusal) -> Option<Side> {
     match refusal {
         Refusal::PeerIncompatible(
             Incompatible::Answered { .. } | Incompatible::NoCommonVersion { .. },
@@ -53,13 +53,13 @@ fn told(refusal: &Refusal) -> Option<Side> {
     }
 }
 
-/// An error is told in the words of the newest revision that the client is known to speak.
+/// Errors use the dialect of the latest known revision of the client.
 fn dialect(explanation: &Explanation) -> Dialect {
     Dialect {
         revision: known(explanation.document(Side::Client))
             .newest()
             .unwrap_or(Revision::newest(Era::Legacy)),
-        errors: explanation.setting().policy.errors,
+        errors: explanation.policy().policy.errors,
     }
 }
 
@@ -74,26 +74,26 @@ fn incompatibility(
     match incompatible {
         Incompatible::Version { requested, why, .. } => {
             let text = format!(
-                "{}: the client asks for `{requested}`, the server speaks {}",
+                "{}: the client requests `{requested}`, the server supports {}",
                 why.text(),
-                spoken(explanation.document(Side::Server)),
+                versions(explanation.document(Side::Server)),
             );
-            (text, version_remedies(explanation))
+            (text, version_fixes(explanation))
         }
         Incompatible::Answered { answered, .. } => {
             let text = format!(
-                "the server answers with `{answered}`, the client speaks only {}",
-                spoken(explanation.document(Side::Client)),
+                "the server responds with `{answered}`, the client supports only {}",
+                versions(explanation.document(Side::Client)),
             );
-            (text, version_remedies(explanation))
+            (text, version_fixes(explanation))
         }
         Incompatible::NoCommonVersion { .. } => {
             let text = format!(
-                "no version in common: the client speaks {}, the server {}",
-                spoken(explanation.document(Side::Client)),
-                spoken(explanation.document(Side::Server)),
+                "no common version: the client supports {}, the server {}",
+                versions(explanation.document(Side::Client)),
+                versions(explanation.document(Side::Server)),
             );
-            (text, version_remedies(explanation))
+            (text, version_fixes(explanation))
         }
         Incompatible::Capabilities { .. } => {
             (incompatible.to_string(), vec![incompatible.advice()])
@@ -101,8 +101,8 @@ fn incompatibility(
     }
 }
 
-/// What a side wrote about its versions.
-fn spoken(document: &Document) -> String {
+/// Lists the versions of a side.
+fn versions(document: &Document) -> String {
     let all: Vec<String> = document
         .versions()
         .iter()
@@ -112,61 +112,57 @@ fn spoken(document: &Document) -> String {
         })
         .collect();
     if all.is_empty() {
-        return String::from("nothing");
+        return String::from("none");
     }
     all.join(", ")
 }
 
-fn version_remedies(explanation: &Explanation) -> Vec<String> {
-    let allowed = announced(&explanation.setting().policy.version);
+fn version_fixes(explanation: &Explanation) -> Vec<String> {
+    let allowed = announced(&explanation.policy().policy.version);
     let client = known(explanation.document(Side::Client));
     let server = known(explanation.document(Side::Server));
-    let mut remedies: Vec<String> = profile_remedy(explanation.setting()).into_iter().collect();
+    let mut fixes: Vec<String> = profile_fix(explanation.policy()).into_iter().collect();
     if client.is_empty() || server.is_empty() {
-        remedies.push(format!(
-            "use the name of a revision: {}",
+        fixes.push(format!(
+            "use a known revision: {}",
             RevisionSet::ALL.choice()
         ));
-        return remedies;
+        return fixes;
     }
     let common = client.and(server).and(allowed);
     if !common.is_empty() {
-        remedies.push(format!(
-            "let the client ask for {} at once",
-            common.choice()
-        ));
-        return remedies;
+        fixes.push(format!("request {} in the client", common.choice()));
+        return fixes;
     }
     for (side, missing) in [(Side::Client, server), (Side::Server, client)] {
         let missing = missing.and(allowed);
         if !missing.is_empty() {
-            remedies.push(format!("let the {side} speak {} too", missing.choice()));
+            fixes.push(format!("add {} to the {side}", missing.choice()));
         }
     }
     if eras(client) != eras(server) {
-        remedies.push(String::from(
-            "the two sides are of different eras: if neither can change, something between them \
-             must translate",
+        fixes.push(String::from(
+            "or run `mcpact bridge` between them, which translates between eras",
         ));
     }
-    remedies
+    fixes
 }
 
-/// Whether a side speaks something of each era.
+/// Returns for each era whether a side supports a revision of it.
 fn eras(set: RevisionSet) -> [bool; 2] {
     [Era::Legacy, Era::Modern].map(|era| !set.in_era(era).is_empty())
 }
 
-/// What to do about a profile that takes less than the specification knows.
-fn profile_remedy(setting: &Setting) -> Option<String> {
-    let rule = match &setting.policy.version.rule {
+/// Returns the fix for a profile that accepts fewer versions than the specification.
+fn profile_fix(policy: &ServerPolicy) -> Option<String> {
+    let rule = match &policy.policy.version.rule {
         VersionRule::Listed => return None,
         VersionRule::Exact(only) => format!("only {only}"),
         VersionRule::Range { min, max } => format!("only dates from {min} to {max}"),
     };
     Some(format!(
-        "the profile `{}` takes {rule} and makes no counter-offer; `--profile {}` takes every revision",
-        setting.profile.as_str(),
+        "profile `{}` accepts {rule}, without a counter-offer; `--profile {}` accepts all",
+        policy.profile.as_str(),
         Profile::Spec.as_str(),
     ))
 }
@@ -174,19 +170,18 @@ fn profile_remedy(setting: &Setting) -> Option<String> {
 fn fault(misbehaviour: &Misbehaviour) -> (String, Vec<String>) {
     match misbehaviour {
         Misbehaviour::Document { owner, fault } => {
-            let remedies = vec![
-                format!("correct `{}` in the {owner}'s document", fault.path),
+            let fixes = vec![
+                format!("correct `{}` in the {owner} document", fault.path),
                 String::from(
-                    "or read it leniently, without `--strict` and with `--profile spec`: it then \
-                     counts as absent",
+                    "or omit `--strict` and use `--profile spec`, which ignores the capability",
                 ),
             ];
-            (format!("in the {owner}'s document, {fault}"), remedies)
+            (format!("{owner} document: {fault}"), fixes)
         }
         Misbehaviour::Version(_) => (
-            format!("the client names no version: {misbehaviour}"),
+            format!("no version in the client document: {misbehaviour}"),
             vec![String::from(
-                "put `protocolVersion` or `supportedVersions` into the client's document",
+                "add `protocolVersion` or `supportedVersions` to the client document",
             )],
         ),
         other => (other.to_string(), Vec::new()),

@@ -1,3 +1,5 @@
+//! JSON output of `mcpact explain`.
+
 use std::collections::BTreeMap;
 
 use mcpact_engine::capability::{SharedExtension, Trimmed};
@@ -10,20 +12,21 @@ use serde_json::value::RawValue;
 
 use crate::document::Document;
 use crate::explanation::{
-    Explanation, Idle, ParamRow, Rejection, Row, Sent, effective, idle, rows, sent,
+    DeniedParam, Explanation, IgnoredCapability, MethodVerdict, Rejection, SentCapabilities,
+    effective, ignored, sent, verdicts,
 };
 
-/// The explanation as JSON; every member is always there.
+/// Formats an explanation as JSON. Every field is always present.
 pub(crate) fn write(explanation: &Explanation) -> String {
     let report = match explanation.pact() {
         Ok(pact) => agreed(explanation, pact),
         Err(refusal) => Report {
             outcome: "refused",
             refusal: Some(Refused::new(&Rejection::new(explanation, refusal))),
-            ..frame(explanation)
+            ..base(explanation)
         },
     };
-    // Text, numbers and raw values that were scanned before: nothing here can fail.
+    // Strings, numbers and checked raw values: serialization cannot fail.
     let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
     text.push('\n');
     text
@@ -117,14 +120,14 @@ struct Refused {
     data: Option<Box<RawValue>>,
 }
 
-/// What can be said of any negotiation.
-fn frame(explanation: &Explanation) -> Report<'_> {
+/// Returns the fields that every outcome has.
+fn base(explanation: &Explanation) -> Report<'_> {
     Report {
         outcome: "agreed",
         revision: None,
         era: None,
         chosen: None,
-        profile: explanation.setting().profile.as_str(),
+        profile: explanation.policy().profile.as_str(),
         client: Peer::new(explanation.document(Side::Client)),
         server: Peer::new(explanation.document(Side::Server)),
         capabilities: BySide::default(),
@@ -139,32 +142,32 @@ fn frame(explanation: &Explanation) -> Report<'_> {
 }
 
 fn agreed<'e>(explanation: &'e Explanation, pact: &'e Pact) -> Report<'e> {
-    let policy = &explanation.setting().policy;
-    let frame = frame(explanation);
+    let policy = &explanation.policy().policy;
+    let base = base(explanation);
     let by_side = |side| sent(pact, side, policy);
     let (client, server) = (by_side(Side::Client), by_side(Side::Server));
     Report {
         revision: Some(pact.revision().as_str()),
         era: Some(pact.era().as_str()),
-        chosen: explanation.chosen(),
-        client: frame.client.sending(&client),
-        server: frame.server.sending(&server),
+        chosen: explanation.selection(),
+        client: base.client.sending(&client),
+        server: base.server.sending(&server),
         capabilities: BySide {
             client: capabilities(pact, Side::Client),
             server: capabilities(pact, Side::Server),
         },
-        dropped: idle(pact).into_iter().map(Dropped::new).collect(),
+        dropped: ignored(pact).into_iter().map(Dropped::new).collect(),
         trimmed: BySide {
             client: client.trimmed,
             server: server.trimmed,
         },
         experimental: pact.experimental().iter().map(Shared::new).collect(),
         extensions: pact.extensions().iter().map(Shared::new).collect(),
-        methods: rows(pact, policy)
+        methods: verdicts(pact, policy)
             .into_iter()
-            .map(|row| Method::new(row, pact))
+            .map(|verdict| Method::new(verdict, pact))
             .collect(),
-        ..frame
+        ..base
     }
 }
 
@@ -181,7 +184,7 @@ fn capabilities(pact: &Pact, side: Side) -> BTreeMap<&'static str, Effective> {
         .collect()
 }
 
-/// A text that was scanned as JSON before; anything else would be told as `null`.
+/// Embeds checked JSON; anything else becomes `null`.
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap_or_default()
 }
@@ -198,7 +201,7 @@ impl<'e> Peer<'e> {
         }
     }
 
-    fn sending(self, sent: &Sent) -> Self {
+    fn sending(self, sent: &SentCapabilities) -> Self {
         Self {
             sent: Some(raw(&sent.document)),
             ..self
@@ -207,12 +210,12 @@ impl<'e> Peer<'e> {
 }
 
 impl Dropped {
-    fn new(idle: Idle) -> Self {
+    fn new(ignored: IgnoredCapability) -> Self {
         Self {
-            side: idle.owner.as_str(),
-            path: idle.path,
-            reason: idle.reason,
-            explanation: idle.explanation,
+            side: ignored.owner.as_str(),
+            path: ignored.path,
+            reason: ignored.reason,
+            explanation: ignored.explanation,
         }
     }
 }
@@ -229,27 +232,29 @@ impl<'e> Shared<'e> {
 }
 
 impl Method {
-    fn new(row: Row, pact: &Pact) -> Self {
+    fn new(verdict: MethodVerdict, pact: &Pact) -> Self {
         Self {
-            method: row.method.as_str(),
-            kind: row.carrier.as_str(),
-            from: row.from.as_str(),
-            verdict: if row.is_open { "open" } else { "closed" },
-            reason: row.reason,
-            capability: row.capability,
-            explanation: row.explanation,
-            remedy: row.remedy,
-            page: row.page.map(|page| format!("{} {page}", pact.revision())),
-            closed_params: row.params.into_iter().map(Param::new).collect(),
+            method: verdict.method.as_str(),
+            kind: verdict.kind.as_str(),
+            from: verdict.from.as_str(),
+            verdict: if verdict.is_allowed { "open" } else { "closed" },
+            reason: verdict.reason,
+            capability: verdict.capability,
+            explanation: verdict.explanation,
+            remedy: verdict.remedy,
+            page: verdict
+                .page
+                .map(|page| format!("{} {page}", pact.revision())),
+            closed_params: verdict.params.into_iter().map(Param::new).collect(),
         }
     }
 }
 
 impl Param {
-    fn new(row: ParamRow) -> Self {
+    fn new(denied: DeniedParam) -> Self {
         Self {
-            param: row.member,
-            capability: row.capability.path(),
+            param: denied.param,
+            capability: denied.capability.path(),
         }
     }
 }
@@ -258,8 +263,8 @@ impl Refused {
     fn new(rejection: &Rejection) -> Self {
         Self {
             reason: rejection.reason,
-            explanation: rejection.why.clone(),
-            remedies: rejection.remedies.clone(),
+            explanation: rejection.cause.clone(),
+            remedies: rejection.fixes.clone(),
             code: rejection.wire.code,
             message: rejection.wire.message.clone(),
             data: rejection.wire.data.as_deref().map(raw),

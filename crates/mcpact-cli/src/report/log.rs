@@ -1,4 +1,4 @@
-//! The log on standard error: text for a terminal, JSON for everything else.
+//! Logging to stderr: text on a terminal, otherwise JSON.
 
 use std::fmt::Debug;
 use std::io::IsTerminal;
@@ -12,58 +12,61 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt};
 
-use super::page::in_one_line;
+use super::layout::in_one_line;
 use super::style::Colour;
 use crate::args::LogFormat;
 use crate::error::CliError;
 
-/// Where the filter is looked for when the command line has none.
-pub(crate) const VARIABLE: &str = "MCPACT_LOG";
+/// Variable with the filter, if `--log` is not given.
+pub(crate) const FILTER_VAR: &str = "MCPACT_LOG";
 
-/// Where the format is looked for when the command line has none.
-pub(crate) const FORMAT: &str = "MCPACT_LOG_FORMAT";
+/// Variable with the format, if `--log-format` is not given.
+pub(crate) const FORMAT_VAR: &str = "MCPACT_LOG_FORMAT";
 
-/// What is logged when nothing asks for more: what went wrong.
-const USUAL: LevelFilter = LevelFilter::WARN;
+/// Default level.
+const DEFAULT_LEVEL: LevelFilter = LevelFilter::WARN;
 
-/// How the log is written: as the command line says, else as the environment does, else as fits its reader.
+/// Returns the log format: from the flag, else from the variable, else by the type of stderr.
 ///
 /// # Errors
-/// The environment names no format.
-pub(crate) fn format(given: Option<LogFormat>, told: Option<&str>) -> Result<LogFormat, CliError> {
-    if let Some(given) = given {
-        return Ok(given);
+/// The variable has an unknown format.
+pub(crate) fn format(
+    flag: Option<LogFormat>,
+    variable: Option<&str>,
+) -> Result<LogFormat, CliError> {
+    if let Some(flag) = flag {
+        return Ok(flag);
     }
-    match told.filter(|told| !told.is_empty()) {
-        Some(told) => LogFormat::from_str(told, true).map_err(|_| CliError::LogFormat {
-            given: told.to_owned(),
+    match variable.filter(|text| !text.is_empty()) {
+        Some(text) => LogFormat::from_str(text, true).map_err(|_| CliError::LogFormat {
+            given: text.to_owned(),
         }),
         None if std::io::stderr().is_terminal() => Ok(LogFormat::Text),
         None => Ok(LogFormat::Json),
     }
 }
 
-/// Begins to log. `filter` comes from the command line, `told` from the environment.
+/// Initializes logging. The flag takes precedence over the variable.
 ///
 /// # Errors
-/// The filter cannot be understood.
-pub(crate) fn begin(
-    filter: Option<&str>,
-    told: Option<&str>,
+/// The filter is invalid.
+pub(crate) fn init(
+    flag: Option<&str>,
+    variable: Option<&str>,
     verbose: u8,
     format: LogFormat,
 ) -> Result<(), CliError> {
-    let targets = targets(filter, told, verbose)?;
+    let targets = targets(flag, variable, verbose)?;
     let layer: Box<dyn Layer<_> + Send + Sync> = match format {
         LogFormat::Text => {
             let colour = Colour::for_stream(&std::io::stderr());
             let text = fmt::layer().with_writer(std::io::stderr);
             let text = text.with_ansi(colour == Colour::On);
-            only(text.fmt_fields(debug_fn(field).delimited(" ")), targets)
+            events_only(text.fmt_fields(debug_fn(field).delimited(" ")), targets)
         }
         LogFormat::Json => {
             let json = fmt::layer().json().flatten_event(true);
-            only(
+            events_only(
                 json.with_current_span(false)
                     .with_span_list(false)
                     .with_writer(std::io::stderr),
@@ -71,12 +74,12 @@ pub(crate) fn begin(
             )
         }
     };
-    // Somebody who logs already goes on doing so.
+    // Fails only if logging is already initialized.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(layer));
     Ok(())
 }
 
-/// A part of an entry, in one line and without anything that could drive a terminal: it may repeat what a peer said.
+/// Formats a field in one line and escapes control characters, because it may contain text of a peer.
 fn field(
     out: &mut Writer<'_>,
     field: &tracing::field::Field,
@@ -90,29 +93,32 @@ fn field(
     }
 }
 
-/// Events alone: they say everything that their spans say.
-fn only<S>(layer: impl Layer<S> + Send + Sync, targets: Targets) -> Box<dyn Layer<S> + Send + Sync>
+/// Filters out spans; events repeat their fields.
+fn events_only<S>(
+    layer: impl Layer<S> + Send + Sync,
+    targets: Targets,
+) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
     let levels = targets.iter().map(|(_, level)| level);
     let highest = levels.chain(targets.default_level()).max();
-    let wanted = move |about: &tracing::Metadata<'_>| {
-        !about.is_span() && targets.would_enable(about.target(), about.level())
+    let is_enabled = move |metadata: &tracing::Metadata<'_>| {
+        !metadata.is_span() && targets.would_enable(metadata.target(), metadata.level())
     };
-    let filter = filter_fn(wanted).with_max_level_hint(highest.unwrap_or(LevelFilter::OFF));
+    let filter = filter_fn(is_enabled).with_max_level_hint(highest.unwrap_or(LevelFilter::OFF));
     layer.with_filter(filter).boxed()
 }
 
-fn targets(filter: Option<&str>, told: Option<&str>, verbose: u8) -> Result<Targets, CliError> {
+fn targets(flag: Option<&str>, variable: Option<&str>, verbose: u8) -> Result<Targets, CliError> {
     let level = match verbose {
-        0 => USUAL,
+        0 => DEFAULT_LEVEL,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let told = told.filter(|text| verbose == 0 && !text.is_empty());
-    match filter.or(told) {
+    let variable = variable.filter(|text| verbose == 0 && !text.is_empty());
+    match flag.or(variable) {
         None => Ok(Targets::new().with_default(level)),
         Some(text) => text.parse().map_err(|source| CliError::LogFilter {
             given: text.to_owned(),
@@ -129,9 +135,8 @@ mod tests {
         targets.would_enable(target, &level)
     }
 
-    /// The command line goes before the environment, and both before what fits the reader.
     #[test]
-    fn the_nearest_format_holds() {
+    fn format_flag_overrides_variable() {
         let (text, json) = (LogFormat::Text, LogFormat::Json);
         assert_eq!(format(Some(text), Some("json")).unwrap(), text);
         assert_eq!(format(None, Some("json")).unwrap(), json);
@@ -139,17 +144,16 @@ mod tests {
         assert!(format(None, Some("xml")).is_err());
     }
 
-    /// The command line goes before the environment, and a filter names targets and levels.
     #[test]
-    fn the_nearest_filter_holds() {
+    fn filter_flag_overrides_variable() {
         use tracing::Level;
-        let usual = targets(None, None, 0).unwrap();
-        assert!(enables(&usual, "x", Level::WARN) && !enables(&usual, "x", Level::INFO));
-        let told = targets(None, Some("off,mcpact::negotiation=debug"), 0).unwrap();
-        assert!(enables(&told, "mcpact::negotiation", Level::DEBUG));
-        assert!(!enables(&told, "mcpact::server", Level::ERROR));
-        let given = targets(Some("trace"), Some("off"), 0).unwrap();
-        assert!(enables(&given, "x", Level::TRACE));
+        let default = targets(None, None, 0).unwrap();
+        assert!(enables(&default, "x", Level::WARN) && !enables(&default, "x", Level::INFO));
+        let variable = targets(None, Some("off,mcpact::negotiation=debug"), 0).unwrap();
+        assert!(enables(&variable, "mcpact::negotiation", Level::DEBUG));
+        assert!(!enables(&variable, "mcpact::server", Level::ERROR));
+        let flag = targets(Some("trace"), Some("off"), 0).unwrap();
+        assert!(enables(&flag, "x", Level::TRACE));
         let verbose = targets(None, Some("off"), 1).unwrap();
         assert!(enables(&verbose, "x", Level::INFO) && !enables(&verbose, "x", Level::DEBUG));
         assert!(targets(Some("mcpact=loud"), None, 0).is_err());

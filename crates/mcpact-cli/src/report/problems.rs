@@ -1,22 +1,21 @@
-//! What is wrong with a config, with the line that is meant.
+//! Problems of a config, with the affected line.
 //!
-//! Configs hold secrets, so of a line only the key, the place that is meant and the fact that there is
-//! more are shown.
+//! Configs contain secrets, so of a line only the key and the affected part are shown.
 
 use mcpact_config::{Catalog, Launch, Problem, Reading, ServerConfig, Severity, Source};
 use serde::Serialize;
 
-use super::page::{length, printable, widest};
+use super::layout::{length, printable, widest};
 use super::style::{Colour, Tone};
 
-/// A config and what reading it brought.
+/// A config and the result of reading it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked<'c> {
     pub(crate) source: &'c Source,
     pub(crate) reading: &'c Reading,
 }
 
-/// Everything, for people: the problems, then the servers, then a summary.
+/// Formats problems, servers and a summary as text.
 pub(crate) fn text(checked: &Checked<'_>) -> String {
     let colour = Colour::for_stream(&std::io::stdout());
     let mut text = String::new();
@@ -31,7 +30,7 @@ pub(crate) fn text(checked: &Checked<'_>) -> String {
     text
 }
 
-/// The problems alone, for standard error.
+/// Formats only the problems, for stderr.
 pub(crate) fn list(source: &Source, problems: &[Problem]) -> String {
     let colour = Colour::for_stream(&std::io::stderr());
     let each = problems
@@ -47,66 +46,66 @@ fn one(problem: &Problem, source: &Source, colour: Colour) -> String {
         Severity::Note => Tone::Faint,
     };
     let severity = colour.paint(tone, &format!("{}:", problem.severity.as_str()));
-    let place = source.place(problem.span.start);
-    let number = place.line.to_string();
+    let position = source.place(problem.span.start);
+    let number = position.line.to_string();
     let margin = " ".repeat(number.len());
     let bar = colour.paint(Tone::Faint, "|");
     let arrow = colour.paint(Tone::Faint, "-->");
     let excerpt = excerpt(problem, source);
-    let marks = "^".repeat(length(&excerpt.meant).max(1));
+    let carets = "^".repeat(length(&excerpt.affected).max(1));
     let indent = " ".repeat(length(&excerpt.before));
     let mut text = format!(
-        "{severity} {}\n{margin}{arrow} {}:{place}\n{margin} {bar}\n{number} {bar} {}{}{}\n{margin} {bar} {indent}{}\n",
+        "{severity} {}\n{margin}{arrow} {}:{position}\n{margin} {bar}\n{number} {bar} {}{}{}\n{margin} {bar} {indent}{}\n",
         printable(&problem.message),
         printable(&source.name),
         excerpt.before,
-        excerpt.meant,
+        excerpt.affected,
         excerpt.after,
-        colour.paint(tone, &marks),
+        colour.paint(tone, &carets),
     );
     if let Some(remedy) = &problem.remedy {
-        let help = colour.paint(Tone::Remedy, "help:");
-        text.push_str(&format!("{margin} = {help} {}\n", printable(remedy)));
+        let hint = colour.paint(Tone::Hint, "hint:");
+        text.push_str(&format!("{margin} = {hint} {}\n", printable(remedy)));
     }
     text
 }
 
-/// A line around the place that is meant.
+/// A line around the affected part.
 #[derive(Debug, PartialEq, Eq)]
 struct Excerpt {
     before: String,
-    meant: String,
+    affected: String,
     after: &'static str,
 }
 
-/// What stands for text that is not shown.
-const MORE: &str = "…";
+/// Replaces text that is not shown.
+const ELLIPSIS: &str = "…";
 
 fn excerpt(problem: &Problem, source: &Source) -> Excerpt {
-    let place = source.place(problem.span.start);
-    let line = source.line(place.line);
+    let position = source.place(problem.span.start);
+    let line = source.line(position.line);
     let start = line
         .char_indices()
-        .nth(place.column - 1)
+        .nth(position.column - 1)
         .map_or(line.len(), |(at, _)| at);
     let (before, rest) = line.split_at(start);
-    let meant_length = problem.span.end.saturating_sub(problem.span.start);
-    let mut end = meant_length.min(rest.len());
+    let affected_length = problem.span.end.saturating_sub(problem.span.start);
+    let mut end = affected_length.min(rest.len());
     while !rest.is_char_boundary(end) {
         end += 1;
     }
-    let (meant, after) = rest.split_at(end);
+    let (affected, after) = rest.split_at(end);
     let is_closed = after
         .chars()
         .all(|c| c.is_whitespace() || "\"'],}:;".contains(c));
     Excerpt {
         before: printable(&key_of(before)),
-        meant: printable(meant.trim_end()),
-        after: if is_closed { "" } else { MORE },
+        affected: printable(affected.trim_end()),
+        after: if is_closed { "" } else { ELLIPSIS },
     }
 }
 
-/// The beginning of a line up to its first key; whatever stands behind that may be a secret.
+/// Returns the start of a line up to its first key; the rest may be a secret.
 fn key_of(before: &str) -> String {
     let before = before.replace('\t', " ");
     match before.find(['=', ':']) {
@@ -119,13 +118,13 @@ fn key_of(before: &str) -> String {
             if is_plain {
                 before
             } else {
-                format!("{key} {MORE} ")
+                format!("{key} {ELLIPSIS} ")
             }
         }
     }
 }
 
-/// The servers: what each starts or reaches, untruncated, with the names of what goes with it.
+/// Lists the servers: the full command or URL, and the names of variables and headers.
 fn servers(catalog: &Catalog, colour: Colour) -> String {
     let names = catalog.servers.keys().map(|name| name.as_str());
     let width = widest(names) + 2;
@@ -153,11 +152,11 @@ fn launch(server: &ServerConfig) -> String {
             words.join(" ")
         }
         Launch::Url(url) => mcpact_transport::address::shown(url.url.written()),
-        Launch::Builtin(name) => format!("built in: {name}"),
+        Launch::Builtin(name) => format!("built-in `{name}`"),
     }
 }
 
-/// A word that cannot be taken for two.
+/// Quotes a word that contains spaces.
 fn quoted(word: &str) -> String {
     if word.is_empty() || word.contains(char::is_whitespace) {
         format!("{word:?}")
@@ -173,18 +172,18 @@ fn details(server: &ServerConfig) -> Vec<String> {
         Launch::Command(command) => {
             if !command.env.is_empty() {
                 details.push(named(
-                    "with",
+                    "env:",
                     command.env.keys().map(String::as_str).collect(),
                 ));
             }
             if let Some(cwd) = &command.cwd {
-                details.push(format!("in {cwd}"));
+                details.push(format!("cwd: {cwd}"));
             }
         }
         Launch::Url(url) => {
             if !url.headers.is_empty() {
                 details.push(named(
-                    "with",
+                    "headers:",
                     url.headers.keys().map(String::as_str).collect(),
                 ));
             }
@@ -192,7 +191,7 @@ fn details(server: &ServerConfig) -> Vec<String> {
         Launch::Builtin(_) => {}
     }
     if !server.enabled {
-        details.push(String::from("switched off"));
+        details.push(String::from("disabled"));
     }
     details
 }
@@ -221,7 +220,7 @@ fn summary(checked: &Checked<'_>) -> String {
             "{name}: {}, {found}\n",
             plural(catalog.servers.len(), "server")
         ),
-        None => format!("{name}: cannot be used, {found}\n"),
+        None => format!("{name}: invalid, {found}\n"),
     }
 }
 
@@ -249,15 +248,15 @@ struct Row<'c> {
     remedy: Option<&'c str>,
 }
 
-/// Everything, for machines; every member is always there.
+/// Formats everything as JSON. Every field is always present.
 pub(crate) fn json(checked: &Checked<'_>) -> String {
     let catalog = checked.reading.catalog.as_ref();
     let rows = checked.reading.problems.iter().map(|problem| {
-        let place = checked.source.place(problem.span.start);
+        let position = checked.source.place(problem.span.start);
         Row {
             severity: problem.severity.as_str(),
-            line: place.line,
-            column: place.column,
+            line: position.line,
+            column: position.column,
             message: &problem.message,
             remedy: problem.remedy.as_deref(),
         }
@@ -270,7 +269,7 @@ pub(crate) fn json(checked: &Checked<'_>) -> String {
         }),
         problems: rows.collect(),
     };
-    // Text and numbers only: nothing here can fail.
+    // Strings and numbers: serialization cannot fail.
     let mut text = serde_json::to_string_pretty(&report).unwrap_or_default();
     text.push('\n');
     text
@@ -282,23 +281,22 @@ mod tests {
 
     use super::*;
 
-    fn shown(line: &str, meant: &str) -> String {
+    fn shown(line: &str, affected: &str) -> String {
         let source = Source::new("a", format!("\n{line}\n"));
-        let start = source.text.find(meant).unwrap();
+        let start = source.text.find(affected).unwrap();
         let problem = Problem {
             severity: Severity::Error,
-            span: Span::new(start, start + meant.len()),
+            span: Span::new(start, start + affected.len()),
             message: String::new(),
             remedy: None,
         };
         let excerpt = excerpt(&problem, &source);
-        format!("{}{}{}", excerpt.before, excerpt.meant, excerpt.after)
+        format!("{}{}{}", excerpt.before, excerpt.affected, excerpt.after)
     }
 
-    /// Of a line only its key and what is meant are shown.
     #[test]
-    fn no_other_part_of_a_line_is_shown() {
-        for (line, meant, expected) in [
+    fn only_the_key_and_the_affected_part_are_shown() {
+        for (line, affected, expected) in [
             ("comand = \"npx\"", "comand", "comand…"),
             ("era = \"modrn\"", "\"modrn\"", "era = \"modrn\""),
             ("[servers.a]", "a", "[servers.a"),
@@ -317,7 +315,7 @@ mod tests {
             ),
             ("\"K\": \"${NOPE} hunter2\"", "${NOPE}", "\"K\": \"${NOPE}…"),
         ] {
-            assert_eq!(shown(line, meant), expected, "{line}");
+            assert_eq!(shown(line, affected), expected, "{line}");
         }
     }
 }

@@ -1,24 +1,24 @@
-//! What became of a config that was read anew, for people and machines.
+//! Output of `mcpact reload`.
 
 use mcpact_gateway::control::ReloadReport;
 
-use super::page::printable;
+use super::layout::printable;
 use super::style::{Colour, Tone};
 
-/// All of it as JSON.
+/// Formats the report as JSON.
 pub(crate) fn json(report: &ReloadReport) -> String {
-    // Text and numbers: nothing here can fail.
+    // Strings and numbers: serialization cannot fail.
     let mut text = serde_json::to_string_pretty(report).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// What is wrong with the config, for standard error.
+/// Formats the problems of the config, for stderr.
 pub(crate) fn problems(report: &ReloadReport) -> String {
-    listed(report, Colour::for_stream(&std::io::stderr()))
+    list(report, Colour::for_stream(&std::io::stderr()))
 }
 
-fn listed(report: &ReloadReport, colour: Colour) -> String {
+fn list(report: &ReloadReport, colour: Colour) -> String {
     let mut text = String::new();
     for problem in &report.problems {
         let tone = match problem.severity.as_str() {
@@ -26,20 +26,29 @@ fn listed(report: &ReloadReport, colour: Colour) -> String {
             _ => Tone::Name,
         };
         let severity = colour.paint(tone, &format!("{}:", problem.severity));
-        let said = printable(&problem.in_words(report.config.as_deref()));
-        text.push_str(&format!("{severity} {said}\n"));
+        let position = match (&report.config, problem.line, problem.column) {
+            (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
+            (Some(file), _, _) => format!("{file}: "),
+            (None, _, _) => String::new(),
+        };
+        let message = printable(&format!("{position}{}", problem.message));
+        text.push_str(&format!("{severity} {message}\n"));
+        if let Some(remedy) = &problem.remedy {
+            let hint = colour.paint(Tone::Hint, "hint:");
+            text.push_str(&format!("  {hint} {}\n", printable(remedy)));
+        }
     }
     text
 }
 
-/// What was changed, for people.
+/// Formats the changes as text.
 pub(crate) fn text(report: &ReloadReport) -> String {
     if !report.applied {
-        let stays = match report.config {
-            Some(_) => "what the config said before still holds",
-            None => "the built-in servers are served as before",
+        let reason = match report.config {
+            Some(_) => "config rejected; the previous config stays in effect",
+            None => "not reloaded; the gateway serves built-in servers",
         };
-        return format!("nothing was changed: {stays}\n");
+        return format!("{reason}\n");
     }
     let rows = [
         ("started", &report.started),
@@ -47,16 +56,16 @@ pub(crate) fn text(report: &ReloadReport) -> String {
         ("restarted", &report.restarted),
         ("adjusted", &report.adjusted),
         ("unchanged", &report.unchanged),
-        ("gateway", &report.gateway),
-        ("at the next start", &report.at_next_start),
+        ("gateway keys", &report.gateway),
+        ("needs restart", &report.at_next_start),
     ];
     let is_same = rows[..4].iter().all(|(_, names)| names.is_empty());
     let mut text = String::new();
     if is_same && report.gateway.is_empty() && report.at_next_start.is_empty() {
-        text.push_str("nothing has changed\n");
+        text.push_str("no changes\n");
     }
     for (what, names) in rows.iter().filter(|(_, names)| !names.is_empty()) {
-        text.push_str(&format!("{what:17}  {}\n", names.join(", ")));
+        text.push_str(&format!("{what:13}  {}\n", names.join(", ")));
     }
     text
 }
@@ -68,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_changed_is_listed_by_kind() {
+    fn changes_are_listed_by_kind() {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         let report = ReloadReport {
             applied: true,
@@ -79,17 +88,17 @@ mod tests {
         };
         assert_eq!(
             text(&report),
-            "started            a, b\nunchanged          c\nat the next start  listen\n"
+            "started        a, b\nunchanged      c\nneeds restart  listen\n"
         );
         let same = ReloadReport {
             applied: true,
             ..ReloadReport::default()
         };
-        assert_eq!(text(&same), "nothing has changed\n");
+        assert_eq!(text(&same), "no changes\n");
     }
 
     #[test]
-    fn what_is_wrong_has_its_place() {
+    fn problems_have_position_and_hint() {
         let report = ReloadReport {
             config: Some(String::from("mcpact.toml")),
             problems: vec![Notice {
@@ -102,12 +111,12 @@ mod tests {
             ..ReloadReport::default()
         };
         assert_eq!(
-            listed(&report, Colour::Off),
-            "error: mcpact.toml:2:1: unknown key `commnad`; did you mean `command`?\n"
+            list(&report, Colour::Off),
+            "error: mcpact.toml:2:1: unknown key `commnad`\n  hint: did you mean `command`?\n"
         );
-        let kept = "nothing was changed: what the config said before still holds\n";
-        assert_eq!(text(&report), kept);
-        let built_in = "nothing was changed: the built-in servers are served as before\n";
+        let rejected = "config rejected; the previous config stays in effect\n";
+        assert_eq!(text(&report), rejected);
+        let built_in = "not reloaded; the gateway serves built-in servers\n";
         assert_eq!(text(&ReloadReport::default()), built_in);
     }
 }

@@ -1,69 +1,78 @@
-//! What a gateway serves, for people.
+//! Overview that `mcpact serve` prints at startup.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use mcpact_gateway::{FilterReport, ServerReport, ServerState};
 
-use super::page::in_one_line;
+use super::layout::{Cell, Layout, in_one_line, width};
+use super::style::{Colour, Tone};
 
-/// Where the servers come from.
+/// Source of the config.
 #[derive(Clone, Debug)]
-pub(crate) enum Origin {
-    /// Nothing is configured.
+pub(crate) enum ConfigOrigin {
+    /// No config; built-in servers.
     Builtin,
-    /// This file.
+    /// A file.
     File(PathBuf),
 }
 
-/// What a client needs to know besides the address.
+/// Facts for the config of a client, besides the URL.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    /// The program that clients start which speak no HTTP.
+pub(crate) struct ClientSetup {
+    /// Program for clients without HTTP.
     pub(crate) program: String,
-    /// What they have to show.
-    pub(crate) token: Option<Token>,
-    /// By which names those on other machines come.
+    /// Token reference, if the gateway requires a token.
+    pub(crate) token: Option<TokenReference>,
+    /// Host names for clients on other machines.
     pub(crate) hosts: Vec<String>,
 }
 
-/// How the token of a gateway is written where it must not be told.
+/// Reference to the gateway's token that does not reveal it.
 #[derive(Clone, Debug)]
-pub(crate) struct Token {
-    /// For other programs: a variable.
-    pub(crate) variable: String,
-    /// For `mcpact`, which also reads files: this one, if the config takes it from there.
-    pub(crate) file: Option<PathBuf>,
+pub(crate) struct TokenReference {
+    /// Environment variable, for any client.
+    variable: String,
+    /// Token file, if the config uses one; `mcpact bridge` can read it.
+    file: Option<PathBuf>,
 }
 
-impl Token {
-    /// The token of a config that writes it so, if it can be shown, and lies in this folder.
-    pub(crate) fn of(written: Option<&str>, folder: &Path) -> Self {
+impl TokenReference {
+    /// Parses the token as written in a config in this directory.
+    pub(crate) fn parse(written: Option<&str>, dir: &Path) -> Self {
         let inner = written.and_then(|written| written.strip_prefix("${")?.strip_suffix('}'));
         match inner.map(|inner| inner.split_once(':').unwrap_or(("env", inner))) {
-            Some(("env", name)) => Self::in_variable(name),
+            Some(("env", name)) => Self::variable(name),
             Some(("file", path)) => {
-                let file = Some(folder.join(path));
+                let file = Some(dir.join(path));
                 Self {
                     file,
-                    ..Self::in_variable(VARIABLE)
+                    ..Self::variable(DEFAULT_VARIABLE)
                 }
             }
-            Some(_) | None => Self::in_variable(VARIABLE),
+            Some(_) | None => Self::variable(DEFAULT_VARIABLE),
         }
     }
 
-    /// For a client that speaks HTTP.
+    /// A token in an environment variable.
+    pub(crate) fn variable(name: &str) -> Self {
+        Self {
+            variable: name.to_owned(),
+            file: None,
+        }
+    }
+
+    /// Returns the headers for an HTTP client.
     fn headers(&self) -> String {
         let bearer = quoted(&format!("Bearer ${{{}}}", self.variable));
         format!(", \"headers\": {{ \"Authorization\": {bearer} }}")
     }
 
-    /// For one that starts programs: arguments in which it finds nothing to fill in, because everybody on the machine sees
-    /// them, and variables.
+    /// Returns arguments and variables for a stdio client. The arguments contain no `${…}` that a
+    /// client would expand, because the process list shows them.
     fn arguments(&self) -> (String, String) {
         let name = &self.variable;
-        let (place, env) = match &self.file {
+        let (source, env) = match &self.file {
             Some(file) => (format!("file:{}", file.display()), String::new()),
             None => {
                 let value = quoted(&format!("${{{name}}}"));
@@ -71,169 +80,177 @@ impl Token {
                 (format!("env:{name}"), env)
             }
         };
-        (format!("\"--bearer\", {}, ", quoted(&place)), env)
-    }
-
-    /// One that this variable holds.
-    pub(crate) fn in_variable(name: &str) -> Self {
-        Self {
-            variable: name.to_owned(),
-            file: None,
-        }
+        (format!("\"--bearer\", {}, ", quoted(&source)), env)
     }
 }
 
-/// The variable that is proposed where the config names none.
-const VARIABLE: &str = "MCPACT_TOKEN";
+/// Variable to suggest if the config names none.
+const DEFAULT_VARIABLE: &str = "MCPACT_TOKEN";
 
-/// What stands behind a gateway.
+/// Servers and filters of a gateway.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    /// Every server.
+pub(crate) struct Served {
+    /// All servers.
     pub(crate) servers: Vec<ServerReport>,
-    /// The filters that cannot be asked.
+    /// Filters that are not approved.
     pub(crate) filters: Vec<FilterReport>,
 }
 
-/// Every server with what was agreed on, and what to put into the config of a client.
-pub(crate) fn text(url: &str, origin: &Origin, entry: &Entry, shown: &Shown) -> String {
-    let servers = &shown.servers;
-    let mut out = String::from("\n");
-    match origin {
-        Origin::Builtin => {
-            out.push_str("no config found; these built-in servers show what a gateway does\n\n");
-        }
-        Origin::File(path) => {
-            let _ = writeln!(out, "the servers of `{}`\n", path.display());
-        }
-    }
-    if servers.is_empty() {
-        out.push_str(
-            "  none yet: add one to the file, and it is served at once; `mcpact import` shows what other\n  \
-             clients have configured\n",
-        );
+/// Formats the servers, the endpoints and the config for clients.
+pub(crate) fn text(
+    url: &str,
+    origin: &ConfigOrigin,
+    setup: &ClientSetup,
+    served: &Served,
+) -> String {
+    let mut layout = new_layout();
+    layout.blank();
+    let title = match origin {
+        ConfigOrigin::Builtin => String::from("No config found; serving built-in demo servers"),
+        ConfigOrigin::File(path) => format!("Serving {}", path.display()),
+    };
+    layout.title(Tone::Plain, &title);
+    layout.blank();
+    if served.servers.is_empty() {
+        let empty = "no servers yet: add one to the config, which is reloaded at once, or run `mcpact import`";
+        layout.entry(2, &[], Tone::Plain, empty);
     } else {
-        table(&mut out, servers);
+        table(&mut layout, &served.servers);
     }
-    for filter in &shown.filters {
+    for filter in &served.filters {
         let FilterReport { name, failure, .. } = filter;
         let effect = match filter.is_required {
-            true => "what it should see is refused",
-            false => "it sees nothing",
+            true => "matching requests are refused",
+            false => "it is skipped",
         };
-        let _ = write!(
-            out,
-            "\n  filter `{name}` is missing, and {effect}: {failure}\n"
-        );
+        let text = format!("filter `{name}` is not running, {effect}: {failure}");
+        layout.blank();
+        layout.entry(2, &[], Tone::Bad, &in_one_line(&text));
     }
-    addresses(&mut out, url, &entry.hosts);
-    paste(&mut out, url, entry);
-    if let Some(host) = entry.hosts.first() {
-        let here = base(url);
-        let there = at_host(here, host);
+    let mut out = layout.finish();
+    endpoints(&mut out, url, &setup.hosts);
+    client_configs(&mut out, url, setup);
+    if let Some(host) = setup.hosts.first() {
+        let local = base(url);
+        let remote = at_host(local, host);
         let _ = writeln!(
             out,
-            "on other machines with `{there}` in the place of `{here}`\n"
+            "On other machines, replace `{local}` with `{remote}`.\n"
         );
     }
     out
 }
 
-/// Where clients come to.
-fn addresses(out: &mut String, url: &str, hosts: &[String]) {
+fn new_layout() -> Layout {
+    Layout::new(Colour::for_stream(&std::io::stderr()), width())
+}
+
+fn endpoints(out: &mut String, url: &str, hosts: &[String]) {
     let base = base(url);
     let _ = writeln!(
         out,
-        "\n  all of them  {url}\n  one of them  {base}/servers/NAME/mcp"
+        "\nEndpoints:\n  all servers  {url}\n  one server   {base}/servers/NAME/mcp"
     );
     for host in hosts {
-        let _ = writeln!(out, "  elsewhere    {}/mcp", at_host(base, host));
+        let _ = writeln!(out, "  remote       {}/mcp", at_host(base, host));
     }
     out.push('\n');
 }
 
-/// The address without what stands at the end of all of them.
+/// Strips the path from the URL.
 fn base(url: &str) -> &str {
     url.strip_suffix("/mcp").unwrap_or(url)
 }
 
-/// The same address under another name of the host.
+/// Replaces the host of a base URL.
 fn at_host(base: &str, host: &str) -> String {
-    let (scheme, place) = base.split_once("://").unwrap_or(("http", base));
-    let port = place.rsplit_once(':').map_or("", |(_, port)| port);
+    let (scheme, authority) = base.split_once("://").unwrap_or(("http", base));
+    let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     match host.contains(':') {
         true => format!("{scheme}://[{host}]:{port}"),
         false => format!("{scheme}://{host}:{port}"),
     }
 }
 
-/// What to put into the config of a client.
-fn paste(out: &mut String, url: &str, entry: &Entry) {
-    let (url, program) = (quoted(url), quoted(&entry.program));
-    let (headers, (args, env)) = match &entry.token {
+fn client_configs(out: &mut String, url: &str, setup: &ClientSetup) {
+    let (url, program) = (quoted(url), quoted(&setup.program));
+    let (headers, (args, env)) = match &setup.token {
         None => Default::default(),
         Some(token) => (token.headers(), token.arguments()),
     };
     let _ = write!(
         out,
-        "for the config of a client that speaks HTTP\n\n  \
+        "Add to an HTTP client:\n  \
          {{ \"mcpServers\": {{ \"mcpact\": {{ \"url\": {url}{headers} }} }} }}\n\n\
-         and of one that starts programs\n\n  \
+         Add to a stdio client:\n  \
          {{ \"mcpServers\": {{ \"mcpact\": {{ \"command\": {program}, \"args\": [\"bridge\", {args}{url}]{env} }} }} }}\n\n"
     );
-    if let Some(token) = &entry.token {
+    if let Some(token) = &setup.token {
         let name = &token.variable;
         let _ = writeln!(
             out,
-            "where `{name}` is a variable of the client with the token of the gateway; a client that fills in no\n\
-             variables needs the token itself in the place of `${{{name}}}`\n"
+            "Set `{name}` to the token in the environment of the client. If the client\n\
+             does not expand variables, replace `${{{name}}}` with the token.\n"
         );
     }
 }
 
-/// A server that has introduced itself when the others were shown already; nothing of one that is missing.
+/// Formats a server that started after the overview; nothing for a failed one.
 pub(crate) fn late(server: &ServerReport, servers: &[ServerReport]) -> String {
-    match &server.failure {
-        None => row(server, width(servers)),
-        Some(_) => String::new(),
+    let mut layout = new_layout();
+    if server.failure.is_none() {
+        row(&mut layout, server, name_width(servers));
     }
+    layout.finish()
 }
 
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn table(out: &mut String, servers: &[ServerReport]) {
-    let width = width(servers);
-    let _ = writeln!(
-        out,
-        "  {:width$}  {:10}  {:6}  is",
-        "server", "revision", "era"
-    );
+fn table(layout: &mut Layout, servers: &[ServerReport]) {
+    let width = name_width(servers);
+    let header = cells(("SERVER", width), "REVISION", "ERA");
+    let header = header.map(|cell| Cell {
+        tone: Tone::Faint,
+        ..cell
+    });
+    layout.entry(2, &header, Tone::Faint, "STATE");
     for server in servers {
-        out.push_str(&row(server, width));
+        row(layout, server, width);
     }
 }
 
-/// How wide the column of names is.
-fn width(servers: &[ServerReport]) -> usize {
+fn name_width(servers: &[ServerReport]) -> usize {
     let names = servers.iter().map(|server| server.name.len());
-    names.max().unwrap_or(0).max("server".len())
+    names.max().unwrap_or(0).max("SERVER".len())
 }
 
-fn row(server: &ServerReport, width: usize) -> String {
+fn cells<'t>((name, width): (&'t str, usize), revision: &'t str, era: &'t str) -> [Cell<'t>; 3] {
+    let cell = |tone, text, width| Cell { tone, text, width };
+    [
+        cell(Tone::Name, name, width + 2),
+        cell(Tone::Plain, revision, 12),
+        cell(Tone::Plain, era, 8),
+    ]
+}
+
+fn row(layout: &mut Layout, server: &ServerReport, width: usize) {
     let (revision, era) = match server.revision {
         Some(revision) => (revision.as_str(), revision.era().as_str()),
         None => ("-", "-"),
     };
-    let state = match (&server.failure, &server.calls_itself) {
-        (Some(failure), _) => format!("missing: {failure}"),
-        (None, Some(name)) => format!("{}, calls itself `{name}`", server.state.as_str()),
-        (None, None) if server.revision.is_some() => server.state.as_str().to_owned(),
-        (None, None) if server.state == ServerState::Starting => String::from("starting"),
-        (None, None) => String::from("not met yet"),
+    let state = server.state.as_str();
+    let (tone, state) = match (&server.failure, &server.calls_itself) {
+        (Some(failure), _) => (Tone::Bad, format!("unavailable: {failure}")),
+        (None, Some(name)) => (Tone::Good, format!("{state} (`{name}`)")),
+        (None, None) if server.revision.is_some() => (Tone::Good, state.to_owned()),
+        (None, None) if server.state == ServerState::Starting => {
+            (Tone::Plain, String::from("starting"))
+        }
+        (None, None) => (Tone::Plain, String::from("not started")),
     };
-    // Some of it are words of the server.
-    let (name, state) = (&server.name, in_one_line(&state));
-    format!("  {name:width$}  {revision:10}  {era:6}  {state}\n")
+    let cells = cells((&server.name, width), revision, era);
+    // The state may contain text of the server.
+    layout.entry(2, &cells, tone, &in_one_line(&state));
 }

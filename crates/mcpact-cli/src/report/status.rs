@@ -1,78 +1,78 @@
-//! How a gateway and its servers are, for people and machines.
+//! Output of `mcpact status`.
 
 use mcpact_gateway::control::{
     Bundle, GatewayStatus, InstanceLine, ReloadReport, ServerLine, Status,
 };
 
-use super::page::{Cell, Page, in_one_line, length, widest, width};
+use super::layout::{Cell, Layout, in_one_line, length, widest, width};
 use super::style::{Colour, Tone};
 
-/// What stands between two columns.
+/// Gap between two columns.
 const GAP: usize = 2;
 
-/// Everything as JSON.
+/// Formats the status as JSON.
 pub(crate) fn json(status: &Status) -> String {
-    // Text and numbers: nothing here can fail.
+    // Strings and numbers: serialization cannot fail.
     let mut text = serde_json::to_string_pretty(status).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// Everything that helps to find out what is wrong, as JSON that people read, too.
+/// Formats a diagnostic bundle as indented JSON.
 pub(crate) fn bundle(bundle: &Bundle) -> String {
-    // Text and numbers: nothing here can fail.
+    // Strings and numbers: serialization cannot fail.
     let mut text = serde_json::to_string_pretty(bundle).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// Everything, for people: the gateway, then a row for each server.
+/// Formats the gateway and a row for each server as text.
 pub(crate) fn text(status: &Status) -> String {
     let colour = Colour::for_stream(&std::io::stdout());
-    let mut page = Page::new(colour, width());
-    gateway(&mut page, &status.gateway);
-    page.blank();
+    let mut layout = Layout::new(colour, width());
+    gateway(&mut layout, &status.gateway);
+    layout.blank();
     if status.servers.is_empty() {
-        page.entry(0, &[], Tone::Plain, "no servers are configured");
+        layout.entry(0, &[], Tone::Plain, "no servers configured");
     } else {
-        servers(&mut page, &status.servers);
+        servers(&mut layout, &status.servers);
     }
-    page.finish()
+    layout.finish()
 }
 
-/// One server with each of its instances.
-pub(crate) fn one(status: &Status) -> String {
+/// Formats one server and its instances as text.
+pub(crate) fn server(status: &Status) -> String {
     let colour = Colour::for_stream(&std::io::stdout());
-    let mut page = Page::new(colour, width());
+    let mut layout = Layout::new(colour, width());
     for server in &status.servers {
-        details(&mut page, server);
+        details(&mut layout, server);
         if !server.instances.is_empty() {
-            page.blank();
-            instances(&mut page, &server.instances);
+            layout.blank();
+            instances(&mut layout, &server.instances);
         }
     }
-    page.finish()
+    layout.finish()
 }
 
-/// Facts with their names before them.
-fn facts(page: &mut Page, rows: &[(&str, Tone, String)]) {
-    let wide = widest(rows.iter().map(|(name, _, _)| *name)) + GAP;
+/// Adds labelled lines.
+fn fields(layout: &mut Layout, rows: &[(&str, Tone, String)]) {
+    let width = widest(rows.iter().map(|(name, _, _)| *name)) + GAP;
     for (name, tone, text) in rows {
         let cell = Cell {
             tone: Tone::Name,
             text: name,
-            width: wide,
+            width,
         };
-        page.entry(0, &[cell], *tone, &in_one_line(text));
+        layout.entry(0, &[cell], *tone, &in_one_line(text));
     }
 }
 
-fn gateway(page: &mut Page, gateway: &GatewayStatus) {
+fn gateway(layout: &mut Layout, gateway: &GatewayStatus) {
     let url = gateway.url.as_deref();
-    let url = url.unwrap_or("one client on standard input and output");
+    let url = url.unwrap_or("stdio (one client)");
     let config = match (&gateway.config, gateway.watching) {
-        (None, _) => String::from("none, the servers are built in"),
-        (Some(config), true) => format!("{config}, read anew when it changes"),
+        (None, _) => String::from("none (built-in servers)"),
+        (Some(config), true) => format!("{config} (reloaded on change)"),
         (Some(config), false) => config.clone(),
     };
     let state = match gateway.state.as_str() {
@@ -83,10 +83,10 @@ fn gateway(page: &mut Page, gateway: &GatewayStatus) {
         ("gateway", Tone::Plain, url.to_owned()),
         ("config", Tone::Plain, config),
         (
-            state,
+            "state",
             Tone::Plain,
             format!(
-                "for {} as process {}, version {}",
+                "{state} for {}, pid {}, version {}",
                 age(gateway.state_seconds),
                 gateway.pid,
                 gateway.version
@@ -105,7 +105,7 @@ fn gateway(page: &mut Page, gateway: &GatewayStatus) {
     if let Some(reload) = &gateway.last_reload {
         rows.push(last_reload(reload));
     }
-    facts(page, &rows);
+    fields(layout, &rows);
 }
 
 fn last_reload(reload: &ReloadReport) -> (&'static str, Tone, String) {
@@ -114,23 +114,23 @@ fn last_reload(reload: &ReloadReport) -> (&'static str, Tone, String) {
     } else {
         Tone::Bad
     };
-    let text = format!("{} ({}), {}", reload.time, reload.cause, reload.in_words());
+    let text = format!("{} ({}): {}", reload.time, reload.cause, reload.in_words());
     ("reload", tone, text)
 }
 
-/// A row of a table, and sentences below it.
+/// A row of a table with notes below it.
 #[derive(Debug)]
 struct Row {
     cells: Vec<(Tone, String)>,
     notes: Vec<(Tone, String)>,
 }
 
-/// How far the sentence below a row stands from the margin.
+/// Indentation of a note.
 const NOTE: usize = 4;
 
-/// Rows below the names of their columns.
-fn table(page: &mut Page, names: &[&str], rows: &[Row]) {
-    let wide: Vec<usize> = names
+/// Adds a table with a header.
+fn table(layout: &mut Layout, names: &[&str], rows: &[Row]) {
+    let widths: Vec<usize> = names
         .iter()
         .enumerate()
         .map(|(at, name)| {
@@ -143,48 +143,47 @@ fn table(page: &mut Page, names: &[&str], rows: &[Row]) {
         .iter()
         .map(|name| (Tone::Faint, (*name).to_owned()))
         .collect();
-    line(page, &names, &wide);
+    line(layout, &names, &widths);
     for row in rows {
-        line(page, &row.cells, &wide);
+        line(layout, &row.cells, &widths);
         for (tone, text) in &row.notes {
-            page.entry(NOTE, &[], *tone, &in_one_line(text));
+            layout.entry(NOTE, &[], *tone, &in_one_line(text));
         }
     }
 }
 
-fn line(page: &mut Page, cells: &[(Tone, String)], wide: &[usize]) {
+fn line(layout: &mut Layout, cells: &[(Tone, String)], widths: &[usize]) {
     let cells: Vec<Cell<'_>> = cells
         .iter()
-        .zip(wide)
+        .zip(widths)
         .map(|((tone, text), width)| Cell {
             tone: *tone,
             text,
             width: *width,
         })
         .collect();
-    page.entry(0, &cells, Tone::Plain, "");
+    layout.entry(0, &cells, Tone::Plain, "");
 }
 
 fn plain(text: impl ToString) -> (Tone, String) {
     (Tone::Plain, text.to_string())
 }
 
-fn known(text: Option<impl ToString>) -> (Tone, String) {
+fn optional(text: Option<impl ToString>) -> (Tone, String) {
     plain(text.map_or_else(|| String::from("-"), |text| text.to_string()))
 }
 
-fn servers(page: &mut Page, servers: &[ServerLine]) {
+fn servers(layout: &mut Layout, servers: &[ServerLine]) {
     let names = [
-        "server",
-        "state",
-        "revision",
-        "via",
-        "up",
-        "calls",
-        "queued",
-        "tools",
-        "prompts",
-        "resources",
+        "SERVER",
+        "STATE",
+        "REVISION",
+        "VIA",
+        "UP",
+        "CALLS",
+        "TOOLS",
+        "PROMPTS",
+        "RESOURCES",
     ];
     let rows: Vec<Row> = servers
         .iter()
@@ -192,23 +191,23 @@ fn servers(page: &mut Page, servers: &[ServerLine]) {
             cells: vec![
                 (Tone::Name, server.name.clone()),
                 (tone(&server.state), server.state.clone()),
-                known(server.revision.as_deref()),
+                optional(server.revision.as_deref()),
                 plain(server.transport.as_str()),
                 plain(server.instances.iter().filter(|one| is_up(one)).count()),
                 plain(server.in_flight),
-                plain(server.queued),
-                known(server.lists.tools),
-                known(server.lists.prompts),
-                known(server.lists.resources),
+                optional(server.lists.tools),
+                optional(server.lists.prompts),
+                optional(server.lists.resources),
             ],
-            notes: trouble(server)
+            notes: queued(server)
                 .into_iter()
-                .chain(silent(server))
-                .chain(hidden(server))
+                .chain(problem(server))
+                .chain(unhealthy_instances(server))
+                .chain(hidden_tools(server))
                 .collect(),
         })
         .collect();
-    table(page, &names, &rows);
+    table(layout, &names, &rows);
 }
 
 fn is_up(instance: &InstanceLine) -> bool {
@@ -223,24 +222,30 @@ fn tone(state: &str) -> Tone {
     }
 }
 
-/// What is wrong with a server, or was.
-fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
-    let again = server
+/// Calls that wait for an instance.
+fn queued(server: &ServerLine) -> Option<(Tone, String)> {
+    let text = format!("{} queued", count(server.queued, "call"));
+    (server.queued > 0).then_some((Tone::Plain, text))
+}
+
+/// The current problem of a server, or its last error.
+fn problem(server: &ServerLine) -> Option<(Tone, String)> {
+    let retry = server
         .retry_seconds
-        .map(|seconds| format!("tried again in {}; ", age(seconds)))
+        .map(|seconds| format!("retry in {}; ", age(seconds)))
         .unwrap_or_default();
     let since = server.missing_seconds;
-    let since = since.map(|seconds| format!("for {}: ", age(seconds)));
+    let since = since.map(|seconds| format!("unavailable for {}: ", age(seconds)));
     match (&server.missing, &server.last_error) {
         (missing, Some(error))
             if server.retry_seconds.is_some() || missing.as_ref() == Some(&error.why) =>
         {
             let when = since.unwrap_or_else(|| format!("{} ago: ", age(error.seconds_ago)));
-            Some((Tone::Bad, format!("{again}{when}{}", error.why)))
+            Some((Tone::Bad, format!("{retry}{when}{}", error.why)))
         }
         (Some(why), _) => {
             let since = since.unwrap_or_default();
-            Some((Tone::Bad, format!("{again}{since}{why}")))
+            Some((Tone::Bad, format!("{retry}{since}{why}")))
         }
         (None, _) if !server.lacking.is_empty() => Some((Tone::Bad, server.lacking.join("; "))),
         (None, Some(error)) => Some((
@@ -251,26 +256,25 @@ fn trouble(server: &ServerLine) -> Option<(Tone, String)> {
     }
 }
 
-/// Instances that take calls, and something is wrong with them.
-fn silent(server: &ServerLine) -> impl Iterator<Item = (Tone, String)> {
+/// Problems of instances that accept calls.
+fn unhealthy_instances(server: &ServerLine) -> impl Iterator<Item = (Tone, String)> {
     let open = server.instances.iter();
     let open = open.filter(|one| matches!(one.state.as_str(), "ready" | "busy"));
     open.filter_map(|one| {
         let why = one.why.as_deref()?;
-        Some((Tone::Bad, format!("instance {} {why}", one.id)))
+        Some((Tone::Bad, format!("instance {}: {why}", one.id)))
     })
 }
 
-/// What is kept back of a server, and what to do about it.
-fn hidden(server: &ServerLine) -> Option<(Tone, String)> {
+/// Tools hidden because their definition changed.
+fn hidden_tools(server: &ServerLine) -> Option<(Tone, String)> {
     let tools = server.hidden_tools.iter().map(|tool| format!("`{tool}`"));
     let tools: Vec<String> = tools.collect();
     let text = match tools.len() {
         0 => return None,
         number => format!(
-            "{} hidden, because the server says something else about {} than before: {}; `mcpact approve --tools {}` agrees to it",
+            "{} hidden because of a changed definition: {}; run `mcpact approve --tools {}`",
             count(number, "tool"),
-            if number == 1 { "it" } else { "them" },
             tools.join(", "),
             server.name
         ),
@@ -278,17 +282,17 @@ fn hidden(server: &ServerLine) -> Option<(Tone, String)> {
     Some((Tone::Bad, text))
 }
 
-fn details(page: &mut Page, server: &ServerLine) {
-    let speaks = match (&server.revision, &server.era, &server.calls_itself) {
+fn details(layout: &mut Layout, server: &ServerLine) {
+    let revision = match (&server.revision, &server.era, &server.calls_itself) {
         (Some(revision), Some(era), Some(name)) => {
-            format!("{revision} ({era}), and calls itself `{name}`")
+            format!("{revision} ({era}), reports itself as `{name}`")
         }
         (Some(revision), Some(era), None) => format!("{revision} ({era})"),
         (Some(revision), None, _) => revision.clone(),
-        (None, _, _) => String::from("nobody has met it yet"),
+        (None, _, _) => String::from("unknown (not started yet)"),
     };
     let lists = &server.lists;
-    let has: Vec<String> = [
+    let items: Vec<String> = [
         (lists.tools, "tool"),
         (lists.prompts, "prompt"),
         (lists.resources, "resource"),
@@ -297,16 +301,20 @@ fn details(page: &mut Page, server: &ServerLine) {
     .into_iter()
     .filter_map(|(number, what)| Some(count(number?, what)))
     .collect();
-    let has = match has.as_slice() {
-        [] => String::from("nobody has listed it yet"),
-        has => has.join(", "),
+    let items = match items.as_slice() {
+        [] => String::from("unknown (not listed yet)"),
+        items => items.join(", "),
     };
     let mut rows = vec![
         ("server", Tone::Name, server.name.clone()),
         ("state", tone(&server.state), server.state.clone()),
-        ("speaks", Tone::Plain, speaks),
-        ("via", Tone::Plain, server.transport.as_str().to_owned()),
-        ("has", Tone::Plain, has),
+        ("revision", Tone::Plain, revision),
+        (
+            "transport",
+            Tone::Plain,
+            server.transport.as_str().to_owned(),
+        ),
+        ("offers", Tone::Plain, items),
         (
             "calls",
             Tone::Plain,
@@ -316,54 +324,55 @@ fn details(page: &mut Page, server: &ServerLine) {
             "starts",
             Tone::Plain,
             format!(
-                "{}, failures that count: {}",
-                server.starts, server.failures
+                "{}, {}",
+                server.starts,
+                count(server.failures, "recent failure")
             ),
         ),
         (
             "clients",
             Tone::Plain,
-            format!("{} at its own address", count(server.sessions, "session")),
+            format!("{} at its own endpoint", count(server.sessions, "session")),
         ),
     ];
-    if let Some((tone, text)) = trouble(server) {
-        rows.push(("trouble", tone, text));
+    if let Some((tone, text)) = problem(server) {
+        rows.push(("problem", tone, text));
     }
-    if let Some((tone, text)) = hidden(server) {
+    if let Some((tone, text)) = hidden_tools(server) {
         rows.push(("hidden", tone, text));
     }
-    facts(page, &rows);
+    fields(layout, &rows);
 }
 
-fn instances(page: &mut Page, instances: &[InstanceLine]) {
+fn instances(layout: &mut Layout, instances: &[InstanceLine]) {
     let names = [
-        "instance",
-        "process",
-        "state",
-        "for",
-        "calls",
-        "started by",
-        "revision",
+        "INSTANCE",
+        "PID",
+        "STATE",
+        "FOR",
+        "CALLS",
+        "STARTED BY",
+        "REVISION",
     ];
     let rows: Vec<Row> = instances
         .iter()
         .map(|one| Row {
             cells: vec![
                 plain(one.id),
-                known(one.pid),
+                optional(one.pid),
                 (tone(&one.state), one.state.clone()),
                 plain(age(one.state_seconds)),
                 plain(one.in_flight),
                 plain(&one.cause),
-                known(one.revision.as_deref()),
+                optional(one.revision.as_deref()),
             ],
             notes: Vec::from_iter(one.why.clone().map(|why| (Tone::Faint, why))),
         })
         .collect();
-    table(page, &names, &rows);
+    table(layout, &names, &rows);
 }
 
-/// A number of things.
+/// Formats a count with its noun.
 fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
@@ -371,7 +380,7 @@ fn count(number: usize, what: &str) -> String {
     }
 }
 
-/// How long something took or takes, in the two units that matter.
+/// Formats a duration in at most two units.
 fn age(seconds: u64) -> String {
     let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
     let (minutes, rest) = (seconds / 60 % 60, seconds % 60);
@@ -388,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_two_units() {
+    fn durations_have_two_units() {
         for (seconds, expected) in [
             (0, "0 s"),
             (59, "59 s"),
@@ -401,25 +410,22 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_a_log_stand_beside_each_other() {
-        let text = "it ended; its log ends with: one\n\n  two\u{7}\r\n";
-        assert_eq!(
-            in_one_line(text),
-            "it ended; its log ends with: one |   two\\u{7}"
-        );
+    fn lines_are_joined_and_escaped() {
+        let text = "exited; stderr: one\n\n  two\u{7}\r\n";
+        assert_eq!(in_one_line(text), "exited; stderr: one |   two\\u{7}");
     }
 
     #[test]
-    fn columns_stand_below_their_names() {
-        let mut page = Page::new(Colour::Off, 80);
+    fn columns_are_aligned_with_the_header() {
+        let mut layout = Layout::new(Colour::Off, 80);
         let row = |name: &str, state: &str, note: Option<&str>| Row {
             cells: vec![plain(name), plain(state)],
             notes: Vec::from_iter(note.map(plain)),
         };
         let rows = [row("files", "ready", None), row("x", "failed", Some("why"))];
-        table(&mut page, &["server", "state"], &rows);
+        table(&mut layout, &["server", "state"], &rows);
         assert_eq!(
-            page.finish(),
+            layout.finish(),
             "server  state\nfiles   ready\nx       failed\n    why\n"
         );
     }

@@ -2,14 +2,14 @@ use std::ffi::OsStr;
 
 use anstyle::{AnsiColor, Style};
 
-/// Whether text is coloured.
+/// Coloured or plain output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     On,
     Off,
 }
 
-/// What a piece of text is, which decides how it looks.
+/// Meaning of a piece of text, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -17,7 +17,7 @@ pub(crate) enum Tone {
     Name,
     Good,
     Bad,
-    Remedy,
+    Hint,
     Faint,
 }
 
@@ -29,14 +29,14 @@ impl Tone {
             Self::Name => Style::new().bold(),
             Self::Good => AnsiColor::Green.on_default(),
             Self::Bad => AnsiColor::Red.on_default().bold(),
-            Self::Remedy => AnsiColor::Cyan.on_default(),
+            Self::Hint => AnsiColor::Cyan.on_default(),
             Self::Faint => Style::new().dimmed(),
         }
     }
 }
 
 impl Colour {
-    /// Colour for a terminal, unless `NO_COLOR` is set to anything or `TERM` says that it has none.
+    /// Returns `On` unless `NO_COLOR` is set or `TERM` is `dumb`.
     pub(super) fn on_terminal(no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
         let is_dumb = term.is_some_and(|term| term == "dumb");
         if no_color.is_none_or(OsStr::is_empty) && !is_dumb {
@@ -46,7 +46,7 @@ impl Colour {
         }
     }
 
-    /// The text, dressed if colour is on.
+    /// Styles a text if colour is on.
     pub(super) fn paint(self, tone: Tone, text: &str) -> String {
         match self {
             Self::On if tone != Tone::Plain && !text.is_empty() => {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_color_switches_colour_off() {
+    fn no_color_disables_colour() {
         let choose = |no_color: Option<&str>, term: &str| {
             Colour::on_terminal(no_color.map(OsStr::new), Some(OsStr::new(term)))
         };
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_is_never_dressed() {
+    fn plain_text_is_never_styled() {
         assert_eq!(Colour::On.paint(Tone::Plain, "a"), "a");
         assert_eq!(Colour::Off.paint(Tone::Bad, "a"), "a");
         assert_ne!(Colour::On.paint(Tone::Bad, "a"), "a");

@@ -1,13 +1,13 @@
 use mcpact_engine::policy::Profile;
 use mcpact_spec::{Revision, Side};
 
-use super::page::{Page, length};
+use super::layout::{Layout, length};
 use super::style::Colour;
-use super::{Detail, agreed, refused};
+use super::{Detail, pact, refusal};
 use crate::document::{Document, Source};
-use crate::explanation::{Explanation, Setting};
+use crate::explanation::{Explanation, ServerPolicy};
 
-/// The examples, under every profile and in every revision, and as they come.
+/// The examples under every profile, with every revision and without.
 fn explanations() -> Vec<Explanation> {
     let mut all = Vec::new();
     for profile in Profile::ALL {
@@ -15,29 +15,29 @@ fn explanations() -> Vec<Explanation> {
             let document = |side| {
                 let document = Document::read(side, Source::Example).unwrap();
                 match revision {
-                    Some(revision) => document.speaking_only(revision),
+                    Some(revision) => document.limited_to(revision),
                     None => document,
                 }
             };
-            let setting = Setting {
+            let policy = ServerPolicy {
                 profile,
                 policy: profile.policy(),
             };
             all.push(Explanation::new(
                 document(Side::Client),
                 document(Side::Server),
-                setting,
+                policy,
             ));
         }
     }
     all
 }
 
-fn written(explanation: &Explanation, detail: Detail, colour: Colour, width: usize) -> String {
-    let page = Page::new(colour, width);
+fn formatted(explanation: &Explanation, detail: Detail, colour: Colour, width: usize) -> String {
+    let layout = Layout::new(colour, width);
     match explanation.pact() {
-        Ok(pact) => agreed::write(page, explanation, pact, detail),
-        Err(refusal) => refused::write(page, explanation, refusal),
+        Ok(pact) => pact::write(layout, explanation, pact, detail),
+        Err(refusal) => refusal::write(layout, explanation, refusal),
     }
 }
 
@@ -52,10 +52,10 @@ fn without_colour(text: &str) -> String {
 }
 
 #[test]
-fn colour_changes_nothing_but_colour() {
+fn colour_does_not_change_the_text() {
     for explanation in explanations() {
-        let plain = written(&explanation, Detail::Usual, Colour::Off, 80);
-        let coloured = written(&explanation, Detail::Usual, Colour::On, 80);
+        let plain = formatted(&explanation, Detail::Defined, Colour::Off, 80);
+        let coloured = formatted(&explanation, Detail::Defined, Colour::On, 80);
         assert!(!plain.contains('\u{1b}'));
         assert!(coloured.contains('\u{1b}'));
         assert_eq!(without_colour(&coloured), plain);
@@ -63,10 +63,10 @@ fn colour_changes_nothing_but_colour() {
 }
 
 #[test]
-fn no_line_is_wider_than_the_page_or_ends_in_space() {
+fn lines_fit_the_width_without_trailing_space() {
     for width in [80, 100] {
         for explanation in explanations() {
-            let text = written(&explanation, Detail::Every, Colour::Off, width);
+            let text = formatted(&explanation, Detail::All, Colour::Off, width);
             for line in text.lines() {
                 assert!(length(line) <= width, "{width}: {line}");
                 assert_eq!(line, line.trim_end());

@@ -1,24 +1,23 @@
-//! What is to be expected between two revisions: the one place that says what degrades and what is
-//! impossible, and why.
+//! Expected results between two revisions: what degrades, what is impossible, and why.
 
 use mcpact_spec::Revision;
 
 use crate::outcome::{Feature, Loss, Observed};
 use crate::{Pair, Row};
 
-/// What a feature does between two revisions.
+/// Expected result of a feature between two revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Works,
     Degrades(Loss),
-    /// It cannot be, and why.
+    /// Impossible, with the reason.
     Impossible(&'static str),
 }
 
-/// When it applies: to clients and servers of these revisions.
+/// Condition on the revisions of client and server.
 type Applies = fn(client: Revision, server: Revision) -> bool;
 
-/// Everything that does not just work. The first row that applies counts.
+/// Features that do not simply work. The first matching row counts.
 const EXCEPTIONS: &[(Feature, Applies, Expected)] = &[
     (
         Feature::Tools,
@@ -34,18 +33,18 @@ const EXCEPTIONS: &[(Feature, Applies, Expected)] = &[
         Feature::Completion,
         |client, server| client >= Revision::V2025_03_26 && server < Revision::V2025_03_26,
         Expected::Impossible(
-            "a server of 2024-11-05 does not say whether it completes, and the bridge declares nothing that it does not know",
+            "2024-11-05 servers do not declare `completions`, and the bridge declares only what the server does",
         ),
     ),
     (
         Feature::ElicitationForm,
         |client, server| client.min(server) < Revision::V2025_06_18,
-        Expected::Impossible("elicitation came with 2025-06-18"),
+        Expected::Impossible("elicitation was added in 2025-06-18"),
     ),
     (
         Feature::ElicitationUrl,
         |client, server| client.min(server) < Revision::V2025_11_25,
-        Expected::Impossible("elicitation by URL came with 2025-11-25"),
+        Expected::Impossible("elicitation by URL was added in 2025-11-25"),
     ),
     (
         Feature::Tasks,
@@ -59,7 +58,7 @@ const EXCEPTIONS: &[(Feature, Applies, Expected)] = &[
     ),
 ];
 
-/// What is to be expected of a pair.
+/// Returns the expected result of a pair.
 pub(crate) fn expected(feature: Feature, client: Revision, server: Revision) -> Expected {
     let applies = |(about, applies, _): &&(Feature, Applies, Expected)| {
         *about == feature && applies(client, server)
@@ -68,7 +67,7 @@ pub(crate) fn expected(feature: Feature, client: Revision, server: Revision) -> 
     found.map_or(Expected::Works, |(.., expected)| *expected)
 }
 
-/// Everything in a row that is not as expected.
+/// Returns the unexpected results of a row.
 pub(crate) fn surprises(row: &Row) -> Vec<String> {
     let Pair { client, server, .. } = row.pair;
     let mut lines = Vec::new();

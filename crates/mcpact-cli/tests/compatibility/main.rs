@@ -1,8 +1,5 @@
-//! What works between a client of each revision and a server of each, with `mcpact bridge` between
-//! them: every feature is used, and `docs/COMPATIBILITY.md` is what came of it.
-//!
-//! `cargo xtask compatibility` runs this and writes the page; without that, a page that says something
-//! else fails.
+//! Tests every feature between every pair of revisions with `mcpact bridge` in between, and compares
+//! the result with `docs/COMPATIBILITY.md`. `cargo xtask compatibility` rewrites the page.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -13,7 +10,7 @@ mod expected;
 mod outcome;
 mod page;
 mod probe;
-mod programs;
+mod processes;
 
 use std::path::PathBuf;
 
@@ -21,21 +18,21 @@ use futures_util::StreamExt as _;
 use mcpact_spec::Revision;
 
 use outcome::{Feature, Observed};
-use programs::{Carrier, Running};
+use processes::{Running, Transport};
 
 /// Set by `cargo xtask compatibility`.
 const WRITE: &str = "MCPACT_WRITE_COMPATIBILITY";
 
-/// How many pairs run at a time; each is three processes that mostly wait.
-const AT_A_TIME: usize = 6;
+/// Number of concurrent pairs; each is three processes that mostly wait.
+const CONCURRENCY: usize = 6;
 
-/// A client and a server, and what carries their messages.
+/// A client, a server and their transports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) client: Revision,
     pub(crate) server: Revision,
-    pub(crate) front: Carrier,
-    pub(crate) back: Carrier,
+    pub(crate) front: Transport,
+    pub(crate) back: Transport,
 }
 
 impl Pair {
@@ -43,8 +40,8 @@ impl Pair {
         let revisions = Revision::ALL.into_iter();
         let pairs = revisions.flat_map(|client| Revision::ALL.map(|server| (client, server)));
         pairs.flat_map(|(client, server)| {
-            let carriers = Carrier::ALL.into_iter();
-            let both = carriers.flat_map(|front| Carrier::ALL.map(|back| (front, back)));
+            let transports = Transport::ALL.into_iter();
+            let both = transports.flat_map(|front| Transport::ALL.map(|back| (front, back)));
             both.map(move |(front, back)| Self {
                 client,
                 server,
@@ -62,30 +59,29 @@ impl Pair {
         )
     }
 
-    /// Uses every feature, each for itself.
+    /// Tests every feature.
     async fn observe(self) -> Row {
         let running = Running::start(self).await;
         let mut seen = Vec::new();
         for feature in Feature::ALL {
             seen.push((feature, probe::observe(feature, self, &running).await));
         }
-        running.leave().await;
+        running.close().await;
         Row { pair: self, seen }
     }
 }
 
-/// What came of each feature between a client and a server.
+/// Observed results of a pair.
 pub(crate) struct Row {
     pub(crate) pair: Pair,
     pub(crate) seen: Vec<(Feature, Observed)>,
 }
 
-/// What works, what degrades and what is impossible is known for every pair of revisions on every
-/// pair of carriers, and is what the page says.
+/// Every pair of revisions on every pair of transports.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_page_says_what_was_observed() {
+async fn compatibility_page_matches_observations() {
     let rows = futures_util::stream::iter(Pair::all().map(Pair::observe))
-        .buffered(AT_A_TIME)
+        .buffered(CONCURRENCY)
         .collect::<Vec<Row>>()
         .await;
     let surprises: Vec<String> = rows.iter().flat_map(expected::surprises).collect();
@@ -99,6 +95,6 @@ async fn the_page_says_what_was_observed() {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         committed == page,
-        "docs/COMPATIBILITY.md says something else; run `cargo xtask compatibility` and look at what has changed"
+        "docs/COMPATIBILITY.md is out of date; run `cargo xtask compatibility` and review the diff"
     );
 }

@@ -1,6 +1,6 @@
-//! The features, and what can come of one.
+//! Features and their results.
 
-/// What a client uses of a server, or a server of a client.
+/// A feature of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Feature {
     Tools,
@@ -65,37 +65,37 @@ impl Feature {
         }
     }
 
-    /// What the test does to show it.
+    /// Describes the test.
     pub(crate) const fn shown_by(self) -> &'static str {
         match self {
             Self::Tools => {
-                "lists the tools, calls one that gives text and one that gives structured content"
+                "lists the tools, calls one that returns text and one that returns structured content"
             }
-            Self::Resources => "lists the resources, reads a text and a picture",
-            Self::Templates => "lists the templates, reads a resource that one of them describes",
-            Self::Prompts => "lists the prompts, gets one with its arguments filled in",
-            Self::Completion => "asks for the rest of an argument of a prompt",
-            Self::ElicitationForm => "calls a tool that asks the user to fill in a form",
-            Self::ElicitationUrl => "calls a tool that asks the user to visit a page",
-            Self::Sampling => "calls a tool that asks the client's model",
-            Self::Roots => "calls a tool that asks for the client's roots",
+            Self::Resources => "lists the resources, reads a text and an image",
+            Self::Templates => "lists the templates, reads a resource of one of them",
+            Self::Prompts => "lists the prompts, gets one with arguments",
+            Self::Completion => "completes an argument of a prompt",
+            Self::ElicitationForm => "calls a tool that requests form input",
+            Self::ElicitationUrl => "calls a tool that requests a visit to a URL",
+            Self::Sampling => "calls a tool that requests sampling",
+            Self::Roots => "calls a tool that lists the client's roots",
             Self::Logging => {
-                "asks for warnings and gets none, then for everything and gets all three messages"
+                "sets the level to warning and gets no message, then to info and gets all three"
             }
-            Self::Progress => "calls a tool that tells three times how far it has come",
-            Self::Cancellation => "gives up a call that would never end; the tool notices",
-            Self::Subscriptions => "subscribes to a resource, and hears that it has changed",
-            Self::ListChanged => "hears that the list of tools has changed",
+            Self::Progress => "calls a tool that reports progress three times",
+            Self::Cancellation => "cancels a call; the tool receives the cancellation",
+            Self::Subscriptions => "subscribes to a resource and receives an update",
+            Self::ListChanged => "receives a change of the tool list",
             Self::Tasks => {
-                "calls a tool as a task and fetches the result; a client without tasks calls a tool that insists on one"
+                "calls a tool as a task and fetches the result; a client without tasks calls a tool that requires one"
             }
-            Self::Pagination => "reads the list of tools in pages of ten",
-            Self::Errors => "gets the right code for an unknown tool, resource and prompt",
+            Self::Pagination => "lists the tools in pages of ten",
+            Self::Errors => "gets the specified code for an unknown tool, resource and prompt",
         }
     }
 }
 
-/// What a client gets instead of the whole.
+/// How a feature degrades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     StructuredContent,
@@ -107,27 +107,25 @@ pub(crate) enum Loss {
 impl Loss {
     pub(crate) const fn how(self) -> &'static str {
         match self {
-            Self::StructuredContent => {
-                "structured content, which came with 2025-06-18, arrives as text"
-            }
+            Self::StructuredContent => "structured content (added in 2025-06-18) arrives as text",
             Self::ProgressMessage => {
-                "the message of a progress report, which came with 2025-03-26, is left out"
+                "the message of a progress notification (added in 2025-03-26) is omitted"
             }
             Self::TaskWaitedFor => {
-                "the client has no tasks: the bridge waits for the task and gives its result"
+                "the client has no tasks; the bridge waits for the task and returns its result"
             }
-            Self::TaskAtOnce => "the server has no tasks: the call is answered when it is done",
+            Self::TaskAtOnce => "the server has no tasks; the call returns its result directly",
         }
     }
 }
 
-/// What was seen.
+/// Observed result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Observed {
     Works,
     Degrades(Loss),
-    /// A precise error, and its text.
+    /// An error response, with its text.
     Refused(String),
-    /// Anything else, which is a bug.
+    /// Anything else is a bug.
     Broken(String),
 }

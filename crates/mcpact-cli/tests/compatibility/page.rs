@@ -1,4 +1,4 @@
-//! `docs/COMPATIBILITY.md`.
+//! Generates `docs/COMPATIBILITY.md`.
 
 use std::fmt::Write as _;
 
@@ -9,29 +9,29 @@ use crate::outcome::{Feature, Observed};
 use crate::{Pair, Row};
 
 const INTRODUCTION: &str = "\
-# What works between which revisions
+# Compatibility between revisions
 
-Between a client of any revision and a server of any revision stands `mcpact bridge`. This page says for each of the 25 \
-pairs what then works, what degrades and how, and what is impossible and why.
+`mcpact bridge` connects clients and servers of different protocol revisions. For each of the 25 pairs of revisions, \
+this page lists what works, what degrades, and what is impossible, with the reason.
 
-Nobody wrote it by hand. A test starts the bridge in front of `mcpact everything --revisions R`, connects a client that \
-speaks one revision only, and uses every feature, for each pair on stdio and HTTP in front of the bridge and on stdio and \
-HTTP behind it; it fails if this page says anything else. `cargo xtask compatibility` writes the page anew.
+A test generates this page. It runs the bridge in front of `mcpact everything --revisions R`, connects a client with a \
+single revision, and uses every feature, on stdio and HTTP on both sides. It fails if the page differs; `cargo xtask \
+compatibility` rewrites the page.
 ";
 
 const READING: &str = "\
-Client revisions stand at the left, server revisions at the top. A cell counts the features that work; `~` counts those \
-that degrade, `-` those that are impossible.
+Rows are client revisions, columns are server revisions. A cell is the number of features that work; `~` is the number \
+that degrade, `-` the number that are impossible.
 ";
 
-/// The whole page.
+/// Returns the whole page.
 pub(crate) fn write(rows: &[Row]) -> String {
     let mut notes = Notes::default();
     let mut page = format!(
         "{INTRODUCTION}\n## At a glance\n\n{READING}\n{}",
         summary(rows)
     );
-    let _ = write!(page, "\n{}\n", carriers(rows));
+    let _ = write!(page, "\n{}\n", transports(rows));
     page.push_str("\n## Feature by feature\n");
     for client in Revision::ALL {
         let _ = write!(
@@ -48,7 +48,7 @@ pub(crate) fn write(rows: &[Row]) -> String {
     page
 }
 
-/// The rows of a pair of revisions, one per pair of carriers.
+/// Returns the rows of a pair of revisions, one per pair of transports.
 fn between(rows: &[Row], client: Revision, server: Revision) -> impl Iterator<Item = &Row> {
     rows.iter()
         .filter(move |row| row.pair.client == client && row.pair.server == server)
@@ -69,7 +69,7 @@ fn summary(rows: &[Row]) -> String {
     table
 }
 
-/// How much works, degrades and is impossible, on the first pair of carriers.
+/// Counts the features that work, degrade and are impossible, on the first pair of transports.
 fn count(rows: &[Row], client: Revision, server: Revision) -> String {
     let Some(row) = between(rows, client, server).next() else {
         return String::new();
@@ -87,8 +87,8 @@ fn count(rows: &[Row], client: Revision, server: Revision) -> String {
     cell
 }
 
-/// What is to be said about the carriers: nothing, where they make no difference.
-fn carriers(rows: &[Row]) -> String {
+/// Lists the features that depend on the transport.
+fn transports(rows: &[Row]) -> String {
     let mut different = Vec::new();
     for row in rows {
         let Pair { client, server, .. } = row.pair;
@@ -108,12 +108,11 @@ fn carriers(rows: &[Row]) -> String {
     }
     if different.is_empty() {
         return String::from(
-            "The carriers make no difference: stdio or HTTP in front of the bridge, stdio or HTTP behind it, each cell \
-             came out four times the same.",
+            "The transport makes no difference: each cell is the same with stdio and HTTP on either side of the bridge.",
         );
     }
     format!(
-        "Carriers make a difference here:\n\n{}",
+        "The transport makes a difference here:\n\n{}",
         different.join("\n")
     )
 }
@@ -126,7 +125,7 @@ const fn kind(seen: &Observed) -> &'static str {
     }
 }
 
-/// A row per feature, a column per server.
+/// Returns a table with a row per feature and a column per server.
 fn features(rows: &[Row], client: Revision, notes: &mut Notes) -> String {
     let mut table = heading("feature \\ server");
     for feature in Feature::ALL {
@@ -134,7 +133,7 @@ fn features(rows: &[Row], client: Revision, notes: &mut Notes) -> String {
             let row = between(rows, client, server).next();
             let seen = row.and_then(|row| row.seen.iter().find(|(other, _)| *other == feature));
             let seen = seen.map_or("", |(_, seen)| kind(seen));
-            // What is seen is what is expected, or there would be no page; the reason stands there.
+            // The observation matches the expectation, which has the reason.
             match expected(feature, client, server) {
                 Expected::Works => seen.to_owned(),
                 Expected::Degrades(loss) => format!("{seen} ({})", notes.number(loss.how())),
@@ -146,7 +145,7 @@ fn features(rows: &[Row], client: Revision, notes: &mut Notes) -> String {
     table
 }
 
-/// The reasons, each with one number wherever it occurs.
+/// Numbered reasons.
 #[derive(Default)]
 struct Notes(Vec<&'static str>);
 

@@ -1,4 +1,4 @@
-//! Uses one feature and looks at what comes of it.
+//! Tests one feature.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +13,21 @@ use serde_json::{Map, Value, json};
 
 use crate::Pair;
 use crate::outcome::{Feature, Loss, Observed};
-use crate::programs::Running;
+use crate::processes::Running;
 
-/// A feature that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of one feature.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 const WATCHED: &str = "test://watched-resource";
 
-/// What is seen, or what should not have been.
+/// Result of one test.
 type Seen = Result<Observed, Wrong>;
 
-/// Why a feature did not do what it should.
+/// Failure of one test.
 enum Wrong {
-    /// There was an error.
+    /// An error of the client.
     Error(ClientError),
-    /// Something else came.
+    /// An unexpected result.
     Other(String),
 }
 
@@ -46,7 +46,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), Wrong> {
 }
 
 pub(crate) async fn observe(feature: Feature, pair: Pair, running: &Running) -> Observed {
-    match tokio::time::timeout(PATIENCE, show(feature, pair, running)).await {
+    match tokio::time::timeout(TIMEOUT, show(feature, pair, running)).await {
         Ok(Ok(seen)) => seen,
         Ok(Err(Wrong::Error(error @ (ClientError::Rpc(_) | ClientError::NotNegotiated(_))))) => {
             Observed::Refused(error.to_string())
@@ -102,7 +102,7 @@ async fn tools(client: &Client, pair: Pair) -> Seen {
     let is_whole = sum.structured_content == Some(json!({"sum": 5.0}));
     let is_text = sum.structured_content.is_none() && sum.all_text().contains("sum");
     match pair.server < Revision::V2025_06_18 {
-        // The server itself has nothing but text.
+        // The server offers only text.
         true if is_text => Ok(Observed::Works),
         false if is_whole => Ok(Observed::Works),
         false if is_text => Ok(Observed::Degrades(Loss::StructuredContent)),
@@ -165,7 +165,7 @@ async fn completion(client: &Client) -> Seen {
     Ok(Observed::Works)
 }
 
-/// A tool that asks the client and tells what it heard.
+/// Calls a tool that queries the client and returns the answer.
 async fn asked(client: &Client, tool: &str, arguments: Value, expected: &str) -> Seen {
     let told = client.call_tool(tool, arguments).await?;
     let text = told.all_text();
@@ -185,7 +185,7 @@ async fn logging(running: &Running) -> Seen {
             .client
             .call_tool("test_tool_with_logging", json!({}))
             .await?;
-        // What belongs to a call arrives before its answer.
+        // Messages of a call arrive before its response.
         counts.push(std::iter::from_fn(|| logged.try_recv().ok()).count());
     }
     ensure(counts == [0, 3], || format!("{counts:?} messages"))?;
@@ -215,7 +215,7 @@ async fn progress(client: &Client, pair: Pair) -> Seen {
 async fn cancellation(client: &Client) -> Seen {
     let token = CancelToken::new();
     let canceller = token.clone();
-    // The first sign of progress says that there is something to cancel.
+    // The first progress notification shows that the call is running.
     let options = CallOptions::new()
         .cancel(token)
         .on_progress(move |_| canceller.cancel());
@@ -228,7 +228,7 @@ async fn cancellation(client: &Client) -> Seen {
         Err(error) => return Err(error.into()),
         Ok(result) => return Err(Wrong::Other(format!("it ended: {result:?}"))),
     }
-    // The connection of the call rests for a moment, and another one knows nothing of it.
+    // Another connection does not know the call.
     for _ in 0..3 {
         let seen = client
             .call_tool("test_cancellation_seen", key.clone())
@@ -263,7 +263,7 @@ async fn list_changed(client: &Client) -> Seen {
 
 async fn tasks(client: &Client, pair: Pair) -> Seen {
     if pair.client < Revision::V2025_11_25 {
-        return insisted(client, pair).await;
+        return without_tasks(client, pair).await;
     }
     let (tool, work) = ("slow_compute", json!({"seconds": 0.05}));
     let options = TaskOptions::new();
@@ -287,8 +287,8 @@ fn computed(result: &ToolResult) -> Result<(), Wrong> {
     ensure(is_done, || format!("{result:?}"))
 }
 
-/// A client that knows nothing of tasks, and a tool that runs as one only, where there are tasks.
-async fn insisted(client: &Client, pair: Pair) -> Seen {
+/// A client without tasks calls a tool that requires one.
+async fn without_tasks(client: &Client, pair: Pair) -> Seen {
     let result: ToolResult = client.call_tool("failing_job", json!({})).await?;
     let is_done = result.failed() && result.all_text().contains("The job failed.");
     ensure(is_done, || format!("{result:?}"))?;

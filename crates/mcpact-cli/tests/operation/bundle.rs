@@ -1,13 +1,13 @@
-//! Everything that helps to find out what is wrong, in one file.
+//! Diagnostic bundle.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 
-use crate::house::{House, until};
+use crate::harness::{Harness, wait_until};
 
-/// A server that tells its log everything that it was given, and never answers.
+/// A server that logs its arguments and token, and never responds.
 const TALKER: &str = "#!/bin/sh\necho \"given $* and $TOKEN\" >&2\necho \"seen canary-of-an-address\" >&2\ncat > /dev/null\n";
 
 const CANARIES: [&str; 8] = [
@@ -21,11 +21,11 @@ const CANARIES: [&str; 8] = [
     "canary-of-a-password",
 ];
 
-/// One document has versions, config, states, every start with the step where it hangs, and the last
-/// lines of the logs; no secret of the config is in it, even if a server tells it.
+/// It has versions, config, states, every start with its last step, and the last log lines. Config
+/// secrets are masked even in server output.
 #[test]
-fn a_bundle_tells_everything_but_secrets() {
-    let house = House::new("");
+fn bundle_contains_diagnostics_but_no_secrets() {
+    let harness = Harness::new("");
     let [
         token,
         variable,
@@ -36,11 +36,11 @@ fn a_bundle_tells_everything_but_secrets() {
         sent,
         password,
     ] = CANARIES;
-    fs::write(house.path("secret"), file).unwrap();
-    let talker = house.path("talker");
+    fs::write(harness.path("secret"), file).unwrap();
+    let talker = harness.path("talker");
     fs::write(&talker, TALKER).unwrap();
     fs::set_permissions(&talker, fs::Permissions::from_mode(0o755)).unwrap();
-    house.configure(&format!(
+    harness.configure(&format!(
         "token = \"{token}\"\n[servers.talker]\ncommand = \"{}\"\nmin_ready = 1\n\
          args = [\"--from=${{file:secret}}\", \"--api-key\", \"{option}\", \"--header\", \
          \"Authorization: Bearer {sent}\", \"postgres://ada:{password}@host/db\"]\nenv = {{ TOKEN = \"{variable}\" }}\n\
@@ -48,18 +48,18 @@ fn a_bundle_tells_everything_but_secrets() {
          headers = {{ Authorization = \"Bearer {header}\" }}\nmin_ready = 1\n",
         talker.display()
     ));
-    let _gateway = house.serve();
+    let _gateway = harness.serve();
     let bundle = || {
-        let path = house.path("bundle.json");
-        let (code, _, told) = house.run(&["status", "--bundle", path.to_str().unwrap()]);
-        assert_eq!(code, 0, "{told}");
-        assert!(told.contains("before you show it"), "{told}");
+        let path = harness.path("bundle.json");
+        let (code, _, stderr) = harness.run(&["status", "--bundle", path.to_str().unwrap()]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stderr.contains("before you share it"), "{stderr}");
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "it is for its owner alone");
         fs::read_to_string(path).unwrap()
     };
-    let is_told = |text: &str| text.contains("given ") && text.contains("start_failure");
-    until(|| is_told(&bundle()));
+    let is_reported = |text: &str| text.contains("given ") && text.contains("start_failure");
+    wait_until(|| is_reported(&bundle()));
     let text = bundle();
     for canary in CANARIES {
         assert!(!text.contains(canary), "{canary}: {text}");
@@ -107,6 +107,6 @@ fn a_bundle_tells_everything_but_secrets() {
         said.unwrap()["text"],
         "given --from=*** --api-key *** --header Authorization: *** postgres://ada:***@host/db and ***"
     );
-    let (code, printed, _) = house.run(&["status", "--bundle", "-"]);
-    assert!(code == 0 && printed.starts_with('{'), "{printed}");
+    let (code, stdout, _) = harness.run(&["status", "--bundle", "-"]);
+    assert!(code == 0 && stdout.starts_with('{'), "{stdout}");
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::pin::pin;
 use self::shape::Shapes;
-use crate::house::{House, Running, builtin, call, handshake, request, until};
+use crate::harness::{Harness, Running, builtin, call, handshake, request, wait_until};
 
 /// Time for a gateway to show everything that the committed files have.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,20 +44,20 @@ done
 const CRASHING: &str = "#!/bin/sh\necho 'no key' >&2\nexit 3\n";
 
 /// What the talker says about its tools; the last entry is no tool.
-fn describe(house: &House, description: &str) {
+fn describe(harness: &Harness, description: &str) {
     let tools = json!({"tools": [
         {"name": "speak", "inputSchema": {"type": "object"}},
         {"name": "changing", "description": description, "inputSchema": {"type": "object"}},
         5,
     ]});
-    fs::write(house.path("tools"), tools.to_string()).unwrap();
+    fs::write(harness.path("tools"), tools.to_string()).unwrap();
 }
 
 /// Servers of every transport: some that work, and some that fail in different ways.
-fn servers(house: &House) -> String {
+fn servers(harness: &Harness) -> String {
     let mcpact = env!("CARGO_BIN_EXE_mcpact");
-    let talker = house.program("talker", TALKER);
-    let crashing = house.program("crashing", CRASHING);
+    let talker = harness.program("talker", TALKER);
+    let crashing = harness.program("crashing", CRASHING);
     let local = builtin("local");
     format!(
         "lenient = true\nwatch = false\n{local}\
@@ -70,20 +70,20 @@ fn servers(house: &House) -> String {
 }
 
 /// A gateway whose talker says something else about one of its tools than it did to the gateway before.
-fn gateway(house: &House) -> Running {
-    describe(house, "before");
-    let before = house.serve();
+fn gateway(harness: &Harness) -> Running {
+    describe(harness, "before");
+    let before = harness.serve();
     let session = before.open("/servers/talker/mcp");
     let list = request("tools/list", &json!({}));
-    until(|| {
+    wait_until(|| {
         let listed = before.post("/servers/talker/mcp", Some(&session), &list);
         listed.body.contains("speak")
     });
     before.signal("-TERM");
-    before.ended();
-    describe(house, "after");
-    fs::remove_dir_all(house.path("cache")).unwrap();
-    house.serve_verbosely()
+    before.exit_code();
+    describe(harness, "after");
+    fs::remove_dir_all(harness.path("cache")).unwrap();
+    harness.serve_with_info_log()
 }
 
 /// Requests of every outcome that is easy to have.
@@ -122,15 +122,15 @@ fn traffic(gateway: &Running, json: &mut Shapes) {
 }
 
 /// Everything that the gateway says about itself at one moment.
-fn observe(house: &House, gateway: &Running, json: &mut Shapes, metrics: &mut Metrics) {
-    json.add("status", &house.status());
-    let (_, printed, _) = house.run(&["status", "--bundle", "-"]);
-    json.add_text("status --bundle", &printed);
-    let (_, printed, _) = house.run(&["logs", "--json", "--lines", "100000"]);
-    printed.lines().for_each(|line| json.add_text("logs", line));
+fn observe(harness: &Harness, gateway: &Running, json: &mut Shapes, metrics: &mut Metrics) {
+    json.add("status", &harness.status());
+    let (_, stdout, _) = harness.run(&["status", "--bundle", "-"]);
+    json.add_text("status --bundle", &stdout);
+    let (_, stdout, _) = harness.run(&["logs", "--json", "--lines", "100000"]);
+    stdout.lines().for_each(|line| json.add_text("logs", line));
     json.add_text("/readyz", &gateway.get("/readyz").body);
     metrics.add(&gateway.get("/metrics").body);
-    let log = fs::read_to_string(house.path("log")).unwrap();
+    let log = fs::read_to_string(harness.path("log")).unwrap();
     let lines = log.lines().filter(|line| line.starts_with('{'));
     for line in lines.filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         if line["target"] == "mcpact::negotiation" {
@@ -140,13 +140,13 @@ fn observe(house: &House, gateway: &Running, json: &mut Shapes, metrics: &mut Me
 }
 
 /// Reloads that change something of every kind, and reloads that are rejected in every way.
-fn reloads(house: &House, json: &mut Shapes) {
+fn reloads(harness: &Harness, json: &mut Shapes) {
     let mut reload = || {
-        let (_, printed, _) = house.run(&["reload", "--json"]);
-        json.add_text("reload", &printed);
+        let (_, stdout, _) = harness.run(&["reload", "--json"]);
+        json.add_text("reload", &stdout);
     };
-    let before = servers(house);
-    house.configure(&format!("{before}{}", builtin("gone")));
+    let before = servers(harness);
+    harness.configure(&format!("{before}{}", builtin("gone")));
     reload();
     let after = before
         .replace(
@@ -155,25 +155,25 @@ fn reloads(house: &House, json: &mut Shapes) {
         )
         .replace("KEY = \"value\"", "KEY = \"other\"")
         .replace("backoff_seconds = 0.01", "backoff_seconds = 0.02");
-    house.configure(&format!("{after}{}", builtin("new")));
+    harness.configure(&format!("{after}{}", builtin("new")));
     reload();
     for wrong in ["[servers.x]\nbuiltni = \"everything\"\n", "[servers.x\n"] {
-        house.configure(wrong);
+        harness.configure(wrong);
         reload();
     }
-    fs::remove_file(house.path("mcpact.toml")).unwrap();
+    fs::remove_file(harness.path("mcpact.toml")).unwrap();
     reload();
-    house.configure(&after);
+    harness.configure(&after);
     reload();
 }
 
 /// The status of a gateway without a config and an endpoint.
 fn status_without_a_config() -> Value {
-    let house = House::new("");
-    fs::remove_file(house.path("mcpact.toml")).unwrap();
-    let mut gateway = house.serve_nothing_on_pipes();
-    until(|| house.run(&["status"]).0 == 0);
-    let status = house.status();
+    let harness = Harness::new("");
+    fs::remove_file(harness.path("mcpact.toml")).unwrap();
+    let mut gateway = harness.serve_stdio_without_config();
+    wait_until(|| harness.run(&["status"]).0 == 0);
+    let status = harness.status();
     drop(gateway.stdin.take());
     gateway.wait().unwrap();
     status
@@ -181,18 +181,18 @@ fn status_without_a_config() -> Value {
 
 #[test]
 fn contract_of_metrics_and_json_of_a_running_gateway() {
-    let house = House::new("");
-    house.configure(&servers(&house));
-    let gateway = gateway(&house);
+    let harness = Harness::new("");
+    harness.configure(&servers(&harness));
+    let gateway = gateway(&harness);
     let (mut json, mut metrics) = (Shapes::default(), Metrics::default());
-    observe(&house, &gateway, &mut json, &mut metrics);
+    observe(&harness, &gateway, &mut json, &mut metrics);
     traffic(&gateway, &mut json);
-    reloads(&house, &mut json);
+    reloads(&harness, &mut json);
     traffic(&gateway, &mut json);
     json.add("status", &status_without_a_config());
     let late = Instant::now() + PATIENCE;
     loop {
-        observe(&house, &gateway, &mut json, &mut metrics);
+        observe(&harness, &gateway, &mut json, &mut metrics);
         let is_whole =
             is_covered("json_gateway", &json.facts()) && is_covered("metrics", &metrics.facts());
         if is_whole || Instant::now() > late {
@@ -205,13 +205,13 @@ fn contract_of_metrics_and_json_of_a_running_gateway() {
 
 #[test]
 fn contract_of_json_of_check_and_explain() {
-    let house = House::new("");
+    let harness = Harness::new("");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let mut json = Shapes::default();
     for name in ["good.toml", "wrong.toml", "broken.json", "dangerous.yaml"] {
         let file = format!("{folder}/configs/{name}");
-        let (_, printed, _) = house.run(&["check", "--json", &file]);
-        json.add_text("check", &printed);
+        let (_, stdout, _) = harness.run(&["check", "--json", &file]);
+        json.add_text("check", &stdout);
     }
     for args in [
         &[][..],
@@ -236,8 +236,8 @@ fn contract_of_json_of_check_and_explain() {
         let files: Vec<String> = files.collect();
         let args = ["explain", "--json"].into_iter();
         let args: Vec<&str> = args.chain(files.iter().map(String::as_str)).collect();
-        let (_, printed, _) = house.run(&args);
-        json.add_text("explain", &printed);
+        let (_, stdout, _) = harness.run(&args);
+        json.add_text("explain", &stdout);
     }
     pin("json_documents", json.facts());
 }

@@ -1,4 +1,4 @@
-//! The end of a gateway.
+//! Graceful shutdown of gateway and bridge.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -6,22 +6,22 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::house::{
-    House, PATIENCE, Running, begin, begin_modern, builtin, call, handshake, listen, read, request,
-    send, send_modern, signal, until,
+use crate::harness::{
+    Harness, PATIENCE, Running, builtin, call, handshake, listen, read, request, send, send_modern,
+    signal, start_modern_request, start_request, wait_until,
 };
 
-/// A front that is told to stop takes no more requests and says when to come back, lets calls that run finish,
-/// ends its programs, and is content.
-fn calls_may_finish(house: &House, front: Running, tool: &str, name: &str) {
+/// Checks that a stopping gateway or bridge refuses new requests with `retry-after`, finishes
+/// running calls, and exits with 0.
+fn check_running_calls_finish(harness: &Harness, front: Running, tool: &str, name: &str) {
     let session = front.open("/mcp");
     let origin = front.origin.clone();
     let answered = std::thread::scope(|scope| {
         let calling = scope.spawn(|| send(&origin, "/mcp", Some(&session), &call(tool)));
-        house.called();
+        harness.wait_for_call();
         front.signal(name);
-        until(|| front.post("/mcp", None, &handshake()).status == 503);
-        // Neither for those who are there nor for those who come.
+        wait_until(|| front.post("/mcp", None, &handshake()).status == 503);
+        // For existing and new sessions.
         let mut other = request("tools/list", &json!({}));
         other["id"] = json!(2);
         for session in [Some(session.as_str()), None] {
@@ -32,33 +32,30 @@ fn calls_may_finish(house: &House, front: Running, tool: &str, name: &str) {
             assert!(refused.header("retry-after").is_some(), "{refused:?}");
         }
         assert!(!calling.is_finished());
-        house.open_the_gate();
+        harness.open_the_gate();
         calling.join().unwrap()
     });
     assert_eq!(answered.status, 200);
     assert!(answered.body.contains("waited"), "{answered:?}");
-    assert_eq!(front.ended(), Some(0));
+    assert_eq!(front.exit_code(), Some(0));
 }
 
-/// A gateway that is told to stop.
 #[test]
-fn calls_that_run_may_finish() {
-    let house = House::new("");
-    house.configure(&format!("{}{}", house.gated(), builtin("local")));
-    calls_may_finish(&house, house.serve(), "gated__wait", "-TERM");
+fn gateway_finishes_running_calls() {
+    let harness = Harness::new("");
+    harness.configure(&format!("{}{}", harness.gated(), builtin("local")));
+    check_running_calls_finish(&harness, harness.serve(), "gated__wait", "-TERM");
 }
 
-/// A bridge that is told to stop does the same on HTTP.
 #[test]
-fn calls_across_a_bridge_may_finish() {
-    let house = House::new("");
-    calls_may_finish(&house, house.bridge(), "wait", "-INT");
+fn bridge_finishes_running_calls() {
+    let harness = Harness::new("");
+    check_running_calls_finish(&harness, harness.bridge(), "wait", "-INT");
 }
 
-/// A call that does not end is cut off when its time is over, and told so: in a session, without one, and on a stream
-/// that has begun.
+/// With and without a session, and on an open stream, the client gets an error.
 #[test]
-fn nobody_waits_for_ever() {
+fn drain_timeout_aborts_running_calls() {
     let mut streamed = call("gated__wait");
     streamed["params"]["_meta"] = json!({"progressToken": "p"});
     for (kind, is_modern, call) in [
@@ -66,12 +63,12 @@ fn nobody_waits_for_ever() {
         ("application/json", true, call("gated__wait")),
         ("text/event-stream", true, streamed),
     ] {
-        let house = House::new("");
-        let server = house.gated();
-        house.configure(&format!(
+        let harness = Harness::new("");
+        let server = harness.gated();
+        harness.configure(&format!(
             "drain_seconds = 0.1\n{server}drain_seconds = 0.1\n"
         ));
-        let gateway = house.serve();
+        let gateway = harness.serve();
         let (session, origin) = (gateway.open("/mcp"), gateway.origin.clone());
         let reply = std::thread::scope(|scope| {
             let calling = scope.spawn(|| {
@@ -81,9 +78,9 @@ fn nobody_waits_for_ever() {
                     send(&origin, "/mcp", Some(&session), &call)
                 }
             });
-            house.called();
+            harness.wait_for_call();
             gateway.signal("-TERM");
-            assert_eq!(gateway.ended(), Some(0));
+            assert_eq!(gateway.exit_code(), Some(0));
             calling.join().unwrap()
         });
         assert_eq!(reply.header("content-type").as_deref(), Some(kind));
@@ -92,8 +89,8 @@ fn nobody_waits_for_ever() {
     }
 }
 
-/// Everything that comes up to this.
-fn read_up_to(stream: &mut TcpStream, end: &str) -> String {
+/// Reads up to and including `end`.
+fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut heard = Vec::new();
     while !heard.ends_with(end.as_bytes()) {
         let mut byte = [0];
@@ -103,7 +100,7 @@ fn read_up_to(stream: &mut TcpStream, end: &str) -> String {
     String::from_utf8(heard).unwrap()
 }
 
-/// A WebSocket on which nothing was said.
+/// Opens a WebSocket without sending a message.
 fn socket(origin: &str) -> TcpStream {
     let host = origin.strip_prefix("http://").unwrap();
     let mut socket = TcpStream::connect(host).unwrap();
@@ -115,50 +112,51 @@ fn socket(origin: &str) -> TcpStream {
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     )
     .unwrap();
-    let head = read_up_to(&mut socket, "\r\n\r\n");
+    let head = read_until(&mut socket, "\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 101"), "{head:?}");
     socket
 }
 
-/// Close, with two bytes: 1001, going away.
+/// Close frame with status 1001, going away.
 const GOING_AWAY: [u8; 4] = [0x88, 2, 0x03, 0xe9];
 
-/// L26: whoever has a socket is told that the gateway goes, and not left to find out.
+/// L26: websockets are closed with going away.
 #[test]
-fn sockets_are_closed_in_order() {
-    let house = House::new("");
-    house.configure(&format!("websocket = true\n{}", builtin("local")));
-    let gateway = house.serve();
+fn websockets_are_closed_with_going_away() {
+    let harness = Harness::new("");
+    harness.configure(&format!("websocket = true\n{}", builtin("local")));
+    let gateway = harness.serve();
     let mut socket = socket(&gateway.origin);
     gateway.signal("-TERM");
     let mut frame = [0; 4];
     socket.read_exact(&mut frame).unwrap();
     assert_eq!(frame, GOING_AWAY);
     drop(socket);
-    assert_eq!(gateway.ended(), Some(0));
+    assert_eq!(gateway.exit_code(), Some(0));
 }
 
-/// L26: whoever waits for nothing is sent away at once, although somebody else waits for an answer: from a WebSocket,
-/// also if it does not answer, and from the streams of all revisions.
+/// L26: WebSockets, even if the client does not reply, and the streams of all revisions close while
+/// another client waits for its response.
 #[test]
-fn who_waits_for_nothing_does_not_wait_for_others() {
-    let house = House::new("");
-    let server = house.gated();
-    house.configure(&format!(
+fn idle_streams_close_at_once_during_drain() {
+    let harness = Harness::new("");
+    let server = harness.gated();
+    harness.configure(&format!(
         "websocket = true\nsse = true\ndrain_seconds = 3600\n{server}drain_seconds = 3600\n"
     ));
-    let gateway = house.serve();
+    let gateway = harness.serve();
     let (origin, waiting) = (gateway.origin.as_str(), gateway.open("/mcp"));
     let mut socket = socket(origin);
     let mut first = listen(origin, "/sse", None);
-    read_up_to(&mut first, "event: endpoint");
+    read_until(&mut first, "event: endpoint");
     let mut legacy = listen(origin, "/mcp", Some(&gateway.open("/mcp")));
-    read_up_to(&mut legacy, "\r\n\r\n");
+    read_until(&mut legacy, "\r\n\r\n");
     let wanted = json!({"notifications": {"toolsListChanged": true}});
-    let mut modern = begin_modern(origin, "/mcp", &request("subscriptions/listen", &wanted));
-    read_up_to(&mut modern, "acknowledged");
-    let calling = begin(origin, "/mcp", &waiting, &call("gated__wait"));
-    house.called();
+    let mut modern =
+        start_modern_request(origin, "/mcp", &request("subscriptions/listen", &wanted));
+    read_until(&mut modern, "acknowledged");
+    let calling = start_request(origin, "/mcp", &waiting, &call("gated__wait"));
+    harness.wait_for_call();
     gateway.signal("-TERM");
     let mut frames = Vec::new();
     socket.read_to_end(&mut frames).unwrap();
@@ -166,14 +164,14 @@ fn who_waits_for_nothing_does_not_wait_for_others() {
     for mut stream in [first, legacy, modern] {
         stream.read_to_end(&mut Vec::new()).unwrap();
     }
-    assert_eq!(house.status()["gateway"]["state"], "draining");
-    house.open_the_gate();
+    assert_eq!(harness.status()["gateway"]["state"], "draining");
+    harness.open_the_gate();
     let answered = read(calling);
     assert!(answered.body.contains("waited"), "{answered:?}");
-    assert_eq!(gateway.ended(), Some(0));
+    assert_eq!(gateway.exit_code(), Some(0));
 }
 
-/// A message of a client on a WebSocket, under a mask that changes nothing.
+/// Encodes a client message as a WebSocket frame with a zero mask.
 fn frame(message: &Value) -> Vec<u8> {
     let text = message.to_string();
     let length = u16::try_from(text.len()).unwrap().to_be_bytes();
@@ -183,23 +181,22 @@ fn frame(message: &Value) -> Vec<u8> {
     frame
 }
 
-/// L26: whoever waits for an answer on a WebSocket gets it, and is sent away then, although somebody else waits
-/// longer.
+/// L26: it does not wait for calls of other clients.
 #[test]
-fn an_answer_on_a_socket_goes_before_its_end() {
-    let house = House::new("");
-    let server = house.gated();
-    let second = house.path("second");
+fn websocket_closes_after_its_last_response() {
+    let harness = Harness::new("");
+    let server = harness.gated();
+    let second = harness.path("second");
     fs::create_dir(&second).unwrap();
-    fs::copy(house.path("gated"), second.join("gated")).unwrap();
+    fs::copy(harness.path("gated"), second.join("gated")).unwrap();
     let slower = format!(
         "[servers.slower]\ncommand = \"{}/gated\"\ndrain_seconds = 3600\n",
         second.display()
     );
-    house.configure(&format!(
+    harness.configure(&format!(
         "websocket = true\ndrain_seconds = 3600\n{server}drain_seconds = 3600\n{slower}"
     ));
-    let gateway = house.serve();
+    let gateway = harness.serve();
     let mut socket = socket(&gateway.origin);
     let mut calling = call("gated__wait");
     calling["id"] = json!(2);
@@ -208,39 +205,38 @@ fn an_answer_on_a_socket_goes_before_its_end() {
         socket.write_all(&frame(&message)).unwrap();
     }
     let session = gateway.open("/mcp");
-    let slow = begin(&gateway.origin, "/mcp", &session, &call("slower__wait"));
-    until(|| house.path("called").exists() && second.join("called").exists());
+    let slow = start_request(&gateway.origin, "/mcp", &session, &call("slower__wait"));
+    wait_until(|| harness.path("called").exists() && second.join("called").exists());
     gateway.signal("-TERM");
-    until(|| house.status()["gateway"]["state"] == "draining");
-    house.open_the_gate();
+    wait_until(|| harness.status()["gateway"]["state"] == "draining");
+    harness.open_the_gate();
     let mut frames = Vec::new();
     socket.read_to_end(&mut frames).unwrap();
     let heard = String::from_utf8_lossy(&frames);
     assert!(heard.contains("waited"), "{heard}");
     assert!(frames.ends_with(&GOING_AWAY), "{heard}");
-    assert_eq!(house.status()["gateway"]["state"], "draining");
+    assert_eq!(harness.status()["gateway"]["state"], "draining");
     fs::write(second.join("gate"), "").unwrap();
     let answered = read(slow);
     assert!(answered.body.contains("waited"), "{answered:?}");
-    assert_eq!(gateway.ended(), Some(0));
+    assert_eq!(gateway.exit_code(), Some(0));
 }
 
-/// What was asked on pipes is answered when the client closes its side, and the program ends. Whoever is asked
-/// too much is told when the time is over.
+/// After the drain timeout the client gets an error.
 #[test]
-fn what_was_asked_on_pipes_is_answered() {
+fn stdio_requests_are_answered_after_end_of_input() {
     for is_open in [true, false] {
-        let house = House::new("");
-        house.configure(&format!("drain_seconds = 3\n{}", house.gated()));
-        let mut gateway = house.serve_on_pipes();
+        let harness = Harness::new("");
+        harness.configure(&format!("drain_seconds = 3\n{}", harness.gated()));
+        let mut gateway = harness.serve_stdio();
         let mut input = gateway.stdin.take().unwrap();
         let mut lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
         writeln!(input, "{}", handshake()).unwrap();
         writeln!(input, "{}", call("gated__wait")).unwrap();
         drop(input);
-        house.called();
+        harness.wait_for_call();
         if is_open {
-            house.open_the_gate();
+            harness.open_the_gate();
         }
         let said: Vec<Value> = lines
             .by_ref()
@@ -258,22 +254,21 @@ fn what_was_asked_on_pipes_is_answered() {
     }
 }
 
-/// A server that never says a word is not waited for when nobody else waits for it.
 #[test]
-fn a_server_that_does_not_start_is_not_waited_for() {
-    let house = House::new("");
-    house.configure(&format!(
+fn drain_does_not_wait_for_a_starting_server() {
+    let harness = Harness::new("");
+    harness.configure(&format!(
         "drain_seconds = 3600\n{}drain_seconds = 3600\n",
-        house.mute()
+        harness.silent()
     ));
-    let gateway = house.serve();
-    until(|| house.status()["servers"][0]["instances"][0]["state"] == "handshaking");
+    let gateway = harness.serve();
+    wait_until(|| harness.status()["servers"][0]["instances"][0]["state"] == "handshaking");
     gateway.signal("-TERM");
-    assert_eq!(gateway.ended(), Some(0));
+    assert_eq!(gateway.exit_code(), Some(0));
 }
 
-/// A legacy server that lists nothing while there is a file `silent` beside it, and whose tool asks before it
-/// answers. What it is told is written into a file `told`.
+/// A legacy server that does not answer `tools/list` while the file `silent` exists, and whose tool
+/// asks a question. It writes the answer to the file `told`.
 const RETICENT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 while read -r line; do
@@ -298,77 +293,76 @@ while read -r line; do
 done
 "#;
 
-/// A gateway that waits for as long as anybody waits for something, before a server that makes people wait.
-fn patient(house: &House) -> Running {
-    let server = house.program("reticent", RETICENT);
-    house.configure(&format!(
+/// Starts a gateway with a long drain timeout and the server above.
+fn serve_with_long_drain(harness: &Harness) -> Running {
+    let server = harness.program("reticent", RETICENT);
+    harness.configure(&format!(
         "drain_seconds = 3600\nlist_seconds = 1\n{server}drain_seconds = 3600\n"
     ));
-    house.serve()
+    harness.serve()
 }
 
-/// L26: what the gateway itself wants to know is not waited for at the end.
+/// L26: drain does not wait for background requests.
 #[test]
-fn a_list_that_nobody_waits_for_is_not_waited_for() {
-    let house = House::new("");
-    fs::write(house.path("silent"), "").unwrap();
-    let gateway = patient(&house);
+fn drain_does_not_wait_for_background_requests() {
+    let harness = Harness::new("");
+    fs::write(harness.path("silent"), "").unwrap();
+    let gateway = serve_with_long_drain(&harness);
     let session = gateway.open("/mcp");
     let list = request("tools/list", &json!({}));
     let listed = gateway.post("/mcp", Some(&session), &list);
     assert!(listed.body.contains(r#""tools":[]"#), "{listed:?}");
-    until(|| house.path("listed").exists());
+    wait_until(|| harness.path("listed").exists());
     gateway.signal("-TERM");
-    assert_eq!(gateway.ended(), Some(0));
+    assert_eq!(gateway.exit_code(), Some(0));
 }
 
-/// L26: nor is a call whose client has gone and cannot come back for the answer, although its going alone does not
-/// cancel it.
+/// L26: a disconnect alone does not cancel a call.
 #[test]
-fn a_call_whose_client_has_gone_is_not_waited_for() {
-    let house = House::new("");
-    let server = house.gated();
-    house.configure(&format!(
+fn drain_does_not_wait_for_calls_of_disconnected_clients() {
+    let harness = Harness::new("");
+    let server = harness.gated();
+    harness.configure(&format!(
         "drain_seconds = 3600\n{server}drain_seconds = 3600\n"
     ));
-    for (front, tool) in [(house.serve(), "gated__wait"), (house.bridge(), "wait")] {
+    for (front, tool) in [(harness.serve(), "gated__wait"), (harness.bridge(), "wait")] {
         let session = front.open("/mcp");
-        let calling = begin(&front.origin, "/mcp", &session, &call(tool));
-        house.called();
+        let calling = start_request(&front.origin, "/mcp", &session, &call(tool));
+        harness.wait_for_call();
         drop(calling);
         front.signal("-TERM");
-        assert_eq!(front.ended(), Some(0));
-        fs::remove_file(house.path("called")).unwrap();
+        assert_eq!(front.exit_code(), Some(0));
+        fs::remove_file(harness.path("called")).unwrap();
     }
 }
 
-/// L26, BB-07: a question whose client cannot come back any more is taken for dismissed, and the server is told.
+/// L26, BB-07: the server gets `cancel` as the answer to its question.
 #[test]
-fn a_question_that_nobody_can_answer_is_not_waited_for() {
-    let house = House::new("");
-    let gateway = patient(&house);
+fn drain_cancels_suspended_calls() {
+    let harness = Harness::new("");
+    let gateway = serve_with_long_drain(&harness);
     let mut asking = call("reticent__ask");
     asking["params"]["_meta"] =
         json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
     let asked = send_modern(&gateway.origin, "/mcp", &asking);
     assert!(asked.body.contains("input_required"), "{asked:?}");
     gateway.signal("-TERM");
-    assert_eq!(gateway.ended(), Some(0));
-    let told = fs::read_to_string(house.path("told")).unwrap();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["id"], "q");
-    assert_eq!(told["result"]["action"], "cancel");
+    assert_eq!(gateway.exit_code(), Some(0));
+    let message = fs::read_to_string(harness.path("told")).unwrap();
+    let message: Value = serde_json::from_str(&message).unwrap();
+    assert_eq!(message["id"], "q");
+    assert_eq!(message["result"]["action"], "cancel");
 }
 
-/// L26, BB-07: nor is one whose client has closed its side of the pipe, and so cannot answer it.
+/// L26, BB-07: a client that closed its end of stdio cannot answer.
 #[test]
-fn a_question_ends_with_the_input() {
-    let house = House::new("");
-    let server = house.program("reticent", RETICENT);
-    house.configure(&format!(
+fn drain_cancels_questions_after_end_of_input() {
+    let harness = Harness::new("");
+    let server = harness.program("reticent", RETICENT);
+    harness.configure(&format!(
         "drain_seconds = 3600\n{server}drain_seconds = 3600\n"
     ));
-    let mut gateway = house.serve_on_pipes();
+    let mut gateway = harness.serve_stdio();
     let mut input = gateway.stdin.take().unwrap();
     let mut lines = BufReader::new(gateway.stdout.take().unwrap()).lines();
     let mut asking = call("reticent__ask");
@@ -382,17 +376,16 @@ fn a_question_ends_with_the_input() {
     assert!(asked.contains("input_required"), "{asked}");
     drop(input);
     assert_eq!(gateway.wait().unwrap().code(), Some(0));
-    let told = fs::read_to_string(house.path("told")).unwrap();
-    assert!(told.contains(r#""action":"cancel""#), "{told}");
+    let message = fs::read_to_string(harness.path("told")).unwrap();
+    assert!(message.contains(r#""action":"cancel""#), "{message}");
 }
 
-/// Whoever says it twice does not want to wait. Meanwhile it is told for how long the gateway has been stopping, not for how
-/// long it has run.
+/// Meanwhile the status shows how long the gateway has been stopping.
 #[test]
-fn a_second_signal_ends_it_at_once() {
-    let house = House::new("");
-    house.configure(&format!("drain_seconds = 3600\n{}", house.gated()));
-    let gateway = house.serve();
+fn second_signal_exits_at_once() {
+    let harness = Harness::new("");
+    harness.configure(&format!("drain_seconds = 3600\n{}", harness.gated()));
+    let gateway = harness.serve();
     let session = gateway.open("/mcp");
     let origin = gateway.origin.clone();
     std::thread::scope(|scope| {
@@ -400,26 +393,26 @@ fn a_second_signal_ends_it_at_once() {
             let call = call("gated__wait");
             std::panic::catch_unwind(|| send(&origin, "/mcp", Some(&session), &call))
         });
-        house.called();
-        let seconds = |of: &str| house.status()["gateway"][of].as_u64();
-        until(|| seconds("uptime_seconds") >= Some(1));
+        harness.wait_for_call();
+        let seconds = |of: &str| harness.status()["gateway"][of].as_u64();
+        wait_until(|| seconds("uptime_seconds") >= Some(1));
         gateway.signal("-TERM");
-        until(|| house.status()["gateway"]["state"] == "draining");
-        let own = house.status()["gateway"].clone();
+        wait_until(|| harness.status()["gateway"]["state"] == "draining");
+        let own = harness.status()["gateway"].clone();
         let [state, uptime] = ["state_seconds", "uptime_seconds"].map(|of| own[of].as_u64());
         assert!(state.is_some() && state < uptime, "{own}");
         gateway.signal("-TERM");
-        assert_eq!(gateway.ended(), Some(1));
-        // Its connection was cut, or it was told.
+        assert_eq!(gateway.exit_code(), Some(1));
+        // The connection was closed, or the client got an error.
         let _ = calling.join();
     });
 }
 
-/// On pipes the client is told everything before the bridge ends.
+/// The client gets every response before the bridge exits.
 #[test]
-fn calls_across_a_bridge_on_pipes_may_finish() {
-    let house = House::new("");
-    let mut bridge = house.bridge_on_pipes();
+fn stdio_bridge_finishes_running_calls() {
+    let harness = Harness::new("");
+    let mut bridge = harness.bridge_stdio();
     let mut input = bridge.stdin.take().unwrap();
     let mut lines = BufReader::new(bridge.stdout.take().unwrap()).lines();
     let mut say = |message: &Value| writeln!(input, "{message}").unwrap();
@@ -428,37 +421,36 @@ fn calls_across_a_bridge_on_pipes_may_finish() {
     assert_eq!(hear()["id"], 1);
     say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     say(&call("wait"));
-    house.called();
+    harness.wait_for_call();
     signal(bridge.id(), "-TERM");
     let mut log = BufReader::new(bridge.stderr.take().unwrap()).lines();
-    assert!(log.any(|line| line.unwrap().contains("about to stop")));
-    house.open_the_gate();
+    assert!(log.any(|line| line.unwrap().contains("drain started")));
+    harness.open_the_gate();
     let answer = hear();
     assert_eq!(answer["result"]["content"][0]["text"], "waited", "{answer}");
     assert_eq!(bridge.wait().unwrap().code(), Some(0));
 }
 
-/// L26: a call that still waits for its server when the time is over is told that nobody has seen it; one that its
-/// server has seen may have had its effect.
+/// L26: a queued call fails as not sent; a sent call may have had its effect.
 #[test]
-fn who_still_waits_at_the_end_is_told_that_nothing_was_done() {
-    let house = House::new("");
-    let server = house.gated();
+fn drain_timeout_distinguishes_sent_and_queued_calls() {
+    let harness = Harness::new("");
+    let server = harness.gated();
     let narrow = "max_instances = 1\nmax_concurrent = 1\n";
-    house.configure(&format!(
+    harness.configure(&format!(
         "drain_seconds = 2\n{server}{narrow}drain_seconds = 0.1\n"
     ));
-    let gateway = house.serve();
+    let gateway = harness.serve();
     let sessions = [gateway.open("/mcp"), gateway.open("/mcp")];
     let origin = gateway.origin.clone();
     let ask = |session: &str| send(&origin, "/mcp", Some(session), &call("gated__wait")).body;
     let [seen, unseen] = std::thread::scope(|scope| {
         let first = scope.spawn(|| ask(&sessions[0]));
-        house.called();
+        harness.wait_for_call();
         let second = scope.spawn(|| ask(&sessions[1]));
-        until(|| house.status()["servers"][0]["queued"] == 1);
+        wait_until(|| harness.status()["servers"][0]["queued"] == 1);
         gateway.signal("-TERM");
-        assert_eq!(gateway.ended(), Some(0));
+        assert_eq!(gateway.exit_code(), Some(0));
         [first, second].map(|asking| asking.join().unwrap())
     });
     for words in ["it may have had its effect", "cut_off"] {

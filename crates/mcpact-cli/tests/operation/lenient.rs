@@ -1,10 +1,10 @@
-//! A config that is wrong in part.
+//! Configs with some invalid servers.
 
 use serde_json::{Value, json};
 
-use crate::house::{House, builtin, call, handshake, request};
+use crate::harness::{Harness, builtin, call, handshake, request};
 
-/// Servers of which only `good` is right.
+/// Servers of which only `good` is valid.
 fn servers() -> String {
     format!(
         "lenient = true\n{}[servers.typo]\ncomand = \"sleep\"\n\
@@ -22,16 +22,15 @@ fn state<'s>(status: &'s Value, name: &str) -> &'s Value {
         .unwrap()
 }
 
-/// A lenient gateway serves what is right, and tells what is wrong to its owner, with the place, and to
-/// clients, without it; put right, the server is served.
+/// Clients get the reason without the file position. A corrected server is served after a reload.
 #[test]
-fn what_is_right_is_served() {
-    let house = House::new(&servers());
-    let gateway = house.serve();
+fn lenient_config_serves_the_valid_servers() {
+    let harness = Harness::new(&servers());
+    let gateway = harness.serve();
     let welcome = gateway.post("/mcp", None, &handshake());
     for name in ["typo", "unset", "unmade"] {
-        let told = format!("`{name}` is missing: its config is wrong");
-        assert!(welcome.body.contains(&told), "{welcome:?}");
+        let message = format!("`{name}` is missing: its config is wrong");
+        assert!(welcome.body.contains(&message), "{welcome:?}");
     }
     assert!(!welcome.body.contains("mcpact.toml"), "{welcome:?}");
     let session = gateway.open("/mcp");
@@ -41,15 +40,15 @@ fn what_is_right_is_served() {
     for words in ["`typo`: the server", "its config is wrong"] {
         assert!(refused.body.contains(words), "{refused:?}");
     }
-    // Nobody can read which tags they would have.
+    // The tags of invalid servers are unknown.
     let refused = gateway.post("/tags/x/mcp", None, &handshake());
     assert_eq!(refused.status, 404);
     for name in ["typo", "unset", "unmade"] {
-        let told = format!("`{name}` (its config is wrong");
-        assert!(refused.body.contains(&told), "{refused:?}");
+        let message = format!("`{name}` (its config is wrong");
+        assert!(refused.body.contains(&message), "{refused:?}");
     }
 
-    let status = house.status();
+    let status = harness.status();
     for (name, why) in [
         ("typo", "did you mean `command`?"),
         ("unset", "NOBODY_SETS_THIS"),
@@ -65,13 +64,13 @@ fn what_is_right_is_served() {
         .unwrap()
         .to_owned();
     assert!(missing.contains("mcpact.toml:7:1"), "{missing}");
-    let (code, printed, _) = house.run(&["status", "typo"]);
-    assert!(code == 0 && printed.contains("wrong"), "{printed}");
+    let (code, stdout, _) = harness.run(&["status", "typo"]);
+    assert!(code == 0 && stdout.contains("wrong"), "{stdout}");
 
-    house.configure(&servers().replace("comand = \"sleep\"", "builtin = \"everything\""));
-    let (code, printed, told) = house.run(&["reload", "--json"]);
-    assert_eq!(code, 0, "{told}");
-    let report: Value = serde_json::from_str(&printed).unwrap();
+    harness.configure(&servers().replace("comand = \"sleep\"", "builtin = \"everything\""));
+    let (code, stdout, stderr) = harness.run(&["reload", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let report: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(report["started"], json!(["typo"]));
     assert_eq!(report["wrong"], json!(["unmade", "unset"]));
     let list = request("tools/list", &json!({}));
@@ -79,23 +78,22 @@ fn what_is_right_is_served() {
     assert!(listed.body.contains("typo__echo"), "{listed:?}");
 }
 
-/// A server that is wrong in the config of another client is shown with what is wrong; whoever comes to
-/// its address is told, and whoever comes to one that there is not learns which there are.
+/// Its endpoint returns the reason; an unknown endpoint lists the valid ones.
 #[test]
-fn what_is_wrong_in_the_config_of_another_client_is_shown() {
-    let house = House::new("");
+fn invalid_server_in_a_foreign_config_is_reported() {
+    let harness = Harness::new("");
     let config = json!({"mcpServers": {
-        "good": {"command": house.path("gated")},
+        "good": {"command": harness.path("gated")},
         "typo": {"comand": "sleep"},
         "text": "sleep",
         "off": {"disabled": true},
     }});
-    house.gated();
-    std::fs::write(house.path("claude.json"), config.to_string()).unwrap();
-    let gateway = house.serve_file("claude.json");
-    let (code, printed, told) = house.run(&["status", "--config", "claude.json", "--json"]);
-    assert_eq!(code, 0, "{told}");
-    let status: Value = serde_json::from_str(&printed).unwrap();
+    harness.gated();
+    std::fs::write(harness.path("claude.json"), config.to_string()).unwrap();
+    let gateway = harness.serve_file("claude.json");
+    let (code, stdout, stderr) = harness.run(&["status", "--config", "claude.json", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let status: Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!(status["servers"].as_array().unwrap().len(), 3, "{status}");
     for (name, why) in [
         ("typo", "did you mean `command` by `comand`?"),
@@ -109,7 +107,7 @@ fn what_is_wrong_in_the_config_of_another_client_is_shown() {
             "{missing}"
         );
     }
-    for (name, told) in [
+    for (name, message) in [
         ("typo", "server `typo` is not served: its config is wrong"),
         (
             "godo",
@@ -124,25 +122,25 @@ fn what_is_wrong_in_the_config_of_another_client_is_shown() {
             error["error"]["message"]
                 .as_str()
                 .unwrap()
-                .starts_with(told),
+                .starts_with(message),
             "{error}"
         );
         assert_eq!(error["error"]["data"]["known"], json!(["good"]));
     }
 }
 
-/// Without it, and in what is not about one server, nothing is forgiven.
+/// Only errors of a single server are tolerated, and only with `lenient`.
 #[test]
-fn nothing_else_is_forgiven() {
+fn strict_config_and_gateway_keys_reject_errors() {
     for config in [
         servers().replace("lenient = true\n", ""),
         format!("wach = true\n{}", servers()),
         servers().replace("lenient", "lenient = true\nstrict = 3\nwatch"),
     ] {
-        let house = House::new(&config);
-        let path = house.path("mcpact.toml");
-        let (code, printed, told) = house.run(&["serve", "--config", path.to_str().unwrap()]);
-        assert!(code != 0 && printed.is_empty(), "{config} {printed}");
-        assert!(told.contains("error"), "{told}");
+        let harness = Harness::new(&config);
+        let path = harness.path("mcpact.toml");
+        let (code, stdout, stderr) = harness.run(&["serve", "--config", path.to_str().unwrap()]);
+        assert!(code != 0 && stdout.is_empty(), "{config} {stdout}");
+        assert!(stderr.contains("error"), "{stderr}");
     }
 }

@@ -1,20 +1,20 @@
-//! A gateway that runs, as people and service managers treat it.
+//! Operation of a running gateway: reload, drain, status, logs, loop detection.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
-mod agreed;
-mod asked;
 mod bundle;
-mod circle;
 mod contract;
 mod drain;
-mod gone;
-mod house;
-mod itself;
-mod last_word;
+mod elicitation;
+mod harness;
 mod lenient;
-mod lineage;
+mod proxy_loop;
 mod reload;
 mod secrets;
+mod self_loop;
+mod server_failure;
+mod server_shutdown;
+mod start_loop;
 mod status;
-mod stuck;
+mod tool_approval;
+mod unresponsive;

@@ -1,34 +1,34 @@
-//! What a server was given and repeats is told to nobody else.
+//! Masking of secrets in server output.
 
 use std::fs;
 
 use serde_json::json;
 
-use crate::house::{House, handshake, request, until};
+use crate::harness::{Harness, handshake, request, wait_until};
 
-/// A key that a server repeats when it refuses to agree or to list stands in nothing that is told about the
-/// server: not in instructions, errors, states, logs and readiness. What it answers to a call is passed on as it is.
+/// In instructions, errors, status, logs and readiness. Results of calls are passed through
+/// unchanged.
 #[test]
-fn what_a_server_repeats_is_covered_in_what_is_told_about_it() {
-    let house = House::new("");
+fn secrets_echoed_by_a_server_are_masked() {
+    let harness = Harness::new("");
     let server = |name: &str, calls_itself| {
-        let program = house.refusing(name, "wrong key: '\"$KEY\"'", calls_itself);
+        let program = harness.refusing(name, "wrong key: '\"$KEY\"'", calls_itself);
         format!("{program}env = {{ KEY = \"hunter2-{name}\" }}\n")
     };
-    house.configure(&(server("refusing", None) + &server("listless", Some("a"))));
-    let gateway = house.serve();
+    harness.configure(&(server("refusing", None) + &server("listless", Some("a"))));
+    let gateway = harness.serve();
     let session = gateway.open("/mcp");
     let ask =
         |method: &str, params| gateway.post("/mcp", Some(&session), &request(method, &params));
     ask("tools/list", json!({}));
-    until(|| {
+    wait_until(|| {
         gateway
             .post("/mcp", None, &handshake())
             .body
             .contains("`listless`")
     });
     let call = |name: &str| ask("tools/call", json!({"name": name, "arguments": {}})).body;
-    let mut told = vec![
+    let mut message = vec![
         (
             "instructions",
             gateway.post("/mcp", None, &handshake()).body,
@@ -39,14 +39,14 @@ fn what_a_server_repeats_is_covered_in_what_is_told_about_it() {
         ("readiness", gateway.get("/readyz").body),
     ];
     for args in [&["status"][..], &["status", "--json"], &["logs"]] {
-        let (_, printed, _) = house.run(args);
-        assert!(printed.contains("wrong key: ***"), "{args:?}: {printed}");
-        told.push(("a command", printed));
+        let (_, stdout, _) = harness.run(args);
+        assert!(stdout.contains("wrong key: ***"), "{args:?}: {stdout}");
+        message.push(("a command", stdout));
     }
-    assert!(told[0].1.contains("wrong key: ***"), "{}", told[0].1);
-    assert!(told[1].1.contains("wrong key: ***"), "{}", told[1].1);
-    told.push(("the log", fs::read_to_string(house.path("log")).unwrap()));
-    for (what, text) in told {
+    assert!(message[0].1.contains("wrong key: ***"), "{}", message[0].1);
+    assert!(message[1].1.contains("wrong key: ***"), "{}", message[1].1);
+    message.push(("the log", fs::read_to_string(harness.path("log")).unwrap()));
+    for (what, text) in message {
         assert!(!text.contains("hunter2"), "{what}: {text}");
     }
 }

@@ -1,11 +1,11 @@
-//! Whoever stands in for clients that cannot be asked, as the config says it.
+//! Configured answers for clients without the capability.
 
 use mcpact::client::Client;
 use mcpact::model::ElicitResult;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::place::{Place, client};
+use crate::harness::{Harness, client};
 
 async fn called(client: &Client, tool: &str, arguments: Value) -> String {
     match client.call_tool(tool, arguments).await {
@@ -14,21 +14,20 @@ async fn called(client: &Client, tool: &str, arguments: Value) -> String {
     }
 }
 
-/// The gateway answers for clients of every revision that declare nothing, to servers of both eras, as
-/// its config says; a server can have answers of its own, or none.
+/// For clients of every revision and servers of both eras; a server can override them.
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_that_cannot_be_asked_are_stood_in_for() {
-    let place = Place::new();
-    place.configure(
+async fn configured_answers_replace_missing_client_capabilities() {
+    let harness = Harness::new();
+    harness.configure(
         "own.toml",
-        "[gateway.answers]\nelicitation = \"decline\"\nsampling = \"ask somebody else\"\n\
+        "[gateway.answers]\nelicitation = \"decline\"\nsampling = \"use another model\"\n\
          roots = [\"file:///srv/shared\"]\n\
          [servers.old]\ncommand = \"SERVER\"\nera = \"2025-11-25\"\n\
          [servers.new]\ncommand = \"SERVER\"\nera = \"2026-07-28\"\n\
          [servers.other]\ncommand = \"SERVER\"\nanswers = { elicitation = \"cancel\" }\n\
-         [servers.nobody]\ncommand = \"SERVER\"\nanswers = {}\n",
+         [servers.bare]\ncommand = \"SERVER\"\nanswers = {}\n",
     );
-    let running = place.serve(&["--config", "own.toml"]);
+    let running = harness.serve(&["--config", "own.toml"]);
     let message = || json!({"message": "Who?"});
     for revision in Revision::ALL {
         let bare = running.client(revision).await;
@@ -39,7 +38,7 @@ async fn clients_that_cannot_be_asked_are_stood_in_for() {
             let tool = format!("{server}__test_sampling");
             let text = called(&bare, &tool, json!({"prompt": "hi"})).await;
             assert!(
-                text.contains("ask somebody else"),
+                text.contains("use another model"),
                 "{revision} {tool} {text}"
             );
             let tool = format!("{server}__test_input_required_result_list_roots");
@@ -48,9 +47,9 @@ async fn clients_that_cannot_be_asked_are_stood_in_for() {
         }
         let text = called(&bare, "other__test_elicitation", message()).await;
         assert!(text.contains("action=cancel"), "{revision} {text}");
-        for tool in ["other__test_sampling", "nobody__test_sampling"] {
+        for tool in ["other__test_sampling", "bare__test_sampling"] {
             let text = called(&bare, tool, json!({"prompt": "hi"})).await;
-            assert!(!text.contains("ask somebody else"), "{revision} {text}");
+            assert!(!text.contains("use another model"), "{revision} {text}");
             assert!(text.contains("sampling"), "{revision} {text}");
         }
     }
@@ -63,23 +62,22 @@ async fn clients_that_cannot_be_asked_are_stood_in_for() {
     assert!(text.contains("action=accept"), "{text}");
 }
 
-/// What cannot be an answer is refused, with what may be.
 #[test]
-fn wrong_answers_are_told() {
-    let place = Place::new();
-    place.configure(
+fn invalid_answers_are_rejected() {
+    let harness = Harness::new();
+    harness.configure(
         "own.toml",
         "[gateway.answers]\nelicitation = \"declined\"\nroots = [\"/srv\"]\n\
          [servers.a.answers]\nsample = \"no\"\n[servers.a]\ncommand = \"SERVER\"\n",
     );
-    let checked = place.run(&["check", "own.toml"]);
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned()
+    let checked = harness.run(&["check", "own.toml"]);
+    let message = String::from_utf8_lossy(&checked.stdout).into_owned()
         + &String::from_utf8_lossy(&checked.stderr);
     for expected in [
         "did you mean `decline`?",
         "`/srv` is no root",
         "did you mean `sampling`?",
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(message.contains(expected), "{expected}: {message}");
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing is started that nobody has agreed to.
+//! Approval of commands and sent values.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use mcpact::client::Client;
 use mcpact_spec::Revision;
 use serde_json::{Value, json};
 
-use crate::place::{Place, Running, said};
+use crate::harness::{Harness, Running, combined_output};
 
 async fn echo(client: &Client) -> Result<String, String> {
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
@@ -20,13 +20,18 @@ async fn echo(client: &Client) -> Result<String, String> {
 const CONFIG: &str =
     "[servers.a]\ncommand = \"SERVER\"\nargs = [\"one two\"]\nenv = { TOKEN = \"hunter2\" }\n";
 
-/// The mark that `approve` shows.
-fn mark(place: &Place) -> String {
-    let output = place.run(&["approve"]);
-    assert_eq!(output.status.code(), Some(7), "{}", said(&output));
-    let shown = said(&output);
+/// Returns the mark that `approve` shows.
+fn mark(harness: &Harness) -> String {
+    let output = harness.run(&["approve"]);
+    assert_eq!(
+        output.status.code(),
+        Some(7),
+        "{}",
+        combined_output(&output)
+    );
+    let shown = combined_output(&output);
     for words in [
-        place.server().to_string_lossy().as_ref(),
+        harness.server().to_string_lossy().as_ref(),
         "one two",
         "TOKEN",
     ] {
@@ -37,30 +42,35 @@ fn mark(place: &Place) -> String {
     line.split_whitespace().last().unwrap().to_owned()
 }
 
-/// What a config that was merely found wants to start is shown and started only after a yes; then
-/// at once. Another argument, another folder or another program at the same place needs another yes.
+/// An approval takes effect at once. Other arguments, another directory or another program content
+/// need a new one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_found_config_starts_nothing_by_itself() {
-    let place = Place::new();
-    place.configure("mcpact.toml", CONFIG);
-    let running = place.serve(&[]);
+async fn found_config_starts_nothing_without_approval() {
+    let harness = Harness::new();
+    harness.configure("mcpact.toml", CONFIG);
+    let running = harness.serve(&[]);
     let client = running.client(Revision::V2026_07_28).await;
     let why = echo(&client).await.unwrap_err();
     assert!(
         why.contains("not approved") && why.contains("mcpact approve"),
         "{why}"
     );
-    assert!(!place.was_started());
-    let wrong = place.run(&["approve", "--mark", "0123456789abcdef0123456789abcdef"]);
-    assert_eq!(wrong.status.code(), Some(7), "{}", said(&wrong));
-    let first = mark(&place);
-    let approved = place.run(&["approve", "--mark", &first]);
-    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
+    assert!(!harness.was_started());
+    let wrong = harness.run(&["approve", "--mark", "0123456789abcdef0123456789abcdef"]);
+    assert_eq!(wrong.status.code(), Some(7), "{}", combined_output(&wrong));
+    let first = mark(&harness);
+    let approved = harness.run(&["approve", "--mark", &first]);
+    assert_eq!(
+        approved.status.code(),
+        Some(0),
+        "{}",
+        combined_output(&approved)
+    );
     assert_eq!(echo(&client).await.as_deref(), Ok("x"));
-    assert!(place.was_started());
+    assert!(harness.was_started());
     drop(running);
 
-    fs::remove_file(place.path().join("args")).unwrap();
+    fs::remove_file(harness.path().join("args")).unwrap();
     let changes: [(&str, &str); 3] = [
         ("args", &CONFIG.replace("one two", "one two three")),
         ("cwd", &format!("{CONFIG}cwd = \"/\"\n")),
@@ -70,41 +80,41 @@ async fn a_found_config_starts_nothing_by_itself() {
         ),
     ];
     for (what, text) in changes {
-        place.configure("mcpact.toml", text);
-        let running = place.serve(&[]);
+        harness.configure("mcpact.toml", text);
+        let running = harness.serve(&[]);
         let client = running.client(Revision::V2025_11_25).await;
         let why = echo(&client).await.unwrap_err();
         assert!(why.contains("not approved"), "{what}: {why}");
-        assert!(!place.was_started(), "{what}");
+        assert!(!harness.was_started(), "{what}");
     }
-    place.configure("mcpact.toml", CONFIG);
-    place.install("changed");
-    let running = place.serve(&[]);
+    harness.configure("mcpact.toml", CONFIG);
+    harness.install("changed");
+    let running = harness.serve(&[]);
     let client = running.client(Revision::V2026_07_28).await;
     let why = echo(&client).await.unwrap_err();
     assert!(why.contains("not approved"), "{why}");
-    assert!(!place.was_started());
-    assert_ne!(mark(&place), first);
+    assert!(!harness.was_started());
+    assert_ne!(mark(&harness), first);
 }
 
-/// A config that was merely found sends no value of a variable or file anywhere before a yes, and the server
-/// is not even contacted; the yes is for the address and the places of the values, and shows no value.
+/// The server is not contacted. The approval covers the URL and the sources of the values, and
+/// shows no value.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
-    let place = Place::new();
+async fn found_config_sends_no_values_without_approval() {
+    let harness = Harness::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    fs::write(place.path().join("key"), "from-a-file").unwrap();
+    fs::write(harness.path().join("key"), "from-a-file").unwrap();
     let text = json!({"mcpServers": {"a": {"url": url, "headers": {
         "X-Variable": "Bearer ${SOME_KEY}", "X-File": "${file:key}", "X-Plain": "plain",
     }}}});
-    place.configure(".mcp.json", &text.to_string());
+    harness.configure(".mcp.json", &text.to_string());
     let with_key = |args: &[&str]| {
-        let mut command = place.command(args);
+        let mut command = harness.command(args);
         command.env("SOME_KEY", "hunter2-hunter2");
         command
     };
-    let noted = said(&with_key(&["check"]).output().unwrap());
+    let noted = combined_output(&with_key(&["check"]).output().unwrap());
     assert!(noted.contains("mcpact approve"), "{noted}");
     let running = Running::start(with_key(&["serve", "--listen", "127.0.0.1:0"]));
     let client = running.client(Revision::V2026_07_28).await;
@@ -112,12 +122,12 @@ async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
     assert!(why.contains("nothing was sent"), "{why}");
     assert!(why.contains("mcpact approve"), "{why}");
     listener.set_nonblocking(true).unwrap();
-    let nobody = listener.accept().unwrap_err();
-    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+    let refused = listener.accept().unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock);
 
     let shown = with_key(&["approve"]).output().unwrap();
-    assert_eq!(shown.status.code(), Some(7), "{}", said(&shown));
-    let shown = said(&shown);
+    assert_eq!(shown.status.code(), Some(7), "{}", combined_output(&shown));
+    let shown = combined_output(&shown);
     for words in [&*url, "${SOME_KEY} as `X-Variable`", "key} as `X-File`"] {
         assert!(shown.contains(words), "{shown}");
     }
@@ -127,10 +137,15 @@ async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
     let line = shown.lines().find(|line| line.contains("mark")).unwrap();
     let mark = line.split_whitespace().last().unwrap();
     let mut approving = with_key(&["approve", "--mark", mark]);
-    // Another value is no other place.
+    // Another value of the variable does not matter.
     approving.env("SOME_KEY", "hunter3-hunter3");
     let approved = approving.output().unwrap();
-    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
+    assert_eq!(
+        approved.status.code(),
+        Some(0),
+        "{}",
+        combined_output(&approved)
+    );
     listener.set_nonblocking(false).unwrap();
     let calling = tokio::spawn(async move { echo(&client).await });
     let request = tokio::task::spawn_blocking(move || {
@@ -152,79 +167,90 @@ async fn a_found_config_sends_nothing_of_this_machine_by_itself() {
     calling.abort();
 }
 
-/// Neither the answers of a config that was merely found nor what a server is asked for its health carry a
-/// value of this machine to an address before a yes, and a command that was approved without them needs another one.
+/// A command that was approved without them needs a new approval.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_found_config_tells_nothing_of_this_machine_by_any_key() {
-    let place = Place::new();
+async fn answers_and_health_checks_need_approval_for_values() {
+    let harness = Harness::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let url = format!("url = \"http://{}/mcp\"", listener.local_addr().unwrap());
-    fs::write(place.path().join("key"), "from-a-file").unwrap();
-    let told = [
+    fs::write(harness.path().join("key"), "from-a-file").unwrap();
+    let message = [
         "answers = { sampling = \"${file:key}\" }",
         "answers = { roots = [\"file:///${HOME}\"] }",
         "health = \"tool:${HOME}\"\nhealth_seconds = 0.1\nmin_ready = 1",
     ];
     let everywhere = "[gateway.answers]\nsampling = \"${HOME}\"\n";
-    let by_server = told.map(|told| format!("[servers.a]\n{url}\n{told}\n"));
+    let by_server = message.map(|message| format!("[servers.a]\n{url}\n{message}\n"));
     let by_gateway = format!("{everywhere}[servers.a]\n{url}\n");
     for text in by_server.iter().chain([&by_gateway]) {
-        place.configure("mcpact.toml", text);
-        let running = place.serve(&[]);
+        harness.configure("mcpact.toml", text);
+        let running = harness.serve(&[]);
         let client = running.client(Revision::V2026_07_28).await;
         let why = echo(&client).await.unwrap_err();
         assert!(why.contains("nothing was sent"), "{text}: {why}");
-        let nobody = listener.accept().unwrap_err();
-        assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock, "{text}");
+        let refused = listener.accept().unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::WouldBlock, "{text}");
     }
 
-    place.configure("mcpact.toml", CONFIG);
-    let approved = place.run(&["approve", "--mark", &mark(&place)]);
-    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
-    let by_server = told.map(|told| format!("{CONFIG}{told}\n"));
+    harness.configure("mcpact.toml", CONFIG);
+    let approved = harness.run(&["approve", "--mark", &mark(&harness)]);
+    assert_eq!(
+        approved.status.code(),
+        Some(0),
+        "{}",
+        combined_output(&approved)
+    );
+    let by_server = message.map(|message| format!("{CONFIG}{message}\n"));
     let by_gateway = format!("{everywhere}{CONFIG}");
     for text in by_server.iter().chain([&by_gateway]) {
-        place.configure("mcpact.toml", text);
-        let shown = place.run(&["approve"]);
-        assert_eq!(shown.status.code(), Some(7), "{text}: {}", said(&shown));
-        assert!(said(&shown).contains("is sent"), "{}", said(&shown));
+        harness.configure("mcpact.toml", text);
+        let shown = harness.run(&["approve"]);
+        assert_eq!(
+            shown.status.code(),
+            Some(7),
+            "{text}: {}",
+            combined_output(&shown)
+        );
+        assert!(
+            combined_output(&shown).contains("is sent"),
+            "{}",
+            combined_output(&shown)
+        );
     }
 }
 
-/// Whoever names a config agrees to what it starts, unless only approved commands are wanted.
+/// Unless `--approved-only` is set.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_named_config_is_agreed_to() {
-    let place = Place::new();
-    place.configure("named.toml", CONFIG);
-    let running = place.serve(&["--config", "named.toml", "--approved-only"]);
+async fn config_flag_implies_approval() {
+    let harness = Harness::new();
+    harness.configure("named.toml", CONFIG);
+    let running = harness.serve(&["--config", "named.toml", "--approved-only"]);
     let client = running.client(Revision::V2026_07_28).await;
     assert!(echo(&client).await.unwrap_err().contains("not approved"));
-    assert!(!place.was_started());
+    assert!(!harness.was_started());
     drop(running);
-    let running = place.serve(&["--config", "named.toml"]);
+    let running = harness.serve(&["--config", "named.toml"]);
     let client = running.client(Revision::V2026_07_28).await;
     assert_eq!(echo(&client).await.as_deref(), Ok("x"));
 }
 
-/// A server that is known from an earlier run and not approved in this one does not look as if the next call
-/// would start it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_known_and_not_approved_is_told() {
-    let place = Place::new();
-    place.configure("named.toml", CONFIG);
-    let running = place.serve(&["--config", "named.toml"]);
+async fn cached_but_unapproved_server_is_reported_as_failed() {
+    let harness = Harness::new();
+    harness.configure("named.toml", CONFIG);
+    let running = harness.serve(&["--config", "named.toml"]);
     let client = running.client(Revision::V2026_07_28).await;
     client.list_tools().await.unwrap();
-    let cache = place.path().join("cache/mcpact/servers");
+    let cache = harness.path().join("cache/mcpact/servers");
     let is_kept = || fs::read_dir(&cache).is_ok_and(|mut files| files.next().is_some());
-    until(is_kept);
+    wait_until(is_kept);
     drop(running);
-    fs::remove_file(place.path().join("args")).unwrap();
+    fs::remove_file(harness.path().join("args")).unwrap();
 
-    let _running = place.serve(&["--config", "named.toml", "--approved-only"]);
-    let told = || {
-        let status = place.run(&["status", "--json", "--config", "named.toml"]);
+    let _running = harness.serve(&["--config", "named.toml", "--approved-only"]);
+    let message = || {
+        let status = harness.run(&["status", "--json", "--config", "named.toml"]);
         let status: Value = serde_json::from_slice(&status.stdout).unwrap_or_default();
         let server = &status["servers"][0];
         let missing = server["missing"].as_str().unwrap_or_default();
@@ -232,26 +258,30 @@ async fn what_is_known_and_not_approved_is_told() {
             && missing.starts_with("the command is not approved")
             && missing.contains("mcpact approve")
     };
-    until(told);
-    assert!(!place.was_started());
+    wait_until(message);
+    assert!(!harness.was_started());
 }
 
-/// A yes is noticed without a call.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_yes_is_noticed_by_itself() {
-    let place = Place::new();
-    place.configure("mcpact.toml", &format!("{CONFIG}backoff_max_seconds = 1\n"));
-    let running = place.serve(&[]);
-    let mark = mark(&place);
+async fn approval_is_noticed_without_a_call() {
+    let harness = Harness::new();
+    harness.configure("mcpact.toml", &format!("{CONFIG}backoff_max_seconds = 1\n"));
+    let running = harness.serve(&[]);
+    let mark = mark(&harness);
     until_ready(&running, 503).await;
-    assert!(!place.was_started());
-    let approved = place.run(&["approve", "--mark", &mark]);
-    assert_eq!(approved.status.code(), Some(0), "{}", said(&approved));
+    assert!(!harness.was_started());
+    let approved = harness.run(&["approve", "--mark", &mark]);
+    assert_eq!(
+        approved.status.code(),
+        Some(0),
+        "{}",
+        combined_output(&approved)
+    );
     until_ready(&running, 200).await;
-    assert!(place.was_started());
+    assert!(harness.was_started());
 }
 
-/// Until the gateway says this about whether it is ready.
+/// Waits for this status of `/readyz`.
 async fn until_ready(running: &Running, status: u16) {
     let late = Instant::now() + Duration::from_secs(30);
     while running.send("GET", "/readyz", "").await != status {
@@ -260,8 +290,8 @@ async fn until_ready(running: &Running, status: u16) {
     }
 }
 
-/// Until this is so.
-fn until(is_so: impl Fn() -> bool) {
+/// Polls until the condition holds.
+fn wait_until(is_so: impl Fn() -> bool) {
     let late = Instant::now() + Duration::from_secs(30);
     while !is_so() {
         assert!(Instant::now() < late, "it did not come to that");

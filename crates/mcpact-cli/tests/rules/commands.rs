@@ -1,4 +1,4 @@
-//! Dangerous commands are never started.
+//! Rejection of dangerous commands.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{Place, said};
+use crate::harness::{Harness, combined_output};
 
-/// Commands that must not run, and a word of the reason.
+/// Rejected commands, with a word of the reason.
 const REFUSED: [(&str, &[&str], &str); 15] = [
     ("sh", &["-c", "touch MARKER"], "runs a shell script"),
     (
@@ -67,52 +67,67 @@ fn json_config(command: &str, args: &[&str]) -> String {
     json!({"mcpServers": {"bad": {"command": command, "args": args}}}).to_string()
 }
 
-/// A command that is dangerous in the open ends the gateway before anything is started, whether
-/// it stands in the own config or in that of another client, and `check` tells the same.
+/// In a config of mcpact or of another client, by `serve` and `check`, before anything starts.
 #[test]
-fn dangerous_commands_are_refused() {
+fn dangerous_commands_are_rejected() {
     for (command, args, why) in REFUSED {
-        let place = Place::new();
+        let harness = Harness::new();
         let quoted: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
         let toml = format!(
             "[servers.bad]\ncommand = {command:?}\nargs = [{}]\n",
             quoted.join(", ")
         );
-        place.configure("own.toml", &toml);
-        place.configure("client.json", &json_config(command, args));
+        harness.configure("own.toml", &toml);
+        harness.configure("client.json", &json_config(command, args));
         for config in ["own.toml", "client.json"] {
             let what = format!("{config}: {command} {args:?}");
-            let served = place.run(&["serve", "--listen", "127.0.0.1:0", "--config", config]);
-            assert_eq!(served.status.code(), Some(2), "{what}: {}", said(&served));
-            let checked = place.run(&["check", config]);
+            let served = harness.run(&["serve", "--listen", "127.0.0.1:0", "--config", config]);
+            assert_eq!(
+                served.status.code(),
+                Some(2),
+                "{what}: {}",
+                combined_output(&served)
+            );
+            let checked = harness.run(&["check", config]);
             assert_eq!(checked.status.code(), Some(7), "{what}");
-            assert!(said(&checked).contains(why), "{what}: {}", said(&checked));
-            assert!(!place.was_started(), "{what}");
+            assert!(
+                combined_output(&checked).contains(why),
+                "{what}: {}",
+                combined_output(&checked)
+            );
+            assert!(!harness.was_started(), "{what}");
         }
     }
 }
 
-/// What is imported from another client is judged in the same way.
 #[test]
-fn imported_commands_are_judged() {
-    let place = Place::new();
-    place.configure("client.json", &json_config("sh", &["-c", "touch MARKER"]));
-    let imported = place.run(&["import", "./client.json"]);
-    assert_eq!(imported.status.code(), Some(0), "{}", said(&imported));
-    let served = place.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert_eq!(served.status.code(), Some(2), "{}", said(&served));
-    assert!(!place.was_started());
+fn import_reports_dangerous_commands() {
+    let harness = Harness::new();
+    harness.configure("client.json", &json_config("sh", &["-c", "touch MARKER"]));
+    let imported = harness.run(&["import", "./client.json"]);
+    assert_eq!(
+        imported.status.code(),
+        Some(0),
+        "{}",
+        combined_output(&imported)
+    );
+    let served = harness.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(
+        served.status.code(),
+        Some(2),
+        "{}",
+        combined_output(&served)
+    );
+    assert!(!harness.was_started());
 }
 
-/// A program that everybody may change is not started, nor is one behind a link to `sudo` or a shell,
-/// nor one that is not among those that are allowed.
 #[test]
-fn programs_of_others_are_refused() {
-    let place = Place::new();
-    let open = place.path().join("open");
-    fs::copy(place.server(), &open).unwrap();
+fn world_writable_linked_and_unlisted_programs_are_rejected() {
+    let harness = Harness::new();
+    let open = harness.path().join("open");
+    fs::copy(harness.server(), &open).unwrap();
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-    let link = place.path().join("harmless");
+    let link = harness.path().join("harmless");
     std::os::unix::fs::symlink("/bin/sh", &link).unwrap();
     let cells = [
         (
@@ -136,11 +151,20 @@ fn programs_of_others_are_refused() {
     ];
     for (command, rules, args, why) in cells {
         let text = format!("{rules}[servers.a]\ncommand = \"{command}\"\nargs = {args}\n");
-        place.configure("own.toml", &text);
-        let served = place.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
-        assert_eq!(served.status.code(), Some(2), "{}", said(&served));
-        assert!(said(&served).contains(why), "{}", said(&served));
-        assert!(!place.was_started(), "{command}");
+        harness.configure("own.toml", &text);
+        let served = harness.run(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
+        assert_eq!(
+            served.status.code(),
+            Some(2),
+            "{}",
+            combined_output(&served)
+        );
+        assert!(
+            combined_output(&served).contains(why),
+            "{}",
+            combined_output(&served)
+        );
+        assert!(!harness.was_started(), "{command}");
     }
 }
 
@@ -148,26 +172,26 @@ fn programs_of_others_are_refused() {
 /// folder, and names the file and the fix.
 #[test]
 fn world_writable_scripts_are_warned_of() {
-    let place = Place::new();
+    let harness = Harness::new();
     let with_mode = |name: &str, mode| {
-        let path = place.path().join(name);
+        let path = harness.path().join(name);
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
     };
     for folder in ["shared", "own"] {
-        fs::create_dir(place.path().join(folder)).unwrap();
-        fs::write(place.path().join(folder).join("x.py"), "").unwrap();
+        fs::create_dir(harness.path().join(folder)).unwrap();
+        fs::write(harness.path().join(folder).join("x.py"), "").unwrap();
     }
-    fs::write(place.path().join("open.py"), "").unwrap();
-    let link = place.path().join("own/link.py");
-    std::os::unix::fs::symlink(place.path().join("open.py"), link).unwrap();
+    fs::write(harness.path().join("open.py"), "").unwrap();
+    let link = harness.path().join("own/link.py");
+    std::os::unix::fs::symlink(harness.path().join("open.py"), link).unwrap();
     with_mode("open.py", 0o666);
     with_mode("shared", 0o777);
-    let here = place.path().display();
+    let here = harness.path().display();
     let judged = |command: &str, args: &str| {
         let text =
             format!("[servers.a]\ncommand = \"{command}\"\nargs = {args}\ncwd = \"{here}\"\n");
-        place.configure("own.toml", &text);
-        said(&place.run(&["check", "own.toml"]))
+        harness.configure("own.toml", &text);
+        combined_output(&harness.run(&["check", "own.toml"]))
     };
     for (command, args, open) in [
         ("python3", r#"["open.py"]"#, "open.py"),
@@ -185,24 +209,23 @@ fn world_writable_scripts_are_warned_of() {
             "shared",
         ),
     ] {
-        let told = judged(command, args);
+        let message = judged(command, args);
         for words in [
             format!("warning: `{here}/{open}` is world-writable"),
             format!("chmod o-w {here}/{open}"),
         ] {
-            assert!(told.contains(&words), "{command} {args}: {told}");
+            assert!(message.contains(&words), "{command} {args}: {message}");
         }
     }
     for args in [r#"["own/x.py", "open.py"]"#, r#"["-m", "http", "open.py"]"#] {
-        let told = judged("python3", args);
-        assert!(!told.contains("world-writable"), "{args}: {told}");
+        let message = judged("python3", args);
+        assert!(!message.contains("world-writable"), "{args}: {message}");
     }
 }
 
-/// There is no shell: what would mean something to one reaches the program letter by letter.
 #[tokio::test(flavor = "multi_thread")]
-async fn arguments_reach_the_program_as_they_are() {
-    let place = Place::new();
+async fn arguments_are_passed_without_a_shell() {
+    let harness = Harness::new();
     let args = [
         "$(touch MARKER)",
         "`touch MARKER`",
@@ -218,24 +241,23 @@ async fn arguments_reach_the_program_as_they_are() {
         "[servers.a]\ncommand = \"SERVER\"\nargs = [{}]\n",
         quoted.join(", ")
     );
-    place.configure("own.toml", &text);
-    let running = place.serve(&["--config", "own.toml"]);
+    harness.configure("own.toml", &text);
+    let running = harness.serve(&["--config", "own.toml"]);
     let client = running.client(Revision::V2026_07_28).await;
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
     assert_eq!(echoed.unwrap().all_text(), "x");
-    let marker = place.path().join("marker");
+    let marker = harness.path().join("marker");
     let expected = args.map(|arg| arg.replace("MARKER", &marker.to_string_lossy()) + "\n");
-    assert_eq!(place.written("args"), expected.concat());
+    assert_eq!(harness.read_file("args"), expected.concat());
     assert!(!marker.exists());
 }
 
-/// Nothing that comes by the network makes or changes a command.
 #[tokio::test(flavor = "multi_thread")]
-async fn no_request_adds_a_command() {
-    let place = Place::new();
-    place.configure("own.toml", "[servers.a]\nbuiltin = \"everything\"\n");
-    let running = place.serve(&["--config", "own.toml"]);
-    let marker = place.path().join("marker");
+async fn requests_cannot_add_commands() {
+    let harness = Harness::new();
+    harness.configure("own.toml", "[servers.a]\nbuiltin = \"everything\"\n");
+    let running = harness.serve(&["--config", "own.toml"]);
+    let marker = harness.path().join("marker");
     let server = json!({"command": "touch", "args": [marker], "name": "bad"});
     let body = json!({
         "jsonrpc": "2.0", "id": 1, "method": "servers/add", "mcpServers": {"bad": server},
@@ -259,22 +281,20 @@ async fn no_request_adds_a_command() {
     let client = running.client(Revision::V2026_07_28).await;
     let tools = client.list_tools().await.unwrap();
     assert!(tools.iter().all(|tool| tool.name.starts_with("a__")));
-    assert!(!place.was_started());
+    assert!(!harness.was_started());
 }
 
-/// A server may say anything before and between its messages; what it says stays what it is, and the
-/// gateway serves on.
 #[tokio::test(flavor = "multi_thread")]
-async fn noise_of_servers_does_no_harm() {
+async fn invalid_server_output_is_ignored() {
     let noise = "printf '\\377\\n'; head -c 100000 /dev/zero | tr '\\0' '['; echo; \
                  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":2,\"result\":{}}'; echo '$(touch MARKER)'";
-    let place = Place::new();
-    place.install_noisy(noise);
-    place.configure(
+    let harness = Harness::new();
+    harness.install_with(noise);
+    harness.configure(
         "own.toml",
         "[servers.a]\ncommand = \"SERVER\"\n[servers.b]\nbuiltin = \"everything\"\n",
     );
-    let running = place.serve(&["--config", "own.toml"]);
+    let running = harness.serve(&["--config", "own.toml"]);
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
         let client = running.client(revision).await;
         for tool in ["a__echo", "b__echo"] {
@@ -282,5 +302,5 @@ async fn noise_of_servers_does_no_harm() {
             assert_eq!(echoed.unwrap().all_text(), "x", "{revision} {tool}");
         }
     }
-    assert!(!place.path().join("marker").exists());
+    assert!(!harness.path().join("marker").exists());
 }

@@ -1,17 +1,17 @@
-//! Servers that may not have everything.
+//! Resource limits of servers.
 
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{Place, Running};
+use crate::harness::{Harness, Running};
 
-/// What the kernel says about a server, written down before it serves, and by something that it starts.
+/// Writes the limits of a child process to a file.
 const FIRST: &str =
     "sh -c 'ulimit -n; ulimit -v; grep NoNewPrivs /proc/self/status' > \"$here/limits\"";
 
-/// What the config says is true of a server and of whatever it starts; every start is written down.
+/// Every start is logged.
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_are_confined_as_the_config_says() {
+async fn resource_limits_apply_to_servers_and_their_children() {
     for (keys, expected) in [
         (
             "no_new_privileges = true\nmax_open_files = 200\nmax_memory_mb = 4096\n",
@@ -20,43 +20,43 @@ async fn servers_are_confined_as_the_config_says() {
         ("no_new_privileges = true\n", "NoNewPrivs:\t1\n"),
         ("", "NoNewPrivs:\t0\n"),
     ] {
-        let place = Place::new();
-        place.install_noisy(FIRST);
-        let control = place.path().join("control.sock");
+        let harness = Harness::new();
+        harness.install_with(FIRST);
+        let control = harness.path().join("control.sock");
         let control = control.to_str().unwrap();
-        place.configure(
+        harness.configure(
             "own.toml",
             &format!(
                 "[gateway]\ncontrol = \"{control}\"\n[servers.a]\ncommand = \"SERVER\"\n{keys}"
             ),
         );
-        let running = place.serve(&["--config", "own.toml"]);
+        let running = harness.serve(&["--config", "own.toml"]);
         let client = running.client(Revision::V2026_07_28).await;
         let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
         assert_eq!(echoed.unwrap().all_text(), "x", "{keys}");
-        let limits = place.written("limits");
+        let limits = harness.read_file("limits");
         assert!(limits.ends_with(expected), "{keys}: {limits}");
-        let logs = place.run(&["logs", "--socket", control]);
+        let logs = harness.run(&["logs", "--socket", control]);
         let logs = String::from_utf8(logs.stdout).unwrap();
         assert!(
-            logs.contains("is started, because of") && logs.contains("runs as process"),
+            logs.contains("starting: ") && logs.contains("process started: pid "),
             "{logs}"
         );
     }
 }
 
-/// P16: neither the gateway nor a server leaves its memory on the disk when it crashes, whatever was allowed before.
+/// P16: for the gateway and its servers, whatever the limit was.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_leaves_no_secrets_behind() {
-    let place = Place::new();
-    place.install_noisy("ulimit -S -c > \"$here/core\"");
-    place.configure("own.toml", "[servers.a]\ncommand = \"SERVER\"\n");
-    let plain = place.command(&[]);
+async fn core_dumps_are_disabled() {
+    let harness = Harness::new();
+    harness.install_with("ulimit -S -c > \"$here/core\"");
+    harness.configure("own.toml", "[servers.a]\ncommand = \"SERVER\"\n");
+    let plain = harness.command(&[]);
     let raised = "ulimit -S -c \"$(ulimit -H -c)\"; exec \"$0\" serve --listen 127.0.0.1:0 --config own.toml";
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", raised]).arg(plain.get_program());
     shell
-        .current_dir(place.path())
+        .current_dir(harness.path())
         .stdout(std::process::Stdio::piped());
     for (name, value) in plain.get_envs() {
         shell.env(name, value.unwrap_or_default());
@@ -65,7 +65,7 @@ async fn a_crash_leaves_no_secrets_behind() {
     let client = running.client(Revision::V2026_07_28).await;
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
     assert_eq!(echoed.unwrap().all_text(), "x");
-    assert_eq!(place.written("core"), "0\n");
+    assert_eq!(harness.read_file("core"), "0\n");
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.id())).unwrap();
     let core = limits
         .lines()
@@ -74,22 +74,21 @@ async fn a_crash_leaves_no_secrets_behind() {
     assert_eq!(soft, Some("0"), "{limits}");
 }
 
-/// A limit below which nothing starts is told, and so is one for something that is not started.
 #[test]
-fn impossible_limits_are_told() {
-    let place = Place::new();
-    place.configure(
+fn invalid_limits_are_rejected() {
+    let harness = Harness::new();
+    harness.configure(
         "own.toml",
         "[servers.a]\ncommand = \"SERVER\"\nmax_memory_mb = 1\nmax_open_files = 3\n\
          [servers.b]\nurl = \"https://b.example/mcp\"\nno_new_privileges = true\n",
     );
-    let checked = place.run(&["check", "own.toml"]);
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let checked = harness.run(&["check", "own.toml"]);
+    let message = String::from_utf8_lossy(&checked.stdout).into_owned();
     for expected in [
         "`max_memory_mb` is at least 64",
         "`max_open_files` is at least 32",
         "`no_new_privileges` means nothing beside `url`",
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(message.contains(expected), "{expected}: {message}");
     }
 }

@@ -1,4 +1,4 @@
-//! What programs get to know.
+//! Environment variables of servers.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -8,20 +8,19 @@ use std::os::unix::ffi::OsStrExt as _;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{Place, Running};
+use crate::harness::{Harness, Running};
 
-fn variables(place: &Place) -> BTreeMap<String, String> {
-    let written = place.written("environ");
+fn variables(harness: &Harness) -> BTreeMap<String, String> {
+    let written = harness.read_file("environ");
     let pairs = written.lines().filter_map(|line| line.split_once('='));
     pairs
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()
 }
 
-/// A program gets PATH, HOME, LANG, TZ, TERM and what the config names; nothing else of what the
-/// gateway has, whichever client's config it is. The gateway itself adds by whom it was started, in numbers alone.
+/// Besides PATH, HOME, LANG, TZ, TERM, and `MCPACT_VIA` for loop detection.
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_get_what_the_config_names() {
+async fn servers_get_only_configured_variables() {
     let own = "[servers.a]\ncommand = \"SERVER\"\nenv = { GIVEN = \"${SECRET}\", BOTH = \"config\" }\n\
                env_file = \"more.env\"\ninherit = [\"SHARED\", \"UNSET\"]\n";
     let of_client = json!({"mcpServers": {"a": {
@@ -46,13 +45,17 @@ async fn programs_get_what_the_config_names() {
         ("client.json", of_client.to_string(), few.to_vec()),
     ];
     for (name, text, mut expected) in cells {
-        let place = Place::new();
-        fs::write(place.path().join("more.env"), "FROM_FILE=file\nBOTH=file\n").unwrap();
-        place.configure(name, &text);
-        let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--config", name]);
+        let harness = Harness::new();
+        fs::write(
+            harness.path().join("more.env"),
+            "FROM_FILE=file\nBOTH=file\n",
+        )
+        .unwrap();
+        harness.configure(name, &text);
+        let mut command = harness.command(&["serve", "--listen", "127.0.0.1:0", "--config", name]);
         command.env("SECRET", "hunter2").env("SHARED", "yes");
         command
-            .env("AWS_SECRET_ACCESS_KEY", "nobody's")
+            .env("AWS_SECRET_ACCESS_KEY", "unrelated")
             .env("LD_PRELOAD_NOT", "1");
         command
             .env("LANG", "C.UTF-8")
@@ -62,7 +65,7 @@ async fn programs_get_what_the_config_names() {
         let client = running.client(Revision::V2026_07_28).await;
         let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
         assert_eq!(echoed.unwrap().all_text(), "x");
-        let found = variables(&place);
+        let found = variables(&harness);
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         expected.sort_unstable();
         assert_eq!(names, expected, "{name}");
@@ -75,36 +78,37 @@ async fn programs_get_what_the_config_names() {
     }
 }
 
-/// A variable whose value is no text reaches the program as it is, if the config names it; in a text it is an error.
+/// In an expanded value they are an error.
 #[tokio::test(flavor = "multi_thread")]
-async fn values_that_are_no_text_are_passed_on_as_they_are() {
+async fn inherited_variables_may_be_invalid_utf8() {
     let bytes = OsStr::from_bytes(b"a\xff\xfeb");
-    let place = Place::new();
-    place.configure(
+    let harness = Harness::new();
+    harness.configure(
         "own.toml",
         "[servers.a]\ncommand = \"SERVER\"\ninherit = [\"RAW\"]\n",
     );
-    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
+    let mut command =
+        harness.command(&["serve", "--listen", "127.0.0.1:0", "--config", "own.toml"]);
     command.env("RAW", bytes);
     let running = Running::start(command);
     let client = running.client(Revision::V2026_07_28).await;
     let echoed = client.call_tool("a__echo", json!({"text": "x"})).await;
     assert_eq!(echoed.unwrap().all_text(), "x");
-    let written = fs::read(place.path().join("environ")).unwrap();
+    let written = fs::read(harness.path().join("environ")).unwrap();
     let mut lines = written.split(|byte| *byte == b'\n');
     assert!(lines.any(|line| line == b"RAW=a\xff\xfeb"));
 
     for text in ["${RAW}", "${RAW:-default}"] {
         let config = format!("[servers.a]\ncommand = \"SERVER\"\nargs = [\"{text}\"]\n");
-        place.configure("text.toml", &config);
-        let mut command = place.command(&["check", "text.toml"]);
+        harness.configure("text.toml", &config);
+        let mut command = harness.command(&["check", "text.toml"]);
         let output = command.env("RAW", bytes).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned()
+        let message = String::from_utf8_lossy(&output.stdout).into_owned()
             + &String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(7), "{told}");
+        assert_eq!(output.status.code(), Some(7), "{message}");
         assert!(
-            told.contains("`RAW` is set, but is no UTF-8 text"),
-            "{told}"
+            message.contains("`RAW` is set, but is no UTF-8 text"),
+            "{message}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that look at requests and results.
+//! Filters.
 
 use std::fs;
 use std::io::BufRead as _;
@@ -9,13 +9,13 @@ use mcpact::client::Client;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{Place, Running, client};
+use crate::harness::{Harness, Running, client};
 
-/// Nothing here takes longer.
+/// Test timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Puts its own mark behind every `mark` of a request, refuses what is `forbidden`, and covers what is
-/// `confidential` in a result.
+/// Appends its argument to `mark` in a request, refuses `forbidden`, and replaces `confidential` in
+/// a result.
 const FILTER: &str = r#"#!/bin/sh
 echo start >> "$0.starts"
 while IFS= read -r line; do
@@ -33,8 +33,8 @@ while IFS= read -r line; do
 done
 "#;
 
-fn program(place: &Place, name: &str, text: &str) -> String {
-    let path = place.path().join(name);
+fn program(harness: &Harness, name: &str, text: &str) -> String {
+    let path = harness.path().join(name);
     fs::write(&path, text).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
     path.display().to_string()
@@ -47,13 +47,12 @@ async fn echoed(client: &Client, tool: &str, text: &str) -> String {
     }
 }
 
-/// Filters are asked in order about requests and results, and may change or refuse them, for clients of
-/// every revision and at every address; each is started once.
+/// In order, for requests and results, every revision and every endpoint; each filter starts once.
 #[tokio::test(flavor = "multi_thread")]
-async fn filters_see_change_and_refuse() {
-    let place = Place::new();
-    let filter = program(&place, "filter", FILTER);
-    place.configure(
+async fn filters_can_inspect_change_and_refuse() {
+    let harness = Harness::new();
+    let filter = program(&harness, "filter", FILTER);
+    harness.configure(
         "own.toml",
         &format!(
             "[servers.a]\ncommand = \"SERVER\"\n\
@@ -61,7 +60,7 @@ async fn filters_see_change_and_refuse() {
              [filters.beta]\ncommand = \"{filter}\"\nargs = [\"1\"]\norder = 10\nmethods = [\"tools/c*\"]\n"
         ),
     );
-    let running = place.serve(&["--config", "own.toml"]);
+    let running = harness.serve(&["--config", "own.toml"]);
     let alone = running.url.replace("/mcp", "/servers/a/mcp");
     for revision in Revision::ALL {
         for (url, tool) in [(&running.url, "a__echo"), (&alone, "echo")] {
@@ -89,24 +88,24 @@ async fn filters_see_change_and_refuse() {
     );
 }
 
-/// Nothing passes a filter that is required and cannot be asked, whether it ends, is silent or talks
-/// nonsense; one that is not required is left out. A filter that died is started again.
+/// On exit, timeout or invalid output. An optional filter is skipped, and an exited one is
+/// restarted.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_that_fails_lets_nothing_pass() {
-    let place = Place::new();
-    let ends = program(&place, "ends", "#!/bin/sh\nexit 3\n");
-    let silent = program(&place, "silent", "#!/bin/sh\ncat > /dev/null\n");
+async fn failing_required_filter_refuses_requests() {
+    let harness = Harness::new();
+    let ends = program(&harness, "ends", "#!/bin/sh\nexit 3\n");
+    let silent = program(&harness, "silent", "#!/bin/sh\ncat > /dev/null\n");
     let nonsense = program(
-        &place,
+        &harness,
         "nonsense",
         "#!/bin/sh\nread -r line\necho yes\ncat > /dev/null\n",
     );
     let once = program(
-        &place,
+        &harness,
         "once",
         "#!/bin/sh\necho start >> \"$0.starts\"\nread -r line\necho '{\"id\":1}'\n",
     );
-    place.configure(
+    harness.configure(
         "own.toml",
         &format!(
             "[servers.a]\ncommand = \"SERVER\"\n\
@@ -117,10 +116,10 @@ async fn a_filter_that_fails_lets_nothing_pass() {
              [filters.once]\ncommand = \"{once}\"\nmethods = [\"tools/call\"]\non = [\"request\"]\nrequired = false\n"
         ),
     );
-    let running = place.serve(&["--config", "own.toml"]);
+    let running = harness.serve(&["--config", "own.toml"]);
     let connected = running.client(Revision::V2026_07_28).await;
     let why = |error: &dyn std::error::Error| error.to_string();
-    for (told, expected) in [
+    for (message, expected) in [
         (
             why(&connected.list_prompts().await.unwrap_err()),
             "filter `ends` cannot be asked: it ended",
@@ -134,7 +133,7 @@ async fn a_filter_that_fails_lets_nothing_pass() {
             "filter `nonsense` cannot be asked: it wrote something that is no answer",
         ),
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(message.contains(expected), "{expected}: {message}");
     }
     assert!(!connected.list_tools().await.unwrap().is_empty());
     let starts = || fs::read_to_string(format!("{once}.starts")).unwrap_or_default();
@@ -146,10 +145,9 @@ async fn a_filter_that_fails_lets_nothing_pass() {
     tokio::time::timeout(PATIENCE, again).await.unwrap();
 }
 
-/// Who does not get a result, because a filter refuses it or cannot be asked about it, is told that the call has
-/// reached its server; who is refused before is not.
+/// A request refused before it was sent is not.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_is_withheld_was_made() {
+async fn withheld_result_is_reported_as_possibly_done() {
     let script = r#"#!/bin/sh
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/^{"id":\([0-9]*\),.*/\1/p')
@@ -161,15 +159,15 @@ while IFS= read -r line; do
   esac
 done
 "#;
-    let place = Place::new();
-    let filter = program(&place, "filter", script);
+    let harness = Harness::new();
+    let filter = program(&harness, "filter", script);
     let text = format!(
         "[servers.a]\ncommand = \"SERVER\"\n\
          [filters.f]\ncommand = \"{filter}\"\nmethods = [\"tools/call\"]\n"
     );
-    place.configure("own.toml", &text);
+    harness.configure("own.toml", &text);
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
-        let running = place.serve(&["--config", "own.toml"]);
+        let running = harness.serve(&["--config", "own.toml"]);
         let connected = client(revision).connect(running.url.clone()).await;
         let connected = connected.unwrap();
         for (said, why, is_done) in [
@@ -177,46 +175,51 @@ done
             ("refuse", "filter `f` refused this: not shown", true),
             ("end", "filter `f` cannot be asked: it ended", true),
         ] {
-            let told = echoed(&connected, "a__echo", said).await;
-            assert!(told.contains(why), "{revision} {told}");
-            let tells = told.contains("what was asked for may have been done");
-            assert_eq!(tells, is_done, "{revision} {told}");
+            let message = echoed(&connected, "a__echo", said).await;
+            assert!(message.contains(why), "{revision} {message}");
+            let tells = message.contains("what was asked for may have been done");
+            assert_eq!(tells, is_done, "{revision} {message}");
         }
     }
 }
 
-/// A filter of a config that was merely found is not started without a yes, and nothing passes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn filters_need_approval_like_servers() {
-    let place = Place::new();
-    let filter = program(&place, "filter", FILTER);
-    place.configure(
+async fn filters_need_approval() {
+    let harness = Harness::new();
+    let filter = program(&harness, "filter", FILTER);
+    harness.configure(
         "mcpact.toml",
         &format!(
             "[servers.a]\nbuiltin = \"everything\"\n[filters.f]\ncommand = \"{filter}\"\nargs = [\"1\"]\n"
         ),
     );
-    let shown = place.run(&["approve"]);
+    let shown = harness.run(&["approve"]);
     let shown = String::from_utf8_lossy(&shown.stderr).into_owned();
     assert!(shown.contains(&filter), "{shown}");
-    let mut command = place.command(&["serve", "--listen", "127.0.0.1:0"]);
-    command.env("XDG_RUNTIME_DIR", place.path());
-    let (running, mut said) = Running::start_heard(command);
+    let mut command = harness.command(&["serve", "--listen", "127.0.0.1:0"]);
+    command.env("XDG_RUNTIME_DIR", harness.path());
+    let (running, mut stderr) = Running::start_with_stderr(command);
     let connected = client(Revision::V2025_11_25)
         .connect(running.url.clone())
         .await;
-    let mut told = String::new();
-    while !told.contains("what it should see is refused") {
-        told.clear();
-        assert_ne!(said.read_line(&mut told).unwrap(), 0, "it is not told");
+    let mut overview = String::new();
+    // The text is wrapped; the endpoints follow it.
+    while !overview.contains("Endpoints:") {
+        let read = stderr.read_line(&mut overview).unwrap();
+        assert_ne!(read, 0, "{overview}");
     }
-    assert!(told.contains("filter `f` is missing"), "{told}");
-    assert!(told.contains("mcpact approve"), "{told}");
-    let mut logs = place.command(&["logs", "f"]);
-    let logs = logs.env("XDG_RUNTIME_DIR", place.path()).output().unwrap();
+    let overview = overview.split_whitespace().collect::<Vec<_>>().join(" ");
+    let missing = "filter `f` is not running, matching requests are refused: ";
+    let (_, why) = overview.split_once(missing).unwrap();
+    assert!(why.contains("mcpact approve"), "{overview}");
+    let mut logs = harness.command(&["logs", "f"]);
+    let logs = logs
+        .env("XDG_RUNTIME_DIR", harness.path())
+        .output()
+        .unwrap();
     assert_eq!(logs.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&logs.stderr).into_owned();
-    assert!(told.contains("`f` is a filter"), "{told}");
+    let message = String::from_utf8_lossy(&logs.stderr).into_owned();
+    assert!(message.contains("`f` is a filter"), "{message}");
     let refused = connected
         .unwrap()
         .list_tools()
@@ -224,24 +227,23 @@ async fn filters_need_approval_like_servers() {
         .unwrap_err()
         .to_string();
     assert!(refused.contains("filter `f` cannot be asked"), "{refused}");
-    assert!(!place.path().join("filter.starts").exists());
+    assert!(!harness.path().join("filter.starts").exists());
 }
 
-/// What is wrong with a filter is told like everything else.
 #[test]
-fn wrong_filters_are_told() {
-    let place = Place::new();
-    place.configure(
+fn invalid_filters_are_rejected() {
+    let harness = Harness::new();
+    harness.configure(
         "own.toml",
         "[filters.a]\nargs = [\"x\"]\n[filters.b]\ncommand = \"sudo\"\non = [\"reqest\"]\n",
     );
-    let checked = place.run(&["check", "own.toml"]);
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let checked = harness.run(&["check", "own.toml"]);
+    let message = String::from_utf8_lossy(&checked.stdout).into_owned();
     for expected in [
         "filter `a` has no `command`",
         "did you mean `request`?",
         "sudo",
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(message.contains(expected), "{expected}: {message}");
     }
 }

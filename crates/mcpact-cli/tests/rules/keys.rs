@@ -1,11 +1,11 @@
-//! Keys of the config do what the manual says.
+//! Config keys for negotiation and tool visibility.
 
 use mcpact::client::ClientBuilder;
 use mcpact::model::ElicitResult;
 use mcpact_spec::Revision;
 use serde_json::json;
 
-use crate::place::{Place, client};
+use crate::harness::{Harness, client};
 
 async fn is_served(builder: ClientBuilder, url: &str) -> bool {
     match builder.connect(url.to_owned()).await {
@@ -14,18 +14,17 @@ async fn is_served(builder: ClientBuilder, url: &str) -> bool {
     }
 }
 
-/// What clients may speak and must have, what servers must have, and which tools are served, as the
-/// config says it.
+/// `revisions`, `require` and `hidden_tools`.
 #[tokio::test(flavor = "multi_thread")]
 async fn negotiation_follows_the_config() {
-    let place = Place::new();
-    place.configure(
+    let harness = Harness::new();
+    harness.configure(
         "own.toml",
         "[gateway]\nrevisions = [\"2025-06-18\", \"2025-11-25\"]\nrequire = [\"elicitation\"]\n\
          [servers.fit]\ncommand = \"SERVER\"\nrequire = [\"tools\"]\nhidden_tools = [\"add*\"]\n\
          [servers.unfit]\ncommand = \"SERVER\"\nrequire = [\"experimental.magic\"]\n",
     );
-    let running = place.serve(&["--config", "own.toml"]);
+    let running = harness.serve(&["--config", "own.toml"]);
     let able =
         |revision| client(revision).on_elicitation(|_| async { Ok(ElicitResult::decline()) });
     for refused in [Revision::V2024_11_05, Revision::V2026_07_28] {
@@ -47,27 +46,27 @@ async fn negotiation_follows_the_config() {
     assert!(why.contains("experimental.magic"), "{why}");
 }
 
-/// A tool that needs something of its client is neither seen nor called by one that lacks it, at any
-/// address, and the refusal says what is missing; whoever stands in for the client counts as the client.
+/// At every endpoint; a call names the missing capability. Configured answers count as
+/// capabilities.
 #[tokio::test(flavor = "multi_thread")]
-async fn tools_are_hidden_from_clients_that_cannot_use_them() {
-    let place = Place::new();
+async fn tools_are_hidden_from_clients_without_needed_capabilities() {
+    let harness = Harness::new();
     let needs = "needs = { test_sampling = [\"sampling\"], \"test_elicit*\" = [\"elicitation\"] }";
-    place.configure(
+    harness.configure(
         "own.toml",
         &format!(
             "[servers.plain]\ncommand = \"SERVER\"\n{needs}\n\
              [servers.helped]\ncommand = \"SERVER\"\n{needs}\nanswers = {{ sampling = \"no\" }}\n"
         ),
     );
-    let running = place.serve(&["--config", "own.toml"]);
+    let running = harness.serve(&["--config", "own.toml"]);
     let alone = running.url.replace("/mcp", "/servers/plain/mcp");
     for revision in Revision::ALL {
         let able = || client(revision).on_elicitation(|_| async { Ok(ElicitResult::decline()) });
         for (url, prefix) in [(&running.url, "plain__"), (&alone, "")] {
             let bare = client(revision).connect(url.clone()).await.unwrap();
             let asked = able().connect(url.clone()).await.unwrap();
-            // What one client cannot use does not change what another sees.
+            // The capabilities of one client do not affect another.
             let can_elicit = revision >= Revision::V2025_06_18;
             for (who, elicits) in [(&bare, false), (&asked, can_elicit), (&bare, false)] {
                 let tools = who.list_tools().await.unwrap();
@@ -84,7 +83,7 @@ async fn tools_are_hidden_from_clients_that_cannot_use_them() {
             let why = refused.unwrap_err().to_string();
             assert!(why.contains("needs `elicitation`"), "{revision} {why}");
             if !prefix.is_empty() {
-                // Nor is it told of when there is no such tool.
+                // The suggestions do not name it either.
                 let typo = format!("{prefix}test_elicitatoin");
                 let why = bare.call_tool(&typo, json!({})).await.unwrap_err();
                 let why = why.to_string();
@@ -103,20 +102,19 @@ async fn tools_are_hidden_from_clients_that_cannot_use_them() {
     }
 }
 
-/// What no client can have is no need.
 #[test]
-fn wrong_needs_are_told() {
-    let place = Place::new();
-    place.configure(
+fn invalid_needs_are_rejected() {
+    let harness = Harness::new();
+    harness.configure(
         "own.toml",
         "[servers.a]\ncommand = \"SERVER\"\nneeds = { x = [\"samplin\"], y = \"roots\" }\n",
     );
-    let checked = place.run(&["check", "own.toml"]);
-    let told = String::from_utf8_lossy(&checked.stdout).into_owned()
+    let checked = harness.run(&["check", "own.toml"]);
+    let message = String::from_utf8_lossy(&checked.stdout).into_owned()
         + &String::from_utf8_lossy(&checked.stderr);
-    assert!(told.contains("did you mean `sampling`?"), "{told}");
+    assert!(message.contains("did you mean `sampling`?"), "{message}");
     assert!(
-        told.contains("`needs.y` is a text, but should be a list of texts"),
-        "{told}"
+        message.contains("`needs.y` is a text, but should be a list of texts"),
+        "{message}"
     );
 }

@@ -1,4 +1,4 @@
-//! What configs may do: with the real program, and real programs behind it.
+//! Config rules: approval, commands, environment, filters, limits.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a broken expectation is a failed test")]
 
@@ -8,6 +8,6 @@ mod commands;
 mod confinement;
 mod environment;
 mod filters;
+mod gateway_keys;
+mod harness;
 mod keys;
-mod openings;
-mod place;

@@ -47,7 +47,7 @@ impl Shelf {
             Err(error) if error.kind() == ErrorKind::NotFound => return None,
             Err(error) => {
                 let path = self.path.display();
-                tracing::warn!(%path, %error, "what was kept of a server cannot be read; it is asked again");
+                tracing::warn!(%path, %error, "failed to read cached server metadata");
                 return None;
             }
         };
@@ -56,7 +56,7 @@ impl Shelf {
             Some(_) => self.written().text = Some(text),
             None => {
                 let path = self.path.display();
-                tracing::warn!(%path, "what was kept of a server is damaged or of another version; it is asked again");
+                tracing::warn!(%path, "cached server metadata ignored: damaged or from another version");
             }
         }
         record
@@ -87,7 +87,7 @@ impl Shelf {
             Ok(()) => written.text = Some(text),
             Err(error) => {
                 let path = self.path.display();
-                tracing::warn!(%path, %error, "what a server says cannot be kept");
+                tracing::warn!(%path, %error, "failed to write cached server metadata");
             }
         }
     }

@@ -159,7 +159,7 @@ impl ReloadReport {
             let errors = self.problems.iter().filter(|p| p.severity == "error");
             let errors: Vec<String> = errors.map(|p| p.in_words(self.config.as_deref())).collect();
             return format!(
-                "refused, and everything is as before: {}",
+                "rejected, the previous config stays in effect: {}",
                 errors.join("; ")
             );
         }
@@ -176,12 +176,12 @@ impl ReloadReport {
             .map(|(count, what)| format!("{count} {what}"))
             .collect();
         let said = match said.as_slice() {
-            [] => String::from("applied; there are no servers"),
+            [] => String::from("applied: no servers"),
             said => format!("applied: {}", said.join(", ")),
         };
         match self.at_next_start.as_slice() {
             [] => said,
-            keys => format!("{said}; at the next start: {}", quoted(keys)),
+            keys => format!("{said}; needs a gateway restart: {}", quoted(keys)),
         }
     }
 }
@@ -258,7 +258,7 @@ mod tests {
         };
         assert_eq!(
             waiting.in_words(),
-            "applied; there are no servers; at the next start: `token`, `filters`"
+            "applied: no servers; needs a gateway restart: `token`, `filters`"
         );
         let refused = ReloadReport {
             config: Some(String::from("mcpact.toml")),
@@ -273,7 +273,7 @@ mod tests {
         };
         assert_eq!(
             refused.in_words(),
-            "refused, and everything is as before: mcpact.toml:2:1: unknown key `commnad`; did you mean `command`?"
+            "rejected, the previous config stays in effect: mcpact.toml:2:1: unknown key `commnad`; did you mean `command`?"
         );
     }
 }

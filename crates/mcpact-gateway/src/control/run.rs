@@ -150,7 +150,7 @@ impl Control {
             let link = match self.listener.accept().await {
                 Ok(link) => link,
                 Err(error) => {
-                    tracing::warn!(%error, "nobody can ask at the private socket");
+                    tracing::warn!(%error, "failed to accept a control connection");
                     tokio::time::sleep(REST).await;
                     continue;
                 }

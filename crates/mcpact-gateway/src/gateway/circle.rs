@@ -55,9 +55,9 @@ impl Gateway {
         tracing::warn!(
             event = EVENT,
             why = WHY,
-            "a request that goes round in a circle was refused"
+            "proxy loop detected; request refused"
         );
-        let text = format!("a request that goes round in a circle was refused: {WHY}");
+        let text = format!("proxy loop detected; request refused: {WHY}");
         let journal = self.chronicle.own_journal();
         journal.write(date(), None, EntryKind::Event(EVENT), &text);
     }

@@ -31,8 +31,8 @@ impl Gateway {
             return;
         };
         for name in catalog.leading_back_to(*address) {
-            tracing::warn!(event = ITSELF, server = %name, %address, "a server is this gateway itself, and is left out");
-            let text = format!("`{name}` is this gateway itself, and is left out");
+            tracing::warn!(event = ITSELF, server = %name, %address, "server skipped: its URL is this gateway");
+            let text = format!("server `{name}` skipped: its URL is this gateway");
             let journal = self.chronicle.own_journal();
             journal.write(date(), None, EntryKind::Event(ITSELF), &text);
             if let Some(server) = catalog.servers.get_mut(&name) {

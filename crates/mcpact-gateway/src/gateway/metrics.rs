@@ -40,7 +40,7 @@ struct Moment<'a> {
 const GAUGES: [Gauge; 4] = [
     Gauge {
         name: "in_flight",
-        help: "Calls that servers are working on",
+        help: "Calls in flight at servers",
         of: |moment| {
             let instances = moment.status.instances.iter();
             instances.map(|instance| instance.in_flight).sum()
@@ -48,17 +48,17 @@ const GAUGES: [Gauge; 4] = [
     },
     Gauge {
         name: "queue_length",
-        help: "Calls that wait for an instance",
+        help: "Calls queued for an instance",
         of: |moment| moment.status.queued,
     },
     Gauge {
         name: "parked_calls",
-        help: "Calls of modern clients at legacy servers that wait for input",
+        help: "Calls suspended until the client provides input",
         of: |moment| moment.parked,
     },
     Gauge {
         name: "recent_failures",
-        help: "Failures that count at the moment, too many of which suspend a server, and calls in a row that did not reach it",
+        help: "Recent failures that count towards suspension, plus consecutive undelivered calls",
         of: |moment| moment.status.failures,
     },
 ];
@@ -89,14 +89,14 @@ impl Gateway {
 
     fn write_self(&self, out: &mut Exposition, state: &State) {
         let version = env!("CARGO_PKG_VERSION");
-        out.gauge("build_info", "The version that runs")
+        out.gauge("build_info", "Version of the gateway; always 1")
             .row(&[("version", version)], 1);
         let is_draining = self.turnstile.is_closed();
-        out.gauge("draining", "Whether the gateway takes leave of its clients")
+        out.gauge("draining", "1 while the gateway is shutting down")
             .row(&[], u8::from(is_draining));
         let mut family = out.gauge(
             "sessions",
-            "Clients that have a session or a connection that stays, by address",
+            "Client sessions and persistent connections, by endpoint",
         );
         family.row(&[("address", "/mcp")], self.door.guests());
         let on_lines = self.on_lines.load(Ordering::Relaxed);
@@ -110,7 +110,7 @@ impl Gateway {
 }
 
 fn write_servers(out: &mut Exposition, servers: &[Moment<'_>]) {
-    let mut family = out.gauge("server_info", "What was agreed on with a server");
+    let mut family = out.gauge("server_info", "Negotiated revision of a server; always 1");
     for server in servers {
         let revision = server.revision;
         let labels = [
@@ -120,10 +120,7 @@ fn write_servers(out: &mut Exposition, servers: &[Moment<'_>]) {
         ];
         family.row(&labels, 1);
     }
-    let mut family = out.gauge(
-        "server_state",
-        "How a server is: 1 for the state that it is in",
-    );
+    let mut family = out.gauge("server_state", "Server state: 1 for the current state");
     for server in servers {
         let now = server.status.state.as_str();
         for state in STATES {
@@ -131,7 +128,7 @@ fn write_servers(out: &mut Exposition, servers: &[Moment<'_>]) {
             family.row(&labels, u8::from(state == now));
         }
     }
-    let mut family = out.gauge("instances", "Instances of servers, by state");
+    let mut family = out.gauge("instances", "Server instances, by state");
     for server in servers {
         for state in RUNNING {
             let is_in = |instance: &&InstanceStatus| instance.state.as_str() == state;

@@ -153,15 +153,15 @@ impl Gateway {
                 event = WAITING,
                 cause,
                 keys = waiting,
-                "what the config says about these takes effect when the gateway is started anew, and not before"
+                "config changes need a gateway restart"
             );
         }
         if report.applied {
-            tracing::info!(event, cause, outcome = said, "the config was read anew");
+            tracing::info!(event, cause, outcome = said, "config reloaded");
         } else {
-            tracing::warn!(event, cause, outcome = said, "another config was not taken");
+            tracing::warn!(event, cause, outcome = said, "config rejected");
         }
-        let text = format!("the config was read anew ({cause}) and {said}");
+        let text = format!("config reload ({cause}): {said}");
         let journal = self.chronicle.own_journal();
         journal.write(report.time.clone(), None, EntryKind::Event(event), &text);
     }

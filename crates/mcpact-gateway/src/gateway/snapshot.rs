@@ -211,7 +211,7 @@ fn instance(status: &InstanceStatus) -> InstanceLine {
         | InstanceState::Ready
         | InstanceState::Busy { .. } => status.silent.map(|time| {
             let seconds = time.as_secs();
-            format!("has not answered for {seconds} s whether it is well; it may be stuck, or do one thing at a time")
+            format!("no answer to health checks for {seconds} s; it may hang, or handle one call at a time")
         }),
     };
     InstanceLine {

@@ -117,7 +117,7 @@ impl Watching {
         });
         let watcher = watcher
             .inspect_err(|error| {
-                tracing::warn!(%error, "changes of the config are noticed later than usual");
+                tracing::warn!(%error, "file watcher unavailable; polling the config");
             })
             .ok();
         let mut watching = Self {
@@ -148,7 +148,7 @@ impl Watching {
         for folder in &folders {
             // Again, too: another folder may have taken its name.
             if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
-                tracing::debug!(%error, folder = %folder.display(), "a folder is not watched");
+                tracing::debug!(%error, folder = %folder.display(), "failed to watch directory");
             }
         }
     }

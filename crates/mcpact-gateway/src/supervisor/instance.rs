@@ -48,12 +48,12 @@ impl StartCause {
     /// The cause in a sentence.
     pub(super) const fn in_words(self) -> &'static str {
         match self {
-            Self::Request => "a request",
-            Self::Introduction => "its introduction: nothing is known about it yet",
+            Self::Request => "request",
+            Self::Introduction => "first contact, no cached metadata",
             Self::MinReady => "`min_ready`",
-            Self::Persistent => "its strategy `persistent`",
-            Self::Listener => "a client that listens to it",
-            Self::Recovery => "a failure, to see whether it is over",
+            Self::Persistent => "strategy `persistent`",
+            Self::Listener => "subscribed client",
+            Self::Recovery => "retry after a failure",
         }
     }
 }

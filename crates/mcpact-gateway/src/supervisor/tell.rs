@@ -30,13 +30,13 @@ impl Miss {
         match self {
             Self::Unreached => (
                 Reason::UpstreamUnreachable,
-                "could not be reached",
-                "a call did not reach the server",
+                "unreachable",
+                "call not delivered: server unreachable",
             ),
             Self::Unread => (
                 Reason::UpstreamMisbehaved,
-                "gave an answer that cannot be read",
-                "the answer of the server cannot be read",
+                "invalid response",
+                "invalid response from the server",
             ),
         }
     }
@@ -66,9 +66,9 @@ impl Supervisor {
             instance = id.0,
             state = "starting",
             cause = cause.as_str(),
-            "an instance is started"
+            "server starting"
         );
-        let text = format!("is started, because of {}", cause.in_words());
+        let text = format!("starting: {}", cause.in_words());
         self.note(id, event::START_ATTEMPT, &text);
     }
 
@@ -80,12 +80,12 @@ impl Supervisor {
             pid,
             state = "handshaking",
             duration_ms = self.age_of(id),
-            "a process runs"
+            "process started"
         );
         self.note(
             id,
             LogEvent::Spawned.as_str(),
-            &format!("runs as process {pid}"),
+            &format!("process started: pid {pid}"),
         );
     }
 
@@ -98,9 +98,9 @@ impl Supervisor {
             state = "ready",
             revision = revision.as_str(),
             duration_ms = self.age_of(id),
-            "an instance is ready"
+            "server started"
         );
-        let text = format!("is ready, and speaks {revision}");
+        let text = format!("ready: revision {revision}");
         self.note(id, event::START_SUCCESS, &text);
     }
 
@@ -119,9 +119,9 @@ impl Supervisor {
             state = "failed",
             duration_ms = self.age_of(id),
             error = %why,
-            "an instance did not start"
+            "server failed to start"
         );
-        self.note(id, event, &format!("did not start: {why}"));
+        self.note(id, event, &format!("failed to start: {why}"));
     }
 
     /// It does not answer as it should.
@@ -137,10 +137,10 @@ impl Supervisor {
             instance = id.0,
             state,
             duration_ms = self.age_of(id),
-            error = "it did not answer as it should when asked whether it is well",
-            "an instance is not well"
+            error = "no valid answer to the health check",
+            "server unhealthy"
         );
-        let text = "did not answer as it should when asked whether it is well";
+        let text = "health check failed: no valid answer";
         self.note(id, event::PING_FAILURE, text);
     }
 
@@ -168,9 +168,9 @@ impl Supervisor {
             instance = id.0,
             state = "ready",
             duration_ms = self.age_of(id),
-            "a server is back"
+            "server reachable again"
         );
-        self.note(id, LogEvent::Reached.as_str(), "can be reached again");
+        self.note(id, LogEvent::Reached.as_str(), "reachable again");
     }
 
     /// It is stopped, if that is because nobody uses it.
@@ -190,9 +190,9 @@ impl Supervisor {
             instance = id.0,
             state = "draining",
             duration_ms = self.age_of(id),
-            "an instance that nobody uses is stopped"
+            "idle server stopping"
         );
-        self.note(id, event::IDLE_REAP, "is stopped, because nobody uses it");
+        self.note(id, event::IDLE_REAP, "stopping: idle");
     }
 
     /// It is asked to end.
@@ -203,7 +203,7 @@ impl Supervisor {
             instance = id.0,
             state = "draining",
             duration_ms = self.age_of(id),
-            "an instance is asked to end"
+            "server stopping"
         );
     }
 
@@ -221,9 +221,9 @@ impl Supervisor {
                     state = instance.state.as_str(),
                     duration_ms,
                     cause = cause.as_str(),
-                    "an instance was stopped"
+                    "server stopped"
                 );
-                let text = format!("has ended after {lived:.1?}: {}", cause.as_str());
+                let text = format!("stopped after {lived:.1?}: {}", cause.as_str());
                 self.note(instance.id, event::STOP_SUCCESS, &text);
             }
             // One that did not start was told of when it did not.
@@ -236,9 +236,9 @@ impl Supervisor {
                     state = instance.state.as_str(),
                     duration_ms,
                     error = %why,
-                    "an instance ended by itself"
+                    "server failed"
                 );
-                let text = format!("has failed after {lived:.1?}: {why}");
+                let text = format!("failed after {lived:.1?}: {why}");
                 self.note(instance.id, event::STOP_FAILURE, &text);
             }
             _ => {}

@@ -100,7 +100,7 @@ pub(super) fn modern(order: Ordered<'_>, revision: Revision, book: &HeaderBook) 
             let value = argument(annotation, arguments).and_then(header_for);
             match (value, HeaderName::try_from(&*annotation.header)) {
                 (Some(value), Ok(name)) => insert(&mut facts, name, &value),
-                (Some(_), Err(_)) => tracing::warn!("a parameter has a header without a name"),
+                (Some(_), Err(_)) => tracing::warn!("header not sent: invalid name"),
                 (None, _) => {}
             }
         }
@@ -127,7 +127,7 @@ pub(super) fn legacy(revision: Revision, session: Option<&HeaderValue>) -> Heade
 fn insert(facts: &mut HeaderMap, name: HeaderName, value: &str) {
     match HeaderValue::try_from(value) {
         Ok(value) => drop(facts.insert(name, value)),
-        Err(_) => tracing::warn!(%name, "a header cannot be sent"),
+        Err(_) => tracing::warn!(%name, "header not sent: invalid value"),
     }
 }
 

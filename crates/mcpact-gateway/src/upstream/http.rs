@@ -405,7 +405,7 @@ impl HttpCall {
                 self.over(Event::Lost(Loss::Connection(why.into())))
             }
             Err(error) => {
-                tracing::debug!(%error, "a stream could not be taken up again");
+                tracing::debug!(%error, "failed to resume the SSE stream");
                 self.broken(resume)
             }
         }

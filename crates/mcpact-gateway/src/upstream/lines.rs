@@ -293,7 +293,7 @@ async fn keep(
     if let Some(process) = process
         && let Err(error) = process.shutdown(Grace::default()).await
     {
-        tracing::warn!(%error, "the process did not end as it should");
+        tracing::warn!(%error, "failed to stop the server process");
     }
 }
 
@@ -306,7 +306,7 @@ async fn write(mut sink: LineSink, shared: Arc<Shared>) {
             sink.push(text);
         }
         if let Err(error) = sink.flush().await {
-            tracing::debug!(%error, "the server does not read any more");
+            tracing::debug!(%error, "failed to write to the server");
             return;
         }
         if is_closed {
@@ -330,12 +330,12 @@ async fn read(mut source: LineSource, shared: &Arc<Shared>, strays: &mpsc::Sende
                     shared.figures.dropped(DropReason::NotJson);
                     tracing::debug!(
                         length = bytes.len(),
-                        "the server wrote a line that is not JSON"
+                        "line from the server dropped: not JSON"
                     );
                 }
                 Line::TooLong { limit, ends } => {
                     shared.figures.dropped(DropReason::TooLong);
-                    tracing::warn!(limit, "a line of the server was too long and is lost");
+                    tracing::warn!(limit, "line from the server dropped: too long");
                     miss(ends, limit, shared);
                 }
             }
@@ -343,7 +343,7 @@ async fn read(mut source: LineSource, shared: &Arc<Shared>, strays: &mpsc::Sende
         match source.fill().await {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => return tracing::debug!(%error, "the connection broke"),
+            Err(error) => return tracing::debug!(%error, "connection lost"),
         }
     }
 }
@@ -368,7 +368,7 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, strays: &mpsc::Sender<Stray>) {
                 Some(pending) => drop(pending.mail.put(Event::Done(reply))),
                 None => {
                     shared.figures.dropped(DropReason::LateAnswer);
-                    tracing::debug!("an answer that nobody waits for");
+                    tracing::debug!("response dropped: no pending request");
                 }
             }
             return;
@@ -396,7 +396,7 @@ fn deliver(bytes: &Bytes, shared: &Arc<Shared>, strays: &mpsc::Sender<Stray>) {
     // Whoever does not read fast enough misses hints, and questions without a caller.
     if strays.try_send(stray).is_err() {
         shared.figures.dropped(DropReason::NoReader);
-        tracing::warn!("a message of the server that belongs to no call was dropped");
+        tracing::warn!("message dropped: no matching call");
     }
 }
 

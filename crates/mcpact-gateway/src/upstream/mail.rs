@@ -124,7 +124,7 @@ pub(super) enum Sorted {
 /// Reads one message.
 pub(super) fn sort(bytes: &Bytes) -> Sorted {
     let Ok(bytes) = &ByteString::try_from(bytes.clone()) else {
-        tracing::warn!("the server wrote something that is not UTF-8");
+        tracing::warn!("invalid message from the server: not UTF-8");
         return Sorted::Nothing(DropReason::NotAMessage);
     };
     match Envelope::read(bytes) {
@@ -150,7 +150,7 @@ pub(super) fn sort(bytes: &Bytes) -> Sorted {
             Sorted::Reply(response.id.map(IdRef::to_id), reply)
         }
         Err(error) => {
-            tracing::warn!(%error, "the server wrote something that is no message");
+            tracing::warn!(%error, "invalid message from the server");
             Sorted::Nothing(DropReason::NotAMessage)
         }
     }

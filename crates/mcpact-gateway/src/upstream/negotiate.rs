@@ -133,7 +133,7 @@ async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<
         let stderr = process.stderr_tail();
         drop(link);
         if let Err(error) = process.shutdown(Grace::default()).await {
-            tracing::warn!(%error, "the process did not end as it should");
+            tracing::warn!(%error, "failed to stop the server process");
         }
         match exit {
             _ if must_respawn => {}
@@ -328,7 +328,7 @@ impl Talk {
                 Effect::TryHttpSse => said.next = Next::TryHttpSse,
                 Effect::HangUp => said.next = Next::HangUp,
                 Effect::Dropped(dropped) => {
-                    tracing::debug!(what = %dropped.what, why = ?dropped.why, "dropped");
+                    tracing::debug!(what = %dropped.what, why = ?dropped.why, "message dropped");
                 }
                 Effect::Report { refusal, gravity } => {
                     let (reason, text) = (refusal.reason(), refusal.log_text());
@@ -366,7 +366,7 @@ impl Talk {
         match introduction {
             Ok(introduction) => Some(Agreed { pact, introduction }),
             Err(error) => {
-                tracing::warn!(%error, "the server's introduction cannot be read");
+                tracing::warn!(%error, "invalid server info");
                 None
             }
         }

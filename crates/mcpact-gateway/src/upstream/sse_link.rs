@@ -31,11 +31,11 @@ pub(super) async fn open(http: &HttpClient) -> Result<Link, DoorError> {
                     Ok(answer) => {
                         return tracing::warn!(
                             status = answer.status,
-                            "a message was not accepted"
+                            "message rejected by the server"
                         );
                     }
                     Err(error) => {
-                        return tracing::warn!(%error, "a message could not be posted");
+                        return tracing::warn!(%error, "failed to send message");
                     }
                 }
             }
@@ -61,7 +61,7 @@ pub(super) async fn open(http: &HttpClient) -> Result<Link, DoorError> {
                         return;
                     }
                 }
-                Err(error) => tracing::debug!(%error, "an event was lost"),
+                Err(error) => tracing::debug!(%error, "invalid SSE event dropped"),
             }
         }
     };

@@ -60,7 +60,7 @@ async fn who_is_stuck_is_noticed_at_work() {
     };
     let is_silent = |line: &ServerLine| {
         let why = line.instances.first().and_then(|one| one.why.as_deref());
-        why.is_some_and(|why| why.contains("has not answered for"))
+        why.is_some_and(|why| why.contains("no answer to health checks for"))
     };
     until(&is_silent).await;
     call.await.unwrap().unwrap_err();

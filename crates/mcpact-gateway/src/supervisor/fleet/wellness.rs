@@ -10,8 +10,7 @@ use crate::supervisor::health::{Answer, Diagnosis};
 use crate::supervisor::instance::{Effect, InstanceId, StopCause};
 
 /// Why an instance was ended that did not answer too often.
-pub(crate) const UNWELL: &str =
-    "it did not answer as it should when asked whether it is well, and was ended";
+pub(crate) const UNWELL: &str = "health checks failed; instance stopped";
 
 impl Fleet {
     /// An instance was asked whether it is well. What that means; a failed one is retired.

@@ -83,14 +83,14 @@ pub(super) async fn listen(
                 if was_there && (is_another || forgot_session(&answer)) {
                     is_gone.store(true, Ordering::Relaxed);
                 }
-                return tracing::debug!(status, "the server has no stream of its own");
+                return tracing::debug!(status, "server offers no SSE stream");
             }
-            Err(error) => tracing::debug!(%error, "the stream could not be opened"),
+            Err(error) => tracing::debug!(%error, "failed to open the SSE stream"),
         }
         resume.attempt += 1;
         tokio::time::sleep(resume.pause()).await;
     }
-    tracing::warn!("the server's stream could not be kept open");
+    tracing::warn!("SSE stream lost; retries exhausted");
     // Whoever listens is better off with a new session than with one that says nothing.
     is_gone.store(true, Ordering::Relaxed);
 }

@@ -47,7 +47,7 @@ impl Reading {
                 Ok(event) => event,
                 Err(DoorError::TooLarge { limit }) => return Some(Err(TooLong(limit))),
                 Err(error) => {
-                    tracing::debug!(%error, "an event was lost");
+                    tracing::debug!(%error, "invalid SSE event dropped");
                     continue;
                 }
             };

@@ -34,7 +34,7 @@ impl WayBack {
 pub(super) async fn post(http: &HttpClient, facts: &HeaderMap, text: String) {
     match http.post(facts, Bytes::from(text)).await {
         Ok(answer) if answer.status < 300 => {}
-        Ok(answer) => tracing::warn!(status = answer.status, "a message was not accepted"),
-        Err(error) => tracing::warn!(%error, "a message could not be posted"),
+        Ok(answer) => tracing::warn!(status = answer.status, "message rejected by the server"),
+        Err(error) => tracing::warn!(%error, "failed to send message"),
     }
 }

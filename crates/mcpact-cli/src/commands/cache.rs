@@ -1,0 +1,33 @@
+//! Cache of server metadata between runs.
+
+use std::path::PathBuf;
+
+use mcpact::client::Verdicts;
+use mcpact_gateway::Cache;
+
+/// Cached facts about servers. The default is empty and not saved.
+#[derive(Debug, Default)]
+pub(super) struct ServerCache {
+    /// The era of each server.
+    pub(super) verdicts: Verdicts,
+    /// Server info and lists.
+    pub(super) servers: Cache,
+}
+
+impl ServerCache {
+    /// Opens the user's cache; without a cache directory it is empty and not saved.
+    pub(super) fn open() -> Self {
+        Self::in_cache_dir().unwrap_or_default()
+    }
+
+    fn in_cache_dir() -> Option<Self> {
+        let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        let cache = var("XDG_CACHE_HOME").or_else(|| Some(var("HOME")?.join(".cache")))?;
+        let dir = cache.join("mcpact");
+        std::fs::create_dir_all(&dir).ok()?;
+        Some(Self {
+            verdicts: Verdicts::in_file(dir.join("verdicts.json")).unwrap_or_default(),
+            servers: Cache::in_folder(dir.join("servers")),
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Text layout: aligned columns and wrapped text.
+
+use super::style::{Colour, Tone};
+
+/// Default width.
+const DEFAULT_WIDTH: usize = 80;
+/// Minimum width of wrapped text.
+const MIN_TEXT: usize = 24;
+
+/// Returns the output width: `COLUMNS`, or the width of the terminal, from 60 to 120.
+pub(super) fn width() -> usize {
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|text| text.parse().ok());
+    let terminal = || terminal_size::terminal_size_of(std::io::stdout());
+    columns
+        .or_else(|| terminal().map(|(width, _)| usize::from(width.0)))
+        .map_or(DEFAULT_WIDTH, |columns: usize| columns.clamp(60, 120))
+}
+
+/// A column before the text of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cell<'t> {
+    pub(super) tone: Tone,
+    pub(super) text: &'t str,
+    /// Width of the column including the gap after it.
+    pub(super) width: usize,
+}
+
+/// Text under construction.
+#[derive(Debug)]
+pub(super) struct Layout {
+    out: String,
+    colour: Colour,
+    width: usize,
+}
+
+impl Layout {
+    pub(super) const fn new(colour: Colour, width: usize) -> Self {
+        Self {
+            out: String::new(),
+            colour,
+            width,
+        }
+    }
+
+    /// Returns the text.
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+
+    /// Adds a line without indentation.
+    pub(super) fn title(&mut self, tone: Tone, text: &str) {
+        let painted = self.colour.paint(tone, text);
+        self.line(&painted);
+    }
+
+    /// Adds an empty line and a heading.
+    pub(super) fn heading(&mut self, text: &str, note: &str) {
+        let mut line = self.colour.paint(Tone::Heading, text);
+        if !note.is_empty() {
+            line.push(' ');
+            line.push_str(&self.colour.paint(Tone::Faint, &format!("({note})")));
+        }
+        self.line("");
+        self.line(&line);
+    }
+
+    /// Adds a line of columns and a text that wraps in its own column.
+    pub(super) fn entry(&mut self, indent: usize, cells: &[Cell<'_>], tone: Tone, text: &str) {
+        let mut line = " ".repeat(indent);
+        let mut at = indent;
+        let mut hang = indent;
+        for cell in cells {
+            let gap = hang.saturating_sub(at);
+            line.push_str(&" ".repeat(gap));
+            line.push_str(&self.colour.paint(cell.tone, cell.text));
+            at = hang.max(at) + length(cell.text);
+            hang += cell.width;
+        }
+        let fits = at < hang || cells.is_empty();
+        if text.is_empty() {
+            return self.line(&line);
+        }
+        let is_narrow = hang + MIN_TEXT > self.width;
+        if is_narrow {
+            hang = indent + 4;
+        }
+        if is_narrow || !fits {
+            self.line(&line);
+            line.clear();
+            at = 0;
+        }
+        for part in wrap(text, self.width.saturating_sub(hang)) {
+            line.push_str(&" ".repeat(hang.saturating_sub(at)));
+            line.push_str(&self.colour.paint(tone, &part));
+            self.line(&line);
+            line.clear();
+            at = 0;
+        }
+    }
+
+    /// Adds an empty line.
+    pub(super) fn blank(&mut self) {
+        self.line("");
+    }
+
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+}
+
+/// Returns the length of a text in characters.
+pub(super) fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Returns the length of the longest text.
+pub(super) fn widest<'t>(texts: impl IntoIterator<Item = &'t str>) -> usize {
+    texts.into_iter().map(length).max().unwrap_or(0)
+}
+
+/// Escapes control characters of untrusted text.
+pub(super) fn printable(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        // Direction overrides are not control characters, but as misleading.
+        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Joins the lines of an untrusted text.
+pub(super) fn in_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim_end);
+    let lines: Vec<String> = lines
+        .filter(|line| !line.is_empty())
+        .map(printable)
+        .collect();
+    lines.join(" | ")
+}
+
+/// Wraps a text between words; longer words stay whole.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        if !line.is_empty() && length(&line) + 1 + length(word) > width {
+            lines.push(core::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(text: &str) -> Cell<'_> {
+        Cell {
+            tone: Tone::Name,
+            text,
+            width: 8,
+        }
+    }
+
+    #[test]
+    fn text_wraps_in_its_own_column() {
+        let mut layout = Layout::new(Colour::Off, 36);
+        layout.entry(
+            2,
+            &[cell("a"), cell("b")],
+            Tone::Plain,
+            "one two three four",
+        );
+        layout.entry(2, &[cell("a")], Tone::Plain, "");
+        assert_eq!(
+            layout.finish(),
+            concat!("  a       b\n", "      one two three four\n", "  a\n",)
+        );
+    }
+
+    #[test]
+    fn words_are_not_broken() {
+        assert_eq!(wrap("aa bb cc", 5), ["aa bb", "cc"]);
+        assert_eq!(wrap("a-very-long-word b", 4), ["a-very-long-word", "b"]);
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(printable("a\u{1b}[2Jb"), "a\\u{1b}[2Jb");
+        assert_eq!(printable("naïve 船"), "naïve 船");
+        assert_eq!(printable("a\u{202e}b"), "a\\u{202e}b");
+    }
+}
