@@ -390,11 +390,11 @@ Exit codes:
 /// Arguments of `mcpact explain`.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// Client document; `-` reads stdin [default: bundled example]
+    /// Client document, `-` for stdin [default: an example]
     #[arg(long, value_name = "FILE")]
     pub(crate) client: Option<PathBuf>,
 
-    /// Server document; `-` reads stdin [default: bundled example]
+    /// Server document, `-` for stdin [default: an example]
     #[arg(long, value_name = "FILE")]
     pub(crate) server: Option<PathBuf>,
 
@@ -402,15 +402,15 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "R")]
     pub(crate) revision: Option<String>,
 
-    /// Server policy: spec, mcpv-strict or erlmcp
+    /// Policy: spec, mcpv-strict or erlmcp
     #[arg(long, value_name = "NAME", default_value = "spec")]
     pub(crate) profile: String,
 
-    /// Refuse wrongly typed capabilities instead of ignoring them
+    /// Refuse wrongly typed capabilities
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Show every method, even if the revision does not define it
+    /// Also show methods that the revision does not define
     #[arg(long)]
     pub(crate) all: bool,
 
