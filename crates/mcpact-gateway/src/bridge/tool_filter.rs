@@ -8,7 +8,7 @@ use mcpact_config::{ChangedTools, ToolFilter};
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
-use mcpact_translate::input::refine_error;
+use mcpact_translate::input::missing_capabilities_error;
 use mcpact_wire::raw::{Object, elements};
 
 use super::{Bridge, Listing, wire_error};
@@ -100,7 +100,7 @@ impl Bridge {
                 "this tool needs {}, which this client did not declare",
                 paths.join(", ")
             ),
-            ..refine_error(&missing, job.pact.revision())
+            ..missing_capabilities_error(&missing, job.pact.revision())
         })
     }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytestring::ByteString;
 use mcpact_engine::refusal::WireError;
-use mcpact_translate::input::{Claims, Presented, Resume, Ticket, invalid_state, present};
+use mcpact_translate::input::{
+    Claims, ResumeOutcome, Ticket, TicketOutcome, invalid_state, redeem,
+};
 use mcpact_translate::progress::Progress;
 use mcpact_wire::raw::Object;
 use tokio::sync::{mpsc, oneshot};
@@ -48,7 +50,7 @@ impl Bridge {
             }
             if let Some(ticket) = Ticket::parse(&plain) {
                 let binding = binding(&crossing.waiter);
-                let presented = present(
+                let presented = redeem(
                     ticket,
                     &binding,
                     responses,
@@ -82,17 +84,17 @@ impl Bridge {
     async fn resume_visit(
         self: &Arc<Self>,
         crossing: Crossing,
-        presented: Presented,
+        presented: TicketOutcome,
     ) -> Result<ByteString, WireError> {
         match presented {
-            Presented::Refused { error, cause } => {
+            TicketOutcome::Refused { error, cause } => {
                 tracing::warn!(cause, "a client came with a state that is worth nothing");
                 Err(error)
             }
-            Presented::Answer(raw) => Ok(raw.into()),
-            Presented::Fail(error) => Err(error),
-            Presented::Again => self.call_and_park(crossing).await,
-            Presented::Wait(ids) => {
+            TicketOutcome::Answer(raw) => Ok(raw.into()),
+            TicketOutcome::Fail(error) => Err(error),
+            TicketOutcome::Again => self.call_and_park(crossing).await,
+            TicketOutcome::Wait(ids) => {
                 let until = Instant::now() + VISIT;
                 while Instant::now() < until && !crossing.lane.completions().has_all(&ids) {
                     tokio::time::sleep(LOOK).await;
@@ -115,20 +117,20 @@ impl ParkingLot {
         let (outcome, mut waiting) = {
             let mut parks = self.parks();
             let answers = match parks.resume(claims, &binding, responses, self.clock.now()) {
-                Resume::Refused { error, cause } => {
+                ResumeOutcome::Refused { error, cause } => {
                     tracing::warn!(cause, "a client came with a state that is worth nothing");
                     return Err(error);
                 }
-                Resume::Done(outcome) => return told(outcome),
-                Resume::Join => Vec::new(),
-                Resume::Go {
+                ResumeOutcome::Done(outcome) => return told(outcome),
+                ResumeOutcome::Join => Vec::new(),
+                ResumeOutcome::Go {
                     answers,
                     missing: Some(round),
                 } => {
-                    self.say(claims.park, Word::Resumed(answers, None));
+                    self.say(claims.call, Word::Resumed(answers, None));
                     return self.asked(&round);
                 }
-                Resume::Go {
+                ResumeOutcome::Go {
                     answers,
                     missing: None,
                 } => answers,
@@ -139,10 +141,10 @@ impl ParkingLot {
                 progress: Progress::default(),
                 reply,
             };
-            self.say(claims.park, Word::Resumed(answers, Some(Box::new(seat))));
+            self.say(claims.call, Word::Resumed(answers, Some(Box::new(seat))));
             let say = self
                 .keepers()
-                .get(&claims.park)
+                .get(&claims.call)
                 .map(|post| post.say.clone());
             (outcome, Waiting { say })
         };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytestring::ByteString;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
-use mcpact_translate::input::{Outcome, Rounds, Turn};
-use mcpact_translate::tasks::{Followed, Step};
+use mcpact_translate::input::{NextStep, Outcome, Rounds};
+use mcpact_translate::tasks::{FollowedTask, Step};
 
 use super::waited::Started;
 use super::{QUESTIONS, of_task};
@@ -25,7 +25,7 @@ impl Bridge {
         crossing: Crossing,
         result: &str,
     ) -> Result<ByteString, WireError> {
-        let Some(mut task) = Followed::new(result, QUESTIONS) else {
+        let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
             let why = String::from("the server made a task of the call and did not say which");
             let code = ErrorCode::InternalError.code();
             return Err(wire_error(code, why, None, crossing.downstream()));
@@ -37,7 +37,7 @@ impl Bridge {
         let mut rounds = self.rounds_of_task(&crossing);
         loop {
             let detailed = self.look(&crossing, task.id(), pause).await?;
-            let step = task.seen(&detailed);
+            let step = task.status(&detailed);
             if let Step::Ask(_) = step {
                 // What is asked again is limited as in a call without a task.
                 rounds = self.rounds_of_task(&crossing);
@@ -98,7 +98,7 @@ impl Bridge {
             self.settings.rounds,
             self.clock.now(),
         );
-        rounds.represented_by(&self.settings.stand_in)
+        rounds.with_default_answers(&self.settings.stand_in)
     }
 
     /// Puts what the task asks to the client, and the answers to the task. If the call ends here for
@@ -110,20 +110,20 @@ impl Bridge {
         round: &str,
         rounds: &mut Rounds,
     ) -> Result<Option<String>, WireError> {
-        let mut turn = rounds.upstream(round, self.clock.now(), &mut mint);
+        let mut turn = rounds.server_result(round, self.clock.now(), &mut mint);
         loop {
             match turn {
-                Turn::Ask(questions) => {
+                NextStep::Ask(questions) => {
                     turn = self.ask(crossing, Asking::Here, questions, rounds).await;
                 }
-                Turn::Again => {
+                NextStep::Again => {
                     let answers = rounds.next_params(params);
                     crossing.aside(Method::TasksUpdate, &answers).await?;
                     return Ok(None);
                 }
-                Turn::Answer(raw) => return Ok(Some(raw)),
-                Turn::Fail(error) => return Err(error),
-                Turn::Finish | Turn::Task | Turn::Wait(_) => return Ok(None),
+                NextStep::Answer(raw) => return Ok(Some(raw)),
+                NextStep::Fail(error) => return Err(error),
+                NextStep::Finish | NextStep::Task | NextStep::Wait(_) => return Ok(None),
             }
         }
     }
