@@ -9,7 +9,7 @@ use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::{Policy, Profile};
 use mcpact_engine::refusal::Refusal;
 use mcpact_engine::revisions::RevisionId;
-use mcpact_engine::trail::{Trail, TrailEvent};
+use mcpact_engine::transcript::{Transcript, TranscriptEvent};
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Side};
 
@@ -55,8 +55,8 @@ impl Explanation {
     }
 
     /// How it came about.
-    pub(crate) const fn trail(&self) -> &Trail {
-        &self.outcome.trail
+    pub(crate) const fn trail(&self) -> &Transcript {
+        &self.outcome.transcript
     }
 
     /// Under which rules.
@@ -86,7 +86,7 @@ impl Explanation {
     /// Why the revision is the one that it is.
     pub(crate) fn chosen(&self) -> Option<Chosen> {
         self.trail().events().iter().find_map(|event| match event {
-            TrailEvent::Selected { how, .. } => Some(*how),
+            TranscriptEvent::Selected { how, .. } => Some(*how),
             _ => None,
         })
     }

@@ -1,5 +1,5 @@
 use mcpact_engine::capability::Trimmed;
-use mcpact_engine::pact::{DropReason, Dropped, Pact};
+use mcpact_engine::pact::{IgnoredDeclaration, IgnoreReason, Pact};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{Capability, Presence, Revision, Side};
 
@@ -50,7 +50,7 @@ pub(crate) struct Idle {
 
 /// Every declaration that has no effect, client's first, with what no table knows.
 pub(crate) fn idle(pact: &Pact) -> Vec<Idle> {
-    let dropped = pact.dropped();
+    let dropped = pact.ignored();
     let mut all = Vec::new();
     for side in [Side::Client, Side::Server] {
         let own = dropped.iter().filter(|dropped| dropped.owner == side);
@@ -66,18 +66,18 @@ pub(crate) fn idle(pact: &Pact) -> Vec<Idle> {
     all
 }
 
-fn idle_row(pact: &Pact, dropped: &Dropped) -> Idle {
+fn idle_row(pact: &Pact, dropped: &IgnoredDeclaration) -> Idle {
     let (reason, explanation) = match dropped.why {
-        DropReason::NotInRevision => ("not-in-revision", not_in_revision(pact, dropped)),
-        DropReason::Malformed => ("malformed", malformed(pact, dropped)),
-        DropReason::NotShared => {
+        IgnoreReason::NotInRevision => ("not-in-revision", not_in_revision(pact, dropped)),
+        IgnoreReason::Malformed => ("malformed", malformed(pact, dropped)),
+        IgnoreReason::NotShared => {
             let text = format!("only the {} declared it", dropped.owner);
             ("not-shared", text)
         }
-        DropReason::OnlyUrls => ("only-urls", sentence(dropped)),
-        DropReason::NoCommonVersion => ("no-common-version", sentence(dropped)),
-        DropReason::NotInForce => ("not-in-force", sentence(dropped)),
-        DropReason::BadIdentifier => ("bad-identifier", sentence(dropped)),
+        IgnoreReason::OnlyUrls => ("only-urls", sentence(dropped)),
+        IgnoreReason::NoCommonVersion => ("no-common-version", sentence(dropped)),
+        IgnoreReason::NotInForce => ("not-in-force", sentence(dropped)),
+        IgnoreReason::BadIdentifier => ("bad-identifier", sentence(dropped)),
     };
     Idle {
         owner: dropped.owner,
@@ -87,11 +87,11 @@ fn idle_row(pact: &Pact, dropped: &Dropped) -> Idle {
     }
 }
 
-fn sentence(dropped: &Dropped) -> String {
+fn sentence(dropped: &IgnoredDeclaration) -> String {
     dropped.why.explain().to_owned()
 }
 
-fn not_in_revision(pact: &Pact, dropped: &Dropped) -> String {
+fn not_in_revision(pact: &Pact, dropped: &IgnoredDeclaration) -> String {
     let Some(row) = Capability::parse(dropped.owner, &dropped.path) else {
         return sentence(dropped);
     };
@@ -112,7 +112,7 @@ fn not_in_revision(pact: &Pact, dropped: &Dropped) -> String {
     }
 }
 
-fn malformed(pact: &Pact, dropped: &Dropped) -> String {
+fn malformed(pact: &Pact, dropped: &IgnoredDeclaration) -> String {
     let findings = pact.party(dropped.owner).capabilities.findings();
     let finding = findings
         .iter()

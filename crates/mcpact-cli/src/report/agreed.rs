@@ -1,5 +1,5 @@
 use mcpact_engine::capability::Trimmed;
-use mcpact_engine::pact::{DropReason, Pact};
+use mcpact_engine::pact::{IgnoreReason, Pact};
 use mcpact_engine::policy::Profile;
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Shape, Side};
@@ -252,7 +252,7 @@ fn left_out(page: &mut Page, explanation: &Explanation, pact: &Pact) {
 /// The path, with the reason where it is not the usual one.
 fn left_out_path(one: &Trimmed) -> String {
     let path = printable(&one.path);
-    if one.why == DropReason::NotInRevision.explain() {
+    if one.why == IgnoreReason::NotInRevision.explain() {
         return path;
     }
     format!("{path} ({})", one.why)

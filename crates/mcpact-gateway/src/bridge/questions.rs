@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpact_engine::outstanding::{OnProgress, Patience};
+use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_translate::plan::without_progress_token;
 use mcpact_translate::shape::{ShapeError, adapt_client_result, adapt_params};
@@ -10,7 +10,7 @@ use mcpact_wire::model::error;
 
 /// How long a person may think. The call that a question belongs to may end earlier, and takes the
 /// question back then.
-pub(super) const PATIENCE: Patience = Patience {
+pub(super) const PATIENCE: RequestTimeout = RequestTimeout {
     timeout: Duration::from_secs(600),
     maximum: Duration::from_secs(600),
     on_progress: OnProgress::Extend,

@@ -1,7 +1,7 @@
 //! Asking the client for input: one way to write it, two ways to carry it.
 
 use futures_util::future::join_all;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::refusal::Misbehaviour;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method};
@@ -236,7 +236,7 @@ impl Context {
                 let CallScope {
                     session, outbox, ..
                 } = &*self.call;
-                let heard = session.ask(method, &params, Patience::default(), outbox);
+                let heard = session.ask(method, &params, RequestTimeout::default(), outbox);
                 (key, question, heard.await)
             });
         }
