@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use mcpact_bench as input;
-use mcpact_engine::classify::{CarrierFacts, Remembered, admit};
+use mcpact_engine::classify::{CachedPact, TransportFacts, admit};
 use mcpact_engine::effect::Step;
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::Policy;
@@ -37,13 +37,13 @@ fn gated(text: String) -> (Pact, Option<Request<'static>>) {
 /// What the classification looks at.
 struct Classified {
     request: Option<Request<'static>>,
-    facts: CarrierFacts<'static>,
+    facts: TransportFacts<'static>,
     server: Party,
     policy: Policy,
-    memory: Option<Arc<Remembered>>,
+    memory: Option<Arc<CachedPact>>,
 }
 
-fn classified(facts: CarrierFacts<'static>) -> Classified {
+fn classified(facts: TransportFacts<'static>) -> Classified {
     let (server, policy) = (input::server_party(), Policy::default());
     let request = request(input::modern_call());
     let mut memory = None;
@@ -108,8 +108,8 @@ fn gate(both: (Pact, Option<Request<'static>>)) -> (bool, (Pact, Option<Request<
 }
 
 #[library_benchmark]
-#[bench::stream(classified(CarrierFacts::Stream))]
-#[bench::http(classified(CarrierFacts::Http(input::http_facts())))]
+#[bench::stream(classified(TransportFacts::Stream))]
+#[bench::http(classified(TransportFacts::Http(input::http_facts())))]
 fn classify(mut all: Classified) -> (bool, Classified) {
     let is_admitted = all.request.as_ref().is_some_and(|request| {
         admit(
@@ -129,7 +129,7 @@ fn classify(mut all: Classified) -> (bool, Classified) {
 fn initialize(server: Server, text: &'static str) -> Step<'static, Server> {
     let input = Input::Bytes {
         bytes: text.as_bytes(),
-        facts: CarrierFacts::Stream,
+        facts: TransportFacts::Stream,
     };
     server.handle(black_box(input), Moment::ZERO)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use mcpact_bench as input;
-use mcpact_engine::classify::{CarrierFacts, admit};
+use mcpact_engine::classify::{TransportFacts, admit};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::Policy;
 use mcpact_engine::server::{Input, Server};
@@ -73,8 +73,8 @@ fn classify(c: &mut Criterion) {
     let (server, policy) = (input::server_party(), Policy::default());
     let mut group = c.benchmark_group("classify");
     for (name, facts) in [
-        ("stream", CarrierFacts::Stream),
-        ("http", CarrierFacts::Http(input::http_facts())),
+        ("stream", TransportFacts::Stream),
+        ("http", TransportFacts::Http(input::http_facts())),
     ] {
         // A client says the same about itself in every request, and a connection remembers.
         let mut memory = None;
@@ -91,7 +91,7 @@ fn classify(c: &mut Criterion) {
         });
     }
     group.bench_function("first", |b| {
-        let facts = CarrierFacts::Stream;
+        let facts = TransportFacts::Stream;
         b.iter(|| {
             admit(
                 black_box(&request),
@@ -115,7 +115,7 @@ fn negotiate(c: &mut Criterion) {
             |server| {
                 let input = Input::Bytes {
                     bytes: black_box(text.as_bytes()),
-                    facts: CarrierFacts::Stream,
+                    facts: TransportFacts::Stream,
                 };
                 server.handle(input, Moment::ZERO)
             },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::classify::{HttpFacts, Seen};
+use mcpact_engine::classify::{HeaderField, HttpFacts};
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::server::ServerTerms;
@@ -54,9 +54,9 @@ pub fn server_terms() -> Arc<ServerTerms> {
 #[must_use]
 pub const fn http_facts() -> HttpFacts<'static> {
     HttpFacts {
-        version: Seen::Once("2026-07-28"),
-        method: Seen::Once("tools/call"),
-        name: Seen::Once("search_issues"),
+        version: HeaderField::Once("2026-07-28"),
+        method: HeaderField::Once("tools/call"),
+        name: HeaderField::Once("search_issues"),
         ..HttpFacts::BARE_POST
     }
 }

@@ -9,7 +9,7 @@ use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::{Policy, Profile};
 use mcpact_engine::refusal::Refusal;
 use mcpact_engine::revisions::RevisionId;
-use mcpact_engine::trail::{Trail, TrailEvent};
+use mcpact_engine::transcript::{Transcript, TranscriptEvent};
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Side};
 
@@ -90,7 +90,7 @@ impl Explanation {
     /// Returns how the revision was selected.
     pub(crate) fn selection(&self) -> Option<Chosen> {
         self.trail().events().iter().find_map(|event| match event {
-            TrailEvent::Selected { how, .. } => Some(*how),
+            TranscriptEvent::Selected { how, .. } => Some(*how),
             _ => None,
         })
     }

@@ -9,7 +9,7 @@ use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::client::EraMode;
 use mcpact_engine::policy::{OnUndeclared, Profile};
 use mcpact_spec::{Capability, Revision};
-use mcpact_translate::input::StandIn;
+use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Confinement;
 
 use super::expand::OnMissing;
@@ -71,7 +71,7 @@ pub struct GatewayConfig {
     /// What happens to variables of servers that are not set.
     pub missing_variables: OnMissing,
     /// What is answered in the place of clients.
-    pub answers: StandIn,
+    pub answers: DefaultAnswers,
     /// What these answers take from the variables and files of this machine.
     pub answers_sent: Vec<Sent>,
     /// Which programs may be started.
@@ -129,7 +129,7 @@ pub struct ServerConfig {
     /// Client capabilities that a singleton is told of.
     pub declare: Vec<String>,
     /// What it is answered in the place of clients.
-    pub answers: StandIn,
+    pub answers: DefaultAnswers,
     /// Whether caches may keep for everybody what it calls public.
     pub public_results: bool,
     /// How its instances are kept.
@@ -400,7 +400,7 @@ impl ServerConfig {
             era: EraMode::Auto,
             require: Vec::new(),
             declare: Vec::new(),
-            answers: StandIn::default(),
+            answers: DefaultAnswers::default(),
             public_results: false,
             run: RunSettings::default(),
         }

@@ -5,6 +5,6 @@ pub mod modern;
 pub mod param_headers;
 pub mod route;
 
-pub use facts::{CarrierFacts, HttpFacts, Seen, SessionFact, Verb};
-pub use modern::{ModernCall, Remembered, Standing, admit};
+pub use facts::{HeaderField, HttpFacts, SessionFact, TransportFacts, Verb};
+pub use modern::{CachedPact, ModernCall, PactSource, admit};
 pub use route::{Endpoint, LegacySessions, Route, route};

@@ -1,10 +1,10 @@
 //! The asking side of a connection: finding out the era, shaking hands, and the conversation.
 
 mod conversation;
+pub mod era_cache;
 mod failure;
 mod handshake;
 pub mod probe;
-pub mod verdicts;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -17,17 +17,17 @@ use mcpact_wire::model::implementation::Implementation;
 
 use crate::capability::CapabilitySet;
 use crate::effect::{Effect, Effects, End, Step};
-use crate::outstanding::{Outstanding, Patience};
+use crate::outstanding::{PendingRequests, RequestTimeout};
 use crate::pact::{Pact, Party};
 use crate::policy::Policy;
 use crate::refusal::WireError;
 use crate::revisions::RevisionSet;
 use crate::time::Moment;
-use crate::trail::Trail;
+use crate::transcript::Transcript;
 
+pub use era_cache::EraVerdict;
 pub use failure::Failure;
 pub use probe::ProbeFailure;
-pub use verdicts::EraVerdict;
 
 /// Which eras a client tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum EraMode {
 
 /// What carries the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CarrierKind {
+pub enum TransportKind {
     /// A child process on pipes.
     Child,
     /// A connection that cannot be started anew: a socket, or memory.
@@ -67,7 +67,7 @@ pub struct ClientTerms {
     /// What is known about the server from earlier connections.
     pub prior: Option<EraVerdict>,
     /// What carries the conversation.
-    pub carrier: CarrierKind,
+    pub transport: TransportKind,
     /// How long a server that has shown life may take to answer the probe.
     pub probe_timeout: Duration,
     /// How long a server may show no life at all before the probe is given up.
@@ -91,7 +91,7 @@ impl ClientTerms {
             mode: EraMode::Auto,
             floor: None,
             prior: None,
-            carrier: CarrierKind::Stream,
+            transport: TransportKind::Stream,
             probe_timeout: Duration::from_secs(3),
             silence_limit: Duration::from_secs(10),
             init_timeout: Duration::from_secs(60),
@@ -101,7 +101,7 @@ impl ClientTerms {
 
     /// What may be spoken, given mode and floor.
     #[must_use]
-    pub fn speakable(&self) -> RevisionSet {
+    pub fn supported(&self) -> RevisionSet {
         let by_mode = match self.mode {
             EraMode::Auto => RevisionSet::ALL,
             EraMode::Legacy => RevisionSet::of_era(Era::Legacy),
@@ -167,7 +167,7 @@ impl Phase {
 pub struct Client {
     terms: Arc<ClientTerms>,
     phase: Phase,
-    asked: Outstanding,
+    asked: PendingRequests,
     serving: BTreeMap<Id, Serving>,
     last_id: Option<i64>,
     probes: u32,
@@ -175,7 +175,7 @@ pub struct Client {
     tried_http_sse: bool,
     guessed: bool,
     era: Option<Era>,
-    trail: Trail,
+    transcript: Transcript,
 }
 
 /// A request of the server that the owner is serving.
@@ -211,7 +211,7 @@ pub enum Input<'a> {
         /// Its raw parameters, without the members that the engine adds to `_meta`.
         params: Option<&'a str>,
         /// How long it may wait.
-        patience: Patience,
+        timeout: RequestTimeout,
     },
     /// The owner wants to tell the server something.
     Notify {
@@ -245,7 +245,7 @@ impl Client {
     #[must_use]
     pub fn new(terms: Arc<ClientTerms>) -> Self {
         Self {
-            asked: Outstanding::new(terms.in_flight_limit),
+            asked: PendingRequests::new(terms.in_flight_limit),
             terms,
             phase: Phase::Disconnected,
             serving: BTreeMap::new(),
@@ -255,7 +255,7 @@ impl Client {
             tried_http_sse: false,
             guessed: false,
             era: None,
-            trail: Trail::default(),
+            transcript: Transcript::default(),
         }
     }
 
@@ -282,8 +282,8 @@ impl Client {
 
     /// The transcript so far.
     #[must_use]
-    pub const fn trail(&self) -> &Trail {
-        &self.trail
+    pub const fn transcript(&self) -> &Transcript {
+        &self.transcript
     }
 
     /// How many of our requests wait for an answer.
@@ -322,9 +322,9 @@ impl Client {
                 id,
                 method,
                 params,
-                patience,
+                timeout,
             } => {
-                self.ask(id, method, params, patience, now, e);
+                self.ask(id, method, params, timeout, now, e);
             }
             Input::Notify { method, params } => self.notify(method, params, e),
             Input::Answer { id, outcome } => self.answer(&id, outcome, e),

@@ -9,7 +9,7 @@ use crate::pact::Pact;
 
 /// A feature that is not available, told to whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disabled {
+pub struct UnavailableCapability {
     /// Who would have had to declare it.
     pub owner: Side,
     /// The dotted path.
@@ -25,7 +25,7 @@ impl Pact {
         owner: Side,
         path: &str,
         with: impl FnOnce() -> T,
-        without: impl FnOnce(Disabled) -> T,
+        without: impl FnOnce(UnavailableCapability) -> T,
     ) -> T {
         match self.why_not(owner, path) {
             None => with(),
@@ -35,11 +35,11 @@ impl Pact {
 
     /// Why a path is not in effect, if it is not.
     #[must_use]
-    pub fn why_not(&self, owner: Side, path: &str) -> Option<Disabled> {
+    pub fn why_not(&self, owner: Side, path: &str) -> Option<UnavailableCapability> {
         if self.has(owner, path) {
             return None;
         }
-        let dropped = self.dropped();
+        let dropped = self.ignored();
         let known = dropped
             .iter()
             .find(|d| d.owner == owner && &*d.path == path);
@@ -47,7 +47,7 @@ impl Pact {
             || alloc::format!("the {owner} did not declare `{path}`"),
             |d| alloc::format!("the {owner} declared `{path}`, but {}", d.why.explain()),
         );
-        Some(Disabled {
+        Some(UnavailableCapability {
             owner,
             path: String::from(path),
             why,
@@ -56,7 +56,10 @@ impl Pact {
 
     /// The reasons for everything in a wish list that is not available.
     #[must_use]
-    pub fn disabled<'w>(&self, wishes: impl IntoIterator<Item = (Side, &'w str)>) -> Vec<Disabled> {
+    pub fn disabled<'w>(
+        &self,
+        wishes: impl IntoIterator<Item = (Side, &'w str)>,
+    ) -> Vec<UnavailableCapability> {
         wishes
             .into_iter()
             .filter_map(|(owner, path)| self.why_not(owner, path))

@@ -43,7 +43,7 @@ pub enum Effect<'a> {
     /// Serve this request and answer it later.
     Serve(Call<'a>),
     /// Take note of this notification.
-    Observe(Note<'a>),
+    Observe(IncomingNotification<'a>),
     /// One of our own requests has ended.
     Settled {
         /// Its id.
@@ -66,7 +66,7 @@ pub enum Effect<'a> {
         /// Which rule.
         refusal: Refusal,
         /// How it is told.
-        gravity: Gravity,
+        gravity: Severity,
     },
     /// Remember this about the peer for the next connection.
     Remember(EraVerdict),
@@ -118,7 +118,7 @@ pub struct Call<'a> {
 
 /// A notification that may be heeded.
 #[derive(Debug)]
-pub struct Note<'a> {
+pub struct IncomingNotification<'a> {
     /// The method, if any revision defines it.
     pub method: Option<Method>,
     /// Its name as it came.
@@ -165,7 +165,7 @@ mcpact_spec::stable_strings! {
 
 /// How bad it is that a peer broke a rule, as the policy has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gravity {
+pub enum Severity {
     /// It should be looked at.
     Warning,
     /// It is an error of the peer.
@@ -190,7 +190,7 @@ impl<'a> Effects<'a> {
         }));
     }
 
-    pub(crate) fn report(&mut self, refusal: Refusal, gravity: Gravity) {
+    pub(crate) fn report(&mut self, refusal: Refusal, gravity: Severity) {
         self.push(Effect::Report { refusal, gravity });
     }
 

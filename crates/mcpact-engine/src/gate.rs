@@ -43,7 +43,7 @@ impl Pact {
         let reason = if role.allows(sender, kind) {
             self.ask(method.gate(self.revision()), sender)
         } else {
-            misfit(role, sender, kind)
+            wrong_role(role, sender, kind)
         };
         self.ruling(sender, kind, Some(method), reason)
     }
@@ -157,7 +157,7 @@ impl Pact {
     }
 }
 
-fn misfit(role: Role, sender: Side, kind: Kind) -> Reason {
+fn wrong_role(role: Role, sender: Side, kind: Kind) -> Reason {
     let other = match kind {
         Kind::Request => Kind::Notification,
         Kind::Notification => Kind::Request,

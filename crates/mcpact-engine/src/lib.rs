@@ -34,5 +34,5 @@ pub mod server;
 pub mod shutdown;
 pub mod task_rule;
 pub mod time;
-pub mod trail;
+pub mod transcript;
 pub mod version;

@@ -12,7 +12,7 @@ use crate::pact::{Pact, Party};
 use crate::policy::{Policy, Reading};
 use crate::refusal::{Dialect, Incompatible, Misbehaviour, Refusal};
 use crate::revisions::{RevisionId, RevisionSet};
-use crate::trail::Trail;
+use crate::transcript::Transcript;
 use crate::version::{self, Chosen, Selection};
 
 /// What one side brings.
@@ -32,7 +32,7 @@ pub struct Outcome {
     /// What was agreed, or why nothing was.
     pub pact: Result<Pact, Refusal>,
     /// How it came about.
-    pub trail: Trail,
+    pub transcript: Transcript,
 }
 
 /// Negotiates two offers under the server's policy.
@@ -41,13 +41,13 @@ pub struct Outcome {
 /// speak wins; otherwise the handshake decides; otherwise there is no pact.
 #[must_use]
 pub fn negotiate(client: &Offer<'_>, server: &Offer<'_>, policy: &Policy) -> Outcome {
-    let mut trail = Trail::default();
-    let pact = conclude(client, server, policy, &mut trail);
+    let mut transcript = Transcript::default();
+    let pact = conclude(client, server, policy, &mut transcript);
     match &pact {
-        Ok(pact) => trail.agreed(pact),
-        Err(refusal) => trail.refused(refusal, dialect(client, policy)),
+        Ok(pact) => transcript.agreed(pact),
+        Err(refusal) => transcript.refused(refusal, dialect(client, policy)),
     }
-    Outcome { pact, trail }
+    Outcome { pact, transcript }
 }
 
 fn dialect(client: &Offer<'_>, policy: &Policy) -> Dialect {
@@ -64,22 +64,22 @@ fn conclude(
     client: &Offer<'_>,
     server: &Offer<'_>,
     policy: &Policy,
-    trail: &mut Trail,
+    transcript: &mut Transcript,
 ) -> Result<Pact, Refusal> {
     for (side, offer) in [(Side::Client, client), (Side::Server, server)] {
         // The transcript tells what was offered even when the offer is then refused.
         if let Ok(set) = CapabilitySet::parse(side, offer.capabilities, Reading::Lenient) {
-            trail.declared(&set, offer.versions.iter().map(RevisionId::as_str));
+            transcript.declared(&set, offer.versions.iter().map(RevisionId::as_str));
         }
     }
     // The version comes first: nothing else matters when it does not fit.
     let selection = select(client, server, policy)?;
-    trail.selected(selection.revision, selection.how);
+    transcript.selected(selection.revision, selection.how);
     let client = party(Side::Client, client, policy)?;
     let server = party(Side::Server, server, policy)?;
     for party in [&client, &server] {
         let (_, trimmed) = party.capabilities.encode(selection.revision, policy);
-        trail.trimmed(party.capabilities.owner(), trimmed);
+        transcript.trimmed(party.capabilities.owner(), trimmed);
     }
     let pact = Pact::new(selection.revision, client, server);
     require(&pact, Side::Client, policy)?;

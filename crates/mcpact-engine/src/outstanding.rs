@@ -11,7 +11,7 @@ use crate::time::Moment;
 
 /// How long a request may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct RequestTimeout {
     /// Without any sign of life.
     pub timeout: Duration,
     /// In all, whatever progress comes.
@@ -29,7 +29,7 @@ pub enum OnProgress {
     Extend,
 }
 
-impl Default for Patience {
+impl Default for RequestTimeout {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(60),
@@ -40,31 +40,31 @@ impl Default for Patience {
 }
 
 #[derive(Clone, Debug)]
-struct Waiting {
+struct PendingRequest {
     method: Box<str>,
     progress_token: Option<Box<str>>,
-    patience: Patience,
+    patience: RequestTimeout,
     until: Moment,
     at_most: Moment,
 }
 
 /// Why a request could not be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Full {
+pub enum AddError {
     /// The id is waiting already.
-    Taken,
+    IdInUse,
     /// There are too many.
     Limit,
 }
 
 /// The requests of one side that have no answer yet.
 #[derive(Clone, Debug)]
-pub struct Outstanding {
-    waiting: BTreeMap<Id, Waiting>,
+pub struct PendingRequests {
+    waiting: BTreeMap<Id, PendingRequest>,
     limit: usize,
 }
 
-impl Outstanding {
+impl PendingRequests {
     /// Room for this many.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
@@ -107,17 +107,17 @@ impl Outstanding {
         id: Id,
         method: &str,
         progress_token: Option<&str>,
-        patience: Patience,
+        patience: RequestTimeout,
         now: Moment,
-    ) -> Result<(), Full> {
+    ) -> Result<(), AddError> {
         if self.waiting.contains_key(&id) {
-            return Err(Full::Taken);
+            return Err(AddError::IdInUse);
         }
         if self.waiting.len() >= self.limit {
-            return Err(Full::Limit);
+            return Err(AddError::Limit);
         }
         let at_most = now.after(patience.maximum);
-        let entry = Waiting {
+        let entry = PendingRequest {
             method: Box::from(method),
             progress_token: progress_token.map(Box::from),
             patience,

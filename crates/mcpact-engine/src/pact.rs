@@ -23,18 +23,18 @@ pub struct Party {
 
 /// A declaration that came to nothing, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dropped {
+pub struct IgnoredDeclaration {
     /// Who declared it.
     pub owner: Side,
     /// The dotted path.
     pub path: Box<str>,
     /// Why it has no effect.
-    pub why: DropReason,
+    pub why: IgnoreReason,
 }
 
 /// Why a declaration has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DropReason {
+pub enum IgnoreReason {
     /// The revision does not define it.
     NotInRevision,
     /// It names only URLs, and the revision knows only forms.
@@ -51,7 +51,7 @@ pub enum DropReason {
     BadIdentifier,
 }
 
-impl DropReason {
+impl IgnoreReason {
     /// The reason as a sentence.
     #[must_use]
     pub const fn explain(self) -> &'static str {
@@ -182,30 +182,30 @@ impl Pact {
 
     /// Every declaration that has no effect, with the reason.
     #[must_use]
-    pub fn dropped(&self) -> Vec<Dropped> {
+    pub fn ignored(&self) -> Vec<IgnoredDeclaration> {
         let mut all = Vec::new();
         for party in [&self.client, &self.server] {
             let set = &party.capabilities;
             let owner = set.owner();
             all.extend(set.findings().iter().map(|finding| {
-                Dropped {
+                IgnoredDeclaration {
                     owner,
                     path: finding
                         .fault
                         .path
                         .trim_start_matches("capabilities.")
                         .into(),
-                    why: DropReason::Malformed,
+                    why: IgnoreReason::Malformed,
                 }
             }));
             let idle = set.declared().iter().filter(|c| !self.declares(*c));
-            all.extend(idle.map(|c| Dropped {
+            all.extend(idle.map(|c| IgnoredDeclaration {
                 owner,
                 path: c.path().into(),
                 why: if c.presence(self.revision).counts() {
-                    DropReason::OnlyUrls
+                    IgnoreReason::OnlyUrls
                 } else {
-                    DropReason::NotInRevision
+                    IgnoreReason::NotInRevision
                 },
             }));
         }
@@ -226,16 +226,16 @@ impl Pact {
     }
 }
 
-fn unshared(map: &str, agreement: Agreement) -> Option<Dropped> {
+fn unshared(map: &str, agreement: Agreement) -> Option<IgnoredDeclaration> {
     let (owner, id, why) = match agreement {
         Agreement::Shared(_) => return None,
-        Agreement::ClientOnly(id) => (Side::Client, id, DropReason::NotShared),
-        Agreement::ServerOnly(id) => (Side::Server, id, DropReason::NotShared),
-        Agreement::NoCommonVersion(id) => (Side::Client, id, DropReason::NoCommonVersion),
-        Agreement::NotInForce(id, side) => (side, id, DropReason::NotInForce),
-        Agreement::BadIdentifier(id, side) => (side, id, DropReason::BadIdentifier),
+        Agreement::ClientOnly(id) => (Side::Client, id, IgnoreReason::NotShared),
+        Agreement::ServerOnly(id) => (Side::Server, id, IgnoreReason::NotShared),
+        Agreement::NoCommonVersion(id) => (Side::Client, id, IgnoreReason::NoCommonVersion),
+        Agreement::NotInForce(id, side) => (side, id, IgnoreReason::NotInForce),
+        Agreement::BadIdentifier(id, side) => (side, id, IgnoreReason::BadIdentifier),
     };
-    Some(Dropped {
+    Some(IgnoredDeclaration {
         owner,
         path: alloc::format!("{map}.{id}").into(),
         why,

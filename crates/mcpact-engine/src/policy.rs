@@ -50,7 +50,7 @@ pub enum OnUnsupported {
 pub enum OnMissing {
     /// An error that names the member.
     Refuse,
-    /// The version that we prefer, with a note in the trail.
+    /// The version that we prefer, with a note in the transcript.
     AssumePreferred,
 }
 

@@ -91,7 +91,7 @@ impl Ruling {
             Reason::NotShared(e, lacking) => {
                 alloc::format!("the {lacking} did not declare the extension `{}`", e.id())
             }
-            Reason::NotInRevision => match self.method.and_then(|m| neighbours(m, revision)) {
+            Reason::NotInRevision => match self.method.and_then(|m| availability(m, revision)) {
                 Some(other) => alloc::format!("{revision} does not have it ({other})"),
                 None => alloc::format!("{revision} does not have it"),
             },
@@ -135,7 +135,7 @@ impl Ruling {
             )),
             Reason::NotInRevision => self
                 .method
-                .and_then(|m| neighbours(m, self.revision))
+                .and_then(|m| availability(m, self.revision))
                 .map(|other| alloc::format!("{other}; a bridge can translate")),
             Reason::WrongSender | Reason::WrongKind => Some(String::from(
                 "correct the sender; no setting makes this valid",
@@ -159,7 +159,7 @@ impl Ruling {
 }
 
 /// Which revisions have a method that another lacks, or what took its place.
-fn neighbours(method: Method, revision: Revision) -> Option<String> {
+fn availability(method: Method, revision: Revision) -> Option<String> {
     let having = |r: &Revision| method.role(*r) != Role::Absent;
     let first = Revision::ALL.into_iter().find(having)?;
     let last = Revision::ALL.into_iter().rev().find(having)?;

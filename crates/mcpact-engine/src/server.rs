@@ -20,14 +20,14 @@ use mcpact_wire::model::implementation::Implementation;
 use smallvec::SmallVec;
 
 use crate::capability::CapabilitySet;
-use crate::classify::{CarrierFacts, Endpoint, LegacySessions, Remembered};
+use crate::classify::{CachedPact, Endpoint, LegacySessions, TransportFacts};
 use crate::effect::{Effect, Effects, End, Step};
-use crate::outstanding::{Outstanding, Patience};
+use crate::outstanding::{PendingRequests, RequestTimeout};
 use crate::pact::{Pact, Party};
 use crate::policy::Policy;
 use crate::refusal::WireError;
 use crate::time::Moment;
-use crate::trail::Trail;
+use crate::transcript::Transcript;
 use in_flight::Serving;
 use listen::Subscriptions;
 
@@ -132,15 +132,15 @@ pub struct Server {
     endpoint: Endpoint,
     phase: Phase,
     serving: Serving,
-    asked: Outstanding,
+    asked: PendingRequests,
     last_id: Option<i64>,
     log_threshold: Option<LogLevel>,
     subscriptions: Subscriptions,
-    heard: bool,
+    received: bool,
     served_modern: bool,
-    memory: Option<Arc<Remembered>>,
+    cache: Option<Arc<CachedPact>>,
     opened: Moment,
-    trail: Trail,
+    transcript: Transcript,
 }
 
 /// What can happen to a server.
@@ -155,14 +155,14 @@ pub enum Input<'a> {
         /// Exactly one message or batch.
         bytes: &'a [u8],
         /// How it arrived.
-        facts: CarrierFacts<'a>,
+        facts: TransportFacts<'a>,
     },
     /// A message arrived that the owner has looked at already.
     Frame {
         /// The message or batch.
         frame: Frame<'a>,
         /// How it arrived.
-        facts: CarrierFacts<'a>,
+        facts: TransportFacts<'a>,
     },
     /// The owner answers a request that it was told to serve.
     Answer {
@@ -180,7 +180,7 @@ pub enum Input<'a> {
         /// Its raw parameters.
         params: Option<&'a str>,
         /// How long it may wait.
-        patience: Patience,
+        timeout: RequestTimeout,
     },
     /// The owner wants to tell the client something.
     Notify {
@@ -217,32 +217,32 @@ impl Server {
     pub fn new(terms: Arc<ServerTerms>, now: Moment) -> Self {
         Self {
             endpoint: Endpoint::of(&terms.policy.version, terms.sessions),
-            asked: Outstanding::new(terms.in_flight_limit),
+            asked: PendingRequests::new(terms.in_flight_limit),
             serving: Serving::new(terms.in_flight_limit),
             terms,
             phase: Phase::AwaitInit,
             last_id: None,
             log_threshold: None,
             subscriptions: Subscriptions::default(),
-            heard: false,
+            received: false,
             served_modern: false,
-            memory: None,
+            cache: None,
             opened: now,
-            trail: Trail::default(),
+            transcript: Transcript::default(),
         }
     }
 
     /// Begins with the agreement that another connection with the same terms remembers.
     #[must_use]
-    pub fn remembering(mut self, memory: Option<Arc<Remembered>>) -> Self {
-        self.memory = memory;
+    pub fn with_cached_pact(mut self, cache: Option<Arc<CachedPact>>) -> Self {
+        self.cache = cache;
         self
     }
 
     /// The last modern agreement, for the next connection with the same terms.
     #[must_use]
-    pub fn memory(&self) -> Option<Arc<Remembered>> {
-        self.memory.clone()
+    pub fn cached_pact(&self) -> Option<Arc<CachedPact>> {
+        self.cache.clone()
     }
 
     /// How far the legacy conversation has come.
@@ -253,14 +253,14 @@ impl Server {
 
     /// The transcript so far.
     #[must_use]
-    pub const fn trail(&self) -> &Trail {
-        &self.trail
+    pub const fn transcript(&self) -> &Transcript {
+        &self.transcript
     }
 
     /// Whether the client has said anything.
     #[must_use]
-    pub const fn has_heard(&self) -> bool {
-        self.heard
+    pub const fn has_received(&self) -> bool {
+        self.received
     }
 
     /// How many requests the owner is serving.
@@ -291,7 +291,7 @@ impl Server {
         if matches!(self.phase, Phase::Closed) {
             return None;
         }
-        let opening = (!self.heard).then(|| self.opened.after(self.terms.open_timeout));
+        let opening = (!self.received).then(|| self.opened.after(self.terms.open_timeout));
         self.asked.next_deadline().into_iter().chain(opening).min()
     }
 
@@ -321,9 +321,9 @@ impl Server {
                 id,
                 method,
                 params,
-                patience,
+                timeout,
             } => {
-                self.ask(id, method, params, patience, now, &mut effects);
+                self.ask(id, method, params, timeout, now, &mut effects);
             }
             Input::Notify {
                 scope,
@@ -348,7 +348,7 @@ impl Server {
                 end: End::TimedOut,
             });
         }
-        if !self.heard && now >= self.opened.after(self.terms.open_timeout) {
+        if !self.received && now >= self.opened.after(self.terms.open_timeout) {
             self.close(effects);
             effects.push(Effect::HangUp);
         }

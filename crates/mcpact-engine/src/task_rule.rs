@@ -31,7 +31,7 @@ impl TaskSupport {
 
 /// How the caller wants the call to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum CallMode {
     /// With a `task` member in the parameters.
     Task,
     /// Without one.
@@ -40,7 +40,7 @@ pub enum Wish {
 
 /// Whether the server takes this kind of request only as a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Demand {
+pub enum TaskRequirement {
     /// Every one must be a task.
     Always,
     /// The tool decides.
@@ -57,24 +57,24 @@ pub enum Demand {
 pub fn judge(
     pact: &Pact,
     support: TaskSupport,
-    wish: Wish,
-    demand: Demand,
-) -> Result<Wish, Refusal> {
+    wish: CallMode,
+    demand: TaskRequirement,
+) -> Result<CallMode, Refusal> {
     if !pact.declares(Capability::ServerTasksToolsCall) {
-        return Ok(Wish::Plain);
+        return Ok(CallMode::Plain);
     }
     match (support, wish, demand) {
-        (_, Wish::Plain, Demand::Always) => Err(Misbehaviour::TaskRequired.into()),
-        (TaskSupport::Required, Wish::Plain, Demand::ByTool) => {
+        (_, CallMode::Plain, TaskRequirement::Always) => Err(Misbehaviour::TaskRequired.into()),
+        (TaskSupport::Required, CallMode::Plain, TaskRequirement::ByTool) => {
             Err(Misbehaviour::TaskSupport { is_required: true }.into())
         }
-        (TaskSupport::Forbidden, Wish::Task, _) => {
+        (TaskSupport::Forbidden, CallMode::Task, _) => {
             Err(Misbehaviour::TaskSupport { is_required: false }.into())
         }
         (
             TaskSupport::Forbidden | TaskSupport::Optional | TaskSupport::Required,
-            Wish::Task | Wish::Plain,
-            Demand::ByTool | Demand::Always,
+            CallMode::Task | CallMode::Plain,
+            TaskRequirement::ByTool | TaskRequirement::Always,
         ) => Ok(wish),
     }
 }

@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::classify::{CarrierFacts, HttpFacts, Seen};
-use mcpact_engine::client::{self, CarrierKind, Client, ClientTerms, Phase};
+use mcpact_engine::classify::{HeaderField, HttpFacts, TransportFacts};
+use mcpact_engine::client::{self, Client, ClientTerms, Phase, TransportKind};
 use mcpact_engine::effect::Effect;
 use mcpact_engine::negotiate::{Offer, negotiate};
 use mcpact_engine::policy::{Policy, Reading};
@@ -59,7 +59,7 @@ fn new_client(revisions: RevisionSet) -> Client {
     let info = Implementation::new("client", "1");
     let set = CapabilitySet::empty(Side::Client);
     let mut terms = ClientTerms::new(info, set, supporting(revisions));
-    terms.carrier = CarrierKind::Stream;
+    terms.transport = TransportKind::Stream;
     Client::new(Arc::new(terms))
 }
 
@@ -74,7 +74,7 @@ fn agreed(client: RevisionSet, server: RevisionSet) -> Option<Revision> {
     }
     while let Some(text) = to_server.pop_front() {
         let bytes = text.as_bytes();
-        let facts = CarrierFacts::Stream;
+        let facts = TransportFacts::Stream;
         let step = server.handle(server::Input::Bytes { bytes, facts }, Moment::ZERO);
         server = step.next;
         for answer in step.effects.into_iter().filter_map(written) {
@@ -162,11 +162,11 @@ fn request(version: &str) -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
 }
 
-fn http(version: &str) -> CarrierFacts<'_> {
-    CarrierFacts::Http(HttpFacts {
-        version: Seen::Once(version),
-        method: Seen::Once(Method::ToolsCall.as_str()),
-        name: Seen::Once("t"),
+fn http(version: &str) -> TransportFacts<'_> {
+    TransportFacts::Http(HttpFacts {
+        version: HeaderField::Once(version),
+        method: HeaderField::Once(Method::ToolsCall.as_str()),
+        name: HeaderField::Once("t"),
         ..HttpFacts::BARE_POST
     })
 }
@@ -174,7 +174,7 @@ fn http(version: &str) -> CarrierFacts<'_> {
 #[test]
 fn a_request_of_the_sixth_revision_is_served() {
     let text = request("2099-01-01");
-    for facts in [CarrierFacts::Stream, http("2099-01-01")] {
+    for facts in [TransportFacts::Stream, http("2099-01-01")] {
         let bytes = text.as_bytes();
         let input = server::Input::Bytes { bytes, facts };
         let step = new_server(RevisionSet::ALL).handle(input, Moment::ZERO);

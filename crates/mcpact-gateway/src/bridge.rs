@@ -59,7 +59,7 @@ use mcpact_engine::client::EraMode;
 use mcpact_engine::server::ServerTerms;
 use mcpact_engine::time::Moment;
 use mcpact_spec::Side;
-use mcpact_translate::input::{Backoff, ParkLimits, RoundLimits, StandIn};
+use mcpact_translate::input::{Backoff, DefaultAnswers, RoundLimits, SuspendLimits};
 use mcpact_transport::link::Link;
 use mcpact_transport::stdio::child::Masks;
 use mcpact_wire::model::implementation::Implementation;
@@ -109,7 +109,7 @@ pub struct BridgeSettings {
     /// How far a modern server may go before it answers a legacy client.
     pub rounds: RoundLimits,
     /// How many calls of modern clients may wait for input, and how long.
-    pub parks: ParkLimits,
+    pub parks: SuspendLimits,
     /// How its connections to the server are kept.
     pub run: RunSettings,
     /// Where it counts.
@@ -125,7 +125,7 @@ pub struct BridgeSettings {
     /// What a server that serves everybody by one connection is told that clients can.
     pub declare: CapabilitySet,
     /// Who answers for clients that cannot be asked.
-    pub stand_in: StandIn,
+    pub stand_in: DefaultAnswers,
     /// What must be approved before the server is started.
     pub approval: Option<Approval>,
     /// How the server's tools are remembered.
@@ -144,7 +144,7 @@ impl Default for BridgeSettings {
             mode: EraMode::Auto,
             verdicts: Verdicts::new(),
             rounds: RoundLimits::default(),
-            parks: ParkLimits::default(),
+            parks: SuspendLimits::default(),
             run: run_settings(),
             figures: Arc::default(),
             journal: Journal::default(),
@@ -152,7 +152,7 @@ impl Default for BridgeSettings {
             turnstile: Turnstile::default(),
             require: Vec::new(),
             declare: CapabilitySet::empty(Side::Client),
-            stand_in: StandIn::default(),
+            stand_in: DefaultAnswers::default(),
             approval: None,
             // Whoever names a server on the command line looks at it anew.
             pins: PinSettings {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpact_engine::client::CarrierKind;
+use mcpact_engine::client::TransportKind;
 use mcpact_spec::Side;
 
 use crate::model::caps::Caps;
@@ -75,9 +75,9 @@ impl Choices<'_> {
         let mut set = || sets[usize::from(self.next()) % sets.len()];
         let (client, server) = (set(), set());
         let carrier = match self.next() % 3 {
-            0 => CarrierKind::Child,
-            1 => CarrierKind::Stream,
-            _ => CarrierKind::Http,
+            0 => TransportKind::Child,
+            1 => TransportKind::Stream,
+            _ => TransportKind::Http,
         };
         let order = match self.next() % 2 {
             0 => Order::Fifo,

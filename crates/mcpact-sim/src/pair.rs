@@ -7,8 +7,8 @@ mod setup;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_engine::client::{CarrierKind, Client, ClientTerms, Input as ClientInput};
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::client::{Client, ClientTerms, Input as ClientInput, TransportKind};
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Input as ServerInput, Phase, Scope, Server, ServerTerms};
 use mcpact_engine::time::Moment;
@@ -152,20 +152,20 @@ impl Pair {
         id: i64,
         method: &str,
         params: Option<&str>,
-        patience: Patience,
+        timeout: RequestTimeout,
     ) {
         match by {
             Side::Client => self.tell_client(ClientInput::Ask {
                 id,
                 method,
                 params,
-                patience,
+                timeout,
             }),
             Side::Server => self.tell_server(ServerInput::Ask {
                 id,
                 method,
                 params,
-                patience,
+                timeout,
             }),
         }
     }
@@ -210,9 +210,9 @@ impl Pair {
             Side::Client => self.tell_client(ClientInput::Bytes { bytes, http_status }),
             Side::Server => {
                 let negotiated = self.server.phase().pact().map(|pact| pact.revision());
-                let carried = match self.client_terms.carrier {
-                    CarrierKind::Http => Some(http::Headers::of(bytes, negotiated)),
-                    CarrierKind::Child | CarrierKind::Stream => None,
+                let carried = match self.client_terms.transport {
+                    TransportKind::Http => Some(http::Headers::of(bytes, negotiated)),
+                    TransportKind::Child | TransportKind::Stream => None,
                 };
                 let facts = http::facts(carried.as_ref());
                 self.tell_server(ServerInput::Bytes { bytes, facts });

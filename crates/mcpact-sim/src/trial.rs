@@ -6,8 +6,8 @@ mod params;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_engine::client::{CarrierKind, Input as ClientInput, Phase as ClientPhase};
-use mcpact_engine::outstanding::{OnProgress, Patience};
+use mcpact_engine::client::{Input as ClientInput, Phase as ClientPhase, TransportKind};
+use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::revisions::RevisionSet;
@@ -38,7 +38,7 @@ pub struct Setting {
     /// What the server declares.
     pub server_caps: Caps,
     /// What carries the conversation.
-    pub carrier: CarrierKind,
+    pub carrier: TransportKind,
     /// What befalls messages.
     pub faults: Faults,
     /// The seed of whatever is left to chance.
@@ -162,7 +162,7 @@ impl Trial {
     /// The machines did something that the model rules out.
     pub fn open(setting: Setting) -> Result<Self, String> {
         let mut client = peers::client(setting.client, &setting.client_caps.document());
-        client.carrier = setting.carrier;
+        client.transport = setting.carrier;
         let server = peers::server(setting.server, &setting.server_caps.document());
         let mut setup = Setup::new(client, server);
         setup.faults = setting.faults;
@@ -341,7 +341,7 @@ impl Trial {
         let forecast = Forecast::of(&self.setting, &self.pair);
         let expected = is_fresh && forecast.may_ask(by, method, params);
         let start = self.pair.events().len();
-        let patience = Patience {
+        let patience = RequestTimeout {
             timeout: Duration::from_millis(u64::from(patience)),
             maximum: Duration::from_secs(60),
             on_progress: OnProgress::Extend,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_engine::client::{CarrierKind, Client, EraVerdict, Input, Phase};
+use mcpact_engine::client::{Client, EraVerdict, Input, Phase, TransportKind};
 use mcpact_engine::effect::Effect;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{Input as ServerInput, Scope, Server};
 use mcpact_engine::time::Moment;
@@ -18,17 +18,17 @@ use mcpact_sim::peers::{
 use mcpact_spec::{Kind, Revision, Side};
 use mcpact_wire::id::Id;
 
-fn patience(seconds: u64) -> Patience {
-    Patience {
+fn patience(seconds: u64) -> RequestTimeout {
+    RequestTimeout {
         timeout: Duration::from_secs(seconds),
-        ..Patience::default()
+        ..RequestTimeout::default()
     }
 }
 
 /// A pair that has agreed, whose owners answer only when they are told to.
-fn ready(client: RevisionSet, server: RevisionSet, carrier: CarrierKind) -> Pair {
+fn ready(client: RevisionSet, server: RevisionSet, carrier: TransportKind) -> Pair {
     let mut terms = peers::client(client, FULL_CLIENT);
-    terms.carrier = carrier;
+    terms.transport = carrier;
     let mut setup = Setup::new(terms, peers::server(server, FULL_SERVER));
     setup.client_habit = Habit::WhenTold;
     setup.server_habit = Habit::WhenTold;
@@ -63,7 +63,7 @@ fn url_only_elicitation_is_none_to_a_revision_with_forms_only() {
 /// even where it could serve a legacy one.
 #[test]
 fn a_dual_server_does_not_ping_a_modern_client() {
-    let mut pair = ready(modern_only(), dual(), CarrierKind::Stream);
+    let mut pair = ready(modern_only(), dual(), TransportKind::Stream);
     pair.ask(Side::Client, 1, "tools/list", None, patience(60));
     pair.run_for(Duration::from_secs(1));
     assert_eq!(pair.server().in_flight(), 1);
@@ -96,7 +96,7 @@ fn only_objects_are_written_as_parameters() {
     early.ask(Side::Server, 1, "ping", Some("[1]"), patience(5));
     assert_eq!(early.written().count(), 0);
 
-    let mut pair = ready(modern_only(), modern_only(), CarrierKind::Stream);
+    let mut pair = ready(modern_only(), modern_only(), TransportKind::Stream);
     pair.ask(Side::Client, 1, "tools/list", None, patience(60));
     pair.run_for(Duration::from_secs(1));
     let scope = Scope::Request(Id::number(1));
@@ -112,7 +112,7 @@ fn only_objects_are_written_as_parameters() {
 #[test]
 fn a_closing_client_hangs_up_however_its_last_request_ends() {
     for cancels in [None, Some(1)] {
-        let mut pair = ready(dual(), dual(), CarrierKind::Stream);
+        let mut pair = ready(dual(), dual(), TransportKind::Stream);
         pair.ask(Side::Client, 1, "tools/list", None, patience(5));
         pair.tell_client(Input::Close);
         if let Some(id) = cancels {
@@ -128,7 +128,7 @@ fn a_closing_client_hangs_up_however_its_last_request_ends() {
 /// L24: over modern HTTP a request is given up by closing its stream, also while the client ends.
 #[test]
 fn a_closing_client_still_cancels_in_the_way_of_its_era() {
-    let mut pair = ready(modern_only(), modern_only(), CarrierKind::Http);
+    let mut pair = ready(modern_only(), modern_only(), TransportKind::Http);
     pair.ask(Side::Client, 1, "tools/list", None, patience(5));
     pair.tell_client(Input::Close);
     pair.run_until_quiet();
@@ -172,7 +172,7 @@ fn a_closed_server_has_no_deadline() {
 #[test]
 fn a_failed_client_is_silent() {
     let mut client = peers::client(exactly(Revision::V2024_11_05), NOTHING);
-    client.carrier = CarrierKind::Child;
+    client.transport = TransportKind::Child;
     let server = peers::server(exactly(Revision::V2025_11_25), NOTHING);
     let mut pair = Setup::new(client, server).open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
@@ -188,7 +188,7 @@ fn a_failed_client_is_silent() {
 #[test]
 fn a_fragile_server_stays_known_as_fragile() {
     let mut client = peers::client(dual(), NOTHING);
-    client.carrier = CarrierKind::Child;
+    client.transport = TransportKind::Child;
     client.prior = Some(EraVerdict::LegacyDiesOnProbe);
     let mut setup = Setup::new(client, peers::server(legacy_only(), NOTHING));
     setup.temper = Temper::DiesOnProbe;
@@ -203,7 +203,7 @@ fn a_fragile_server_stays_known_as_fragile() {
 #[test]
 fn another_transport_is_not_a_death() {
     let mut terms = peers::client(dual(), NOTHING);
-    terms.carrier = CarrierKind::Http;
+    terms.transport = TransportKind::Http;
     let mut client = Client::new(Arc::new(terms));
     let result = br#"{"jsonrpc":"2.0","id":"mcpact-open-3","result":{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}"#;
     let inputs = [

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use mcpact_engine::client::{
-    CarrierKind, ClientTerms, EraVerdict, Failure, Input, Phase, ProbeFailure,
+    ClientTerms, EraVerdict, Failure, Input, Phase, ProbeFailure, TransportKind,
 };
 use mcpact_engine::effect::DropCause;
-use mcpact_engine::outstanding::{OnProgress, Patience};
+use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_engine::refusal::ApiMisuse;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{Phase as ServerPhase, Scope};
@@ -27,9 +27,9 @@ fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
-fn client(speaks: RevisionSet, carrier: CarrierKind) -> ClientTerms {
+fn client(speaks: RevisionSet, carrier: TransportKind) -> ClientTerms {
     let mut terms = peers::client(speaks, FULL_CLIENT);
-    terms.carrier = carrier;
+    terms.transport = carrier;
     terms
 }
 
@@ -48,10 +48,10 @@ fn ready(client: ClientTerms, server: RevisionSet) -> Pair {
     pair
 }
 
-fn patience(seconds: u64) -> Patience {
-    Patience {
+fn patience(seconds: u64) -> RequestTimeout {
+    RequestTimeout {
         timeout: Duration::from_secs(seconds),
-        ..Patience::default()
+        ..RequestTimeout::default()
     }
 }
 
@@ -103,7 +103,7 @@ fn last_written(pair: &Pair, by: Side) -> String {
 /// has gone on to `initialize`; that answer is dropped and the handshake decides.
 #[test]
 fn a_late_answer_to_the_probe_is_ignored() {
-    let mut setup = setup(client(dual(), CarrierKind::Child), dual());
+    let mut setup = setup(client(dual(), TransportKind::Child), dual());
     setup.temper = Temper::Slow(at(12));
     let mut pair = setup.open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
@@ -120,7 +120,7 @@ fn a_late_answer_to_the_probe_is_ignored() {
 /// remembered for the next connection, which does not probe at all.
 #[test]
 fn a_server_that_dies_on_the_probe_is_started_anew_once() {
-    let mut setup = setup(client(dual(), CarrierKind::Child), legacy_only());
+    let mut setup = setup(client(dual(), TransportKind::Child), legacy_only());
     setup.temper = Temper::DiesOnProbe;
     let mut pair = setup.clone().open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
@@ -147,9 +147,9 @@ fn a_server_that_dies_on_the_probe_is_started_anew_once() {
 #[test]
 fn only_a_child_with_a_legacy_side_is_started_anew() {
     for (speaks, carrier) in [
-        (dual(), CarrierKind::Stream),
-        (dual(), CarrierKind::Http),
-        (modern_only(), CarrierKind::Child),
+        (dual(), TransportKind::Stream),
+        (dual(), TransportKind::Http),
+        (modern_only(), TransportKind::Child),
     ] {
         let mut setup = setup(client(speaks, carrier), legacy_only());
         setup.temper = Temper::DiesOnProbe;
@@ -169,7 +169,7 @@ fn only_a_child_with_a_legacy_side_is_started_anew() {
 /// installed does not pass for a silent one.
 #[test]
 fn a_slow_start_is_not_silence() {
-    let mut setup = setup(client(dual(), CarrierKind::Child), modern_only());
+    let mut setup = setup(client(dual(), TransportKind::Child), modern_only());
     setup.temper = Temper::Slow(at(11));
     let mut pair = setup.open();
     assert_eq!(pair.run_for(9 * SECOND), Pause::TimeUp);
@@ -185,7 +185,7 @@ fn a_slow_start_is_not_silence() {
 fn a_very_slow_start_is_survived() {
     let legacy = legacy_only().iter().map(exactly);
     for server in legacy.chain([modern_only(), dual()]) {
-        let mut setup = setup(client(dual(), CarrierKind::Child), server);
+        let mut setup = setup(client(dual(), TransportKind::Child), server);
         setup.temper = Temper::Slow(at(50));
         let mut pair = setup.open();
         assert_eq!(pair.run_until_quiet(), Pause::Quiet);
@@ -199,7 +199,7 @@ fn a_very_slow_start_is_survived() {
 /// answered or cancelled afterwards is nobody's.
 #[test]
 fn a_closed_connection_fails_all_that_wait() {
-    let mut pair = ready(client(dual(), CarrierKind::Stream), legacy_only());
+    let mut pair = ready(client(dual(), TransportKind::Stream), legacy_only());
     for id in 1..=5 {
         pair.ask(Side::Client, id, "tools/list", None, patience(60));
         pair.ask(Side::Server, id, "roots/list", None, patience(60));
@@ -228,7 +228,7 @@ fn a_closed_connection_fails_all_that_wait() {
 /// once; string and integer ids of the same look are different.
 #[test]
 fn answers_out_of_order_find_their_requests() {
-    let mut setup = setup(client(dual(), CarrierKind::Http), dual());
+    let mut setup = setup(client(dual(), TransportKind::Http), dual());
     setup.faults = Faults {
         order: Order::Parallel,
         delay: Duration::from_millis(500),
@@ -265,7 +265,7 @@ fn answers_out_of_order_find_their_requests() {
 #[test]
 fn what_takes_too_long_is_cancelled() {
     for (by, method) in [(Side::Client, "tools/list"), (Side::Server, "roots/list")] {
-        let mut pair = ready(client(legacy_only(), CarrierKind::Stream), legacy_only());
+        let mut pair = ready(client(legacy_only(), TransportKind::Stream), legacy_only());
         pair.ask(by, 1, method, None, patience(2));
         assert_eq!(pair.run_until_quiet(), Pause::Quiet);
         assert_eq!(pair.now(), at(2));
@@ -288,12 +288,12 @@ fn what_takes_too_long_is_cancelled() {
 /// L24: a modern client gives up with a notification on a pipe, and by closing the stream on HTTP.
 #[test]
 fn a_modern_client_cancels_in_the_way_of_its_carrier() {
-    let mut pipe = ready(client(modern_only(), CarrierKind::Child), modern_only());
+    let mut pipe = ready(client(modern_only(), TransportKind::Child), modern_only());
     pipe.ask(Side::Client, 1, "tools/list", None, patience(2));
     assert_eq!(pipe.run_until_quiet(), Pause::Quiet);
     assert!(last_written(&pipe, Side::Client).contains("notifications/cancelled"));
 
-    let mut http = ready(client(modern_only(), CarrierKind::Http), modern_only());
+    let mut http = ready(client(modern_only(), TransportKind::Http), modern_only());
     http.ask(Side::Client, 1, "tools/list", None, patience(2));
     assert_eq!(http.run_until_quiet(), Pause::Quiet);
     let abandoned = |event: &Event| matches!(event, Event::Abandoned(id) if id.raw() == "1");
@@ -309,8 +309,8 @@ fn a_modern_client_cancels_in_the_way_of_its_carrier() {
 #[test]
 fn progress_extends_a_timeout_up_to_its_maximum() {
     for (on_progress, expected) in [(OnProgress::Extend, 7), (OnProgress::Ignore, 3)] {
-        let mut pair = ready(client(legacy_only(), CarrierKind::Stream), legacy_only());
-        let patience = Patience {
+        let mut pair = ready(client(legacy_only(), TransportKind::Stream), legacy_only());
+        let patience = RequestTimeout {
             timeout: 3 * SECOND,
             maximum: 7 * SECOND,
             on_progress,
@@ -336,7 +336,7 @@ fn progress_extends_a_timeout_up_to_its_maximum() {
 #[test]
 fn nobody_waits_forever_for_a_beginning() {
     for speaks in [legacy_only(), dual()] {
-        let mut setup = setup(client(speaks, CarrierKind::Stream), legacy_only());
+        let mut setup = setup(client(speaks, TransportKind::Stream), legacy_only());
         setup.temper = Temper::Mute;
         setup.server.open_timeout = Duration::from_secs(1000);
         let mut pair = setup.open();
@@ -349,7 +349,7 @@ fn nobody_waits_forever_for_a_beginning() {
         assert_eq!(pair.now(), at(60 + probe));
         assert!(!pair.is_up());
     }
-    let mut silent = setup(client(dual(), CarrierKind::Stream), dual()).build();
+    let mut silent = setup(client(dual(), TransportKind::Stream), dual()).build();
     assert_eq!(silent.run_until_quiet(), Pause::Quiet);
     assert_eq!(silent.now(), at(30));
     let hung_up = |event: &Event| matches!(event, Event::HungUp(Side::Server));
@@ -361,7 +361,7 @@ fn nobody_waits_forever_for_a_beginning() {
 /// and nothing else; a request that comes early is served.
 #[test]
 fn before_the_confirmation_a_server_only_pings_and_logs() {
-    let mut setup = setup(client(legacy_only(), CarrierKind::Stream), legacy_only());
+    let mut setup = setup(client(legacy_only(), TransportKind::Stream), legacy_only());
     setup.server_habit = Habit::WhenTold;
     let mut pair = setup.build();
     let initialize = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
@@ -411,7 +411,7 @@ fn before_the_confirmation_a_server_only_pings_and_logs() {
 /// hangs up.
 #[test]
 fn a_closing_client_lets_its_requests_end() {
-    let mut pair = ready(client(dual(), CarrierKind::Stream), dual());
+    let mut pair = ready(client(dual(), TransportKind::Stream), dual());
     pair.ask(Side::Client, 1, "tools/list", None, patience(60));
     pair.ask(Side::Client, 2, "tools/list", None, patience(60));
     assert_eq!(pair.run_for(SECOND), Pause::TimeUp);

@@ -2,7 +2,7 @@
 
 #![expect(clippy::panic, reason = "tests")]
 
-use mcpact_engine::client::{CarrierKind, EraMode, Failure, Phase, ProbeFailure};
+use mcpact_engine::client::{EraMode, Failure, Phase, ProbeFailure, TransportKind};
 use mcpact_engine::refusal::{Incompatible, Refusal};
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_sim::model::ledger::honest_versions;
@@ -15,11 +15,15 @@ use mcpact_sim::peers::{
 use mcpact_sim::{event::Event, pair};
 use mcpact_spec::{Era, Revision, Side};
 
-const CARRIERS: [CarrierKind; 3] = [CarrierKind::Child, CarrierKind::Stream, CarrierKind::Http];
+const CARRIERS: [TransportKind; 3] = [
+    TransportKind::Child,
+    TransportKind::Stream,
+    TransportKind::Http,
+];
 
-fn meet(client: RevisionSet, server: RevisionSet, carrier: CarrierKind) -> Pair {
+fn meet(client: RevisionSet, server: RevisionSet, carrier: TransportKind) -> Pair {
     let mut terms = peers::client(client, FULL_CLIENT);
-    terms.carrier = carrier;
+    terms.transport = carrier;
     let mut pair = Setup::new(terms, peers::server(server, FULL_SERVER)).open();
     assert_eq!(pair.run_until_quiet(), Pause::Quiet);
     pair
@@ -60,7 +64,7 @@ fn both_agree(pair: &Pair, label: &str) {
     }
 }
 
-fn check(client: RevisionSet, server: RevisionSet, carrier: CarrierKind) {
+fn check(client: RevisionSet, server: RevisionSet, carrier: TransportKind) {
     let label = format!("client [{client}] server [{server}] {carrier:?}");
     let pair = meet(client, server, carrier);
     assert_eq!(outcome(&pair), expected_outcome(client, server), "{label}");
@@ -179,7 +183,7 @@ fn a_legacy_client_is_told_the_versions_of_a_modern_server() {
 fn an_answer_that_nobody_here_speaks_ends_the_connection() {
     for ours in legacy_only().iter() {
         for theirs in legacy_only().iter().filter(|r| *r != ours) {
-            let pair = meet(exactly(ours), exactly(theirs), CarrierKind::Stream);
+            let pair = meet(exactly(ours), exactly(theirs), TransportKind::Stream);
             assert_eq!(pair.methods_written(Side::Client), ["initialize"]);
             let failure = failure(&pair);
             let Failure::Refused(Refusal::PeerIncompatible(Incompatible::Answered {
@@ -231,11 +235,11 @@ fn modes_and_floors_only_narrow_the_matrix() {
 /// and neither changes the other.
 #[test]
 fn a_dual_server_serves_both_eras_at_once() {
-    let mut pair = meet(legacy_only(), dual(), CarrierKind::Stream);
+    let mut pair = meet(legacy_only(), dual(), TransportKind::Stream);
     let pact = pair.server().phase().pact().cloned();
     let modern = br#"{"jsonrpc":"2.0","id":"m","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
     pair.deliver(Side::Server, modern, None);
-    let patience = mcpact_engine::outstanding::Patience::default();
+    let patience = mcpact_engine::outstanding::RequestTimeout::default();
     pair.ask(Side::Client, 1, "tools/list", None, patience);
     assert_eq!(pair.run_until_quiet(), pair::Pause::Quiet);
     let served: Vec<_> = pair

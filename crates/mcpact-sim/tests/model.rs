@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::client::CarrierKind;
+use mcpact_engine::client::TransportKind;
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::Reading;
 use mcpact_engine::revisions::RevisionSet;
@@ -52,9 +52,9 @@ fn faults() -> impl Strategy<Value = Faults> {
 
 fn settings() -> impl Strategy<Value = Setting> {
     let carrier = prop_oneof![
-        Just(CarrierKind::Child),
-        Just(CarrierKind::Stream),
-        Just(CarrierKind::Http)
+        Just(TransportKind::Child),
+        Just(TransportKind::Stream),
+        Just(TransportKind::Http)
     ];
     let who = (revisions(), revisions());
     let what = (caps(Side::Client), caps(Side::Server));

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcpact_engine::classify::CarrierFacts;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::classify::TransportFacts;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::policy::{OnUnsupported, Reading};
 use mcpact_engine::server::{Input, Phase, Scope, Server, ServerTerms};
 use mcpact_engine::time::Moment;
@@ -34,13 +34,13 @@ const REFUSED: [&str; 12] = [
 fn follow_up() -> Vec<Input<'static>> {
     let bytes = |text: &'static str| Input::Bytes {
         bytes: text.as_bytes(),
-        facts: CarrierFacts::Stream,
+        facts: TransportFacts::Stream,
     };
     let ask = |id, method| Input::Ask {
         id,
         method,
         params: None,
-        patience: Patience::default(),
+        timeout: RequestTimeout::default(),
     };
     vec![
         bytes(GOOD),
@@ -95,7 +95,7 @@ proptest! {
     ) {
         let mut tried = Server::new(strict(), Moment::ZERO);
         for text in refused {
-            let facts = CarrierFacts::Stream;
+            let facts = TransportFacts::Stream;
             let step = tried.handle(Input::Bytes { bytes: text.as_bytes(), facts }, Moment::ZERO);
             tried = step.next;
             prop_assert!(matches!(tried.phase(), Phase::AwaitInit), "{text}");

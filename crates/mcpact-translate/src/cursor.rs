@@ -12,16 +12,16 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Revision};
 use mcpact_wire::scan::text;
 
-use crate::fault::fault;
 use crate::shape::ShapeError;
 use crate::shape::members::{Members, or_same};
+use crate::wire_error::wire_error;
 
 /// How our cursors begin.
 const MARK: &str = "mcpact:";
 
 /// Whose cursors they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper<'a> {
+pub enum CursorOwner<'a> {
     /// A legacy session; the name must not contain a colon.
     Session(&'a str),
     /// The server, for whoever comes.
@@ -32,7 +32,7 @@ pub enum Keeper<'a> {
 ///
 /// # Errors
 /// The result is malformed.
-pub fn page_down<'a>(raw: &'a str, keeper: Keeper<'_>) -> Result<Cow<'a, str>, ShapeError> {
+pub fn result<'a>(raw: &'a str, keeper: CursorOwner<'_>) -> Result<Cow<'a, str>, ShapeError> {
     let mut page = Members::of_body(raw)?;
     let wrapped = page
         .get_str("nextCursor")
@@ -43,14 +43,14 @@ pub fn page_down<'a>(raw: &'a str, keeper: Keeper<'_>) -> Result<Cow<'a, str>, S
     Ok(or_same(page.finish(), raw))
 }
 
-fn wrap(cursor: &str, keeper: Keeper<'_>) -> Option<String> {
+fn wrap(cursor: &str, keeper: CursorOwner<'_>) -> Option<String> {
     match keeper {
-        Keeper::Session(session) => Some(format!("{MARK}{session}:{cursor}")),
+        CursorOwner::Session(session) => Some(format!("{MARK}{session}:{cursor}")),
         // One of the server's own that looks like ours would be unwrapped on its way back.
-        Keeper::Server if cursor.is_empty() || cursor.starts_with(MARK) => {
+        CursorOwner::Server if cursor.is_empty() || cursor.starts_with(MARK) => {
             Some(format!("{MARK}:{cursor}"))
         }
-        Keeper::Server => None,
+        CursorOwner::Server => None,
     }
 }
 
@@ -59,14 +59,14 @@ fn wrap(cursor: &str, keeper: Keeper<'_>) -> Option<String> {
 /// # Errors
 /// The cursor is of another keeper, most likely of a session that has ended: the client begins
 /// again with the first page. Or the parameters are malformed.
-pub fn params_up<'a>(
+pub fn request_params<'a>(
     raw: &'a str,
-    keeper: Keeper<'_>,
+    keeper: CursorOwner<'_>,
     client: Revision,
 ) -> Result<Cow<'a, str>, WireError> {
     let malformed = |error: ShapeError| {
         let message = format!("the parameters cannot be read: {error}");
-        fault(ErrorCode::InvalidParams, message, client)
+        wire_error(ErrorCode::InvalidParams, message, client)
     };
     let mut params = Members::of_body(raw).map_err(malformed)?;
     let Some(cursor) = params.get("cursor").and_then(text) else {
@@ -75,13 +75,13 @@ pub fn params_up<'a>(
     let foreign = || {
         let message = "the cursor is not known, or the session that it belongs to has ended; \
                        begin again without a cursor";
-        fault(ErrorCode::InvalidParams, message, client)
+        wire_error(ErrorCode::InvalidParams, message, client)
     };
     let unwrapped = match (unwrap(&cursor), keeper) {
-        (Some((session, own)), Keeper::Session(current)) if session == current => own,
-        (Some(("", own)), Keeper::Server) => own,
-        (None, Keeper::Server) => return Ok(Cow::Borrowed(raw)),
-        (Some(_) | None, Keeper::Session(_) | Keeper::Server) => return Err(foreign()),
+        (Some((session, own)), CursorOwner::Session(current)) if session == current => own,
+        (Some(("", own)), CursorOwner::Server) => own,
+        (None, CursorOwner::Server) => return Ok(Cow::Borrowed(raw)),
+        (Some(_) | None, CursorOwner::Session(_) | CursorOwner::Server) => return Err(foreign()),
     };
     let unwrapped = String::from(unwrapped);
     drop(cursor);
@@ -97,7 +97,7 @@ fn unwrap(cursor: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Keeper::{Server, Session};
+    use CursorOwner::{Server, Session};
     use Revision::V2026_07_28;
 
     #[test]
@@ -126,17 +126,20 @@ mod tests {
         ];
         for (name, cursor, keeper, expected) in cells {
             let page = format!(r#"{{"tools":[],"nextCursor":{cursor}}}"#);
-            let down = page_down(&page, keeper).unwrap();
+            let down = result(&page, keeper).unwrap();
             let shown = format!(r#"{{"tools":[],"nextCursor":{expected}}}"#);
             assert_eq!(down, shown, "{name}");
             let asked = format!(r#"{{"cursor":{expected}}}"#);
-            let up = params_up(&asked, keeper, V2026_07_28).unwrap();
+            let up = request_params(&asked, keeper, V2026_07_28).unwrap();
             assert_eq!(up, format!(r#"{{"cursor":{cursor}}}"#), "{name}");
         }
         for last in [r#"{"tools":[]}"#, r#"{"tools":[],"nextCursor":null}"#] {
-            assert_eq!(page_down(last, Session("s1")).unwrap(), last);
+            assert_eq!(result(last, Session("s1")).unwrap(), last);
         }
-        assert_eq!(params_up("{}", Session("s1"), V2026_07_28).unwrap(), "{}");
+        assert_eq!(
+            request_params("{}", Session("s1"), V2026_07_28).unwrap(),
+            "{}"
+        );
     }
 
     #[test]
@@ -149,7 +152,7 @@ mod tests {
             ("[]", Server),
         ];
         for (params, keeper) in cells {
-            let error = params_up(params, keeper, V2026_07_28).unwrap_err();
+            let error = request_params(params, keeper, V2026_07_28).unwrap_err();
             assert_eq!(error.code, -32602, "{params}");
         }
     }

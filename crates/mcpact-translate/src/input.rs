@@ -2,7 +2,7 @@
 //!
 //! A legacy server sends a request and waits; a modern one ends the call with `input_required` and
 //! is called again. [`Rounds`] drives one call of a legacy client against a modern server.
-//! [`Parks`] keeps the calls of modern clients that a legacy server does not finish before it is
+//! [`SuspendedCalls`] keeps the calls of modern clients that a legacy server does not finish before it is
 //! answered, and [`Ticket`] repeats those that it ended because a URL must be visited first.
 //!
 //! The machines decide and hold no connection. Whoever owns them sends what they return, and gives
@@ -14,23 +14,26 @@ mod attribution;
 mod backoff;
 mod check_boxes;
 mod claims;
+mod default_answers;
 mod ending;
-mod park;
 mod question;
 mod rounds;
-mod stand_in;
+mod suspended;
 #[cfg(test)]
 mod tests;
 mod ticket;
 
 pub use answer::{Outcome, ServerAnswer, unanswered};
-pub use attribution::{Arrival, Attribution, Orphan, attribute};
+pub use attribution::{Attribution, AttributionFailure, QuestionSource, attribute};
 pub use backoff::Backoff;
-pub use claims::{Binding, Claims, ParkId};
-pub use ending::{invalid_state, refine_error};
-pub use park::input_required;
-pub use park::{Ended, Expired, ParkLimits, Parked, Parks, Resume, Round, ServerQuestion};
-pub use question::{Unasked, raise_question};
-pub use rounds::{Heard, Question, RoundLimits, Rounds, Turn};
-pub use stand_in::{Dismissal, Settled, StandIn};
-pub use ticket::{Completions, Presented, Ticket, UrlRequired, present, url_required};
+pub use claims::{Binding, Claims, SuspendedCallId};
+pub use default_answers::{AnsweredResult, DefaultAnswers, Dismissal};
+pub use ending::{invalid_state, missing_capabilities_error};
+pub use question::{QuestionRefusal, question_to_modern};
+pub use rounds::{ClientReply, NextStep, Question, RoundLimits, Rounds};
+pub use suspended::input_required;
+pub use suspended::{
+    CallEnd, ExpiredCall, ResumeOutcome, Round, ServerQuestion, SuspendLimits, SuspendOutcome,
+    SuspendedCalls,
+};
+pub use ticket::{Completions, Ticket, TicketOutcome, UrlRequired, redeem, url_required};

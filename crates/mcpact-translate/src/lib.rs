@@ -17,7 +17,6 @@ extern crate alloc;
 extern crate std;
 
 pub mod cursor;
-mod fault;
 pub mod input;
 pub mod lifecycle;
 pub mod listen;
@@ -26,3 +25,4 @@ pub mod plan;
 pub mod progress;
 pub mod shape;
 pub mod tasks;
+mod wire_error;

@@ -1,7 +1,7 @@
 //! Log levels: of a session for legacy peers, of one request for modern ones.
 //!
-//! [`SessionLevel`] keeps what a legacy client set, for the stamp of each request to a modern
-//! server. [`LevelBook`] keeps what modern requests ask for, for the one level of a legacy session.
+//! [`SessionLogLevel`] keeps what a legacy client set, for the stamp of each request to a modern
+//! server. [`RequestLogLevels`] keeps what modern requests ask for, for the one level of a legacy session.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -11,15 +11,15 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, LogLevel, Revision};
 use mcpact_wire::raw::Object;
 
-use crate::fault::fault;
+use crate::wire_error::wire_error;
 
 /// The level that a legacy client set for its session; silence until it sets one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SessionLevel {
+pub struct SessionLogLevel {
     level: Option<LogLevel>,
 }
 
-impl SessionLevel {
+impl SessionLogLevel {
     /// Takes the parameters of `logging/setLevel`; the answer is an empty result.
     ///
     /// # Errors
@@ -32,11 +32,11 @@ impl SessionLevel {
     ) -> Result<(), WireError> {
         if !server.declared().has(Capability::Logging) {
             let message = "the server did not declare `logging`";
-            return Err(fault(ErrorCode::MethodNotFound, message, client));
+            return Err(wire_error(ErrorCode::MethodNotFound, message, client));
         }
         let Some(level) = level_in(params) else {
             let message = format!("`level` must be one of {}", names());
-            return Err(fault(ErrorCode::InvalidParams, message, client));
+            return Err(wire_error(ErrorCode::InvalidParams, message, client));
         };
         self.level = Some(level);
         Ok(())
@@ -66,13 +66,13 @@ fn level_in(params: Option<&str>) -> Option<LogLevel> {
 /// session is never made quieter again: what nobody wants is dropped here, and the next request
 /// does not wait for another round trip.
 #[derive(Clone, Debug)]
-pub struct LevelBook {
+pub struct RequestLogLevels {
     open: BTreeMap<u64, LogLevel>,
     current: Option<LogLevel>,
     most: usize,
 }
 
-impl LevelBook {
+impl RequestLogLevels {
     /// A book of at most so many open requests; those beyond get no messages.
     #[must_use]
     pub const fn new(most: usize) -> Self {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn a_session_is_silent_until_it_has_a_level() {
         let logs = server(&[Capability::Logging]);
-        let mut session = SessionLevel::default();
+        let mut session = SessionLogLevel::default();
         assert_eq!(session.stamp(), None);
         session
             .set(Some(r#"{"level":"info"}"#), &logs, V2025_06_18)
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_session_is_as_verbose_as_its_most_verbose_request() {
         let logs = server(&[Capability::Logging]);
-        let mut book = LevelBook::new(9);
+        let mut book = RequestLogLevels::new(9);
         let steps = [
             ("the first", Some(Warning), Some(Warning)),
             ("quieter", Some(Error), None),

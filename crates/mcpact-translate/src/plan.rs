@@ -1,7 +1,7 @@
 //! What becomes of a message that one side sent and that is meant for the other.
 //!
 //! [`plan`] says whether a message crosses at all, or which machine of this crate answers it;
-//! [`params_up`] gives the parameters that cross. Both look at nothing but tables and the members
+//! [`request_params`] gives the parameters that cross. Both look at nothing but tables and the members
 //! that they name.
 
 mod params;
@@ -9,7 +9,7 @@ mod params;
 use mcpact_spec::{Era, Feature, Method, Revision, Role};
 
 pub use params::{
-    params_up, progress_token, with_capabilities, with_progress_token, with_reported_token,
+    progress_token, request_params, with_capabilities, with_progress_token, with_reported_token,
     without_progress_token,
 };
 
@@ -18,10 +18,10 @@ pub use params::{
 pub enum Plan {
     /// Both sides speak the same revision: it crosses as it is.
     Pass,
-    /// The server speaks the newer revision: requests are raised, what comes back is lowered.
-    Raise,
-    /// The server speaks the older revision: requests are lowered, what comes back is raised.
-    Lower,
+    /// The server speaks the newer revision: requests are adapted, what comes back is adapted.
+    NewerServer,
+    /// The server speaks the older revision: requests are adapted, what comes back is adapted.
+    OlderServer,
     /// It does not cross; this machine answers it, or says what crosses instead.
     Emulate(Machine),
 }
@@ -36,22 +36,22 @@ pub enum Machine {
     Discover,
     /// An empty result, from whoever is asked.
     Ping,
-    /// The level of a session, kept here ([`logging::SessionLevel`](crate::logging::SessionLevel)).
+    /// The level of a session, kept here ([`logging::SessionLogLevel`](crate::logging::SessionLogLevel)).
     SetLevel,
     /// Log messages, filtered for the request that wants them
-    /// ([`logging::LevelBook`](crate::logging::LevelBook)).
+    /// ([`logging::RequestLogLevels`](crate::logging::RequestLogLevels)).
     Log,
-    /// A wish of a legacy client ([`listen::Wishes`](crate::listen::Wishes)).
+    /// A wish of a legacy client ([`listen::LegacySubscriptions`](crate::listen::LegacySubscriptions)).
     Subscribe,
-    /// A wish that is taken back ([`listen::Wishes`](crate::listen::Wishes)).
+    /// A wish that is taken back ([`listen::LegacySubscriptions`](crate::listen::LegacySubscriptions)).
     Unsubscribe,
     /// A stream of changes for a modern client, or from a modern server
     /// ([`listen`](crate::listen)).
     Listen,
-    /// Tasks of 2025-11-25 that are hosted here ([`tasks::Hosted`](crate::tasks::Hosted)).
+    /// Tasks of 2025-11-25 that are hosted here ([`tasks::HostedTasks`](crate::tasks::HostedTasks)).
     TasksCore,
     /// Tasks of the extension, in front of tasks of 2025-11-25
-    /// ([`tasks::Mapped`](crate::tasks::Mapped)).
+    /// ([`tasks::MappedTasks`](crate::tasks::MappedTasks)).
     TasksExtension,
     /// A question of a legacy server that a modern client finds in a result.
     Input,
@@ -196,9 +196,9 @@ const fn between(downstream: Revision, upstream: Revision) -> Plan {
     if downstream.index() == upstream.index() {
         Plan::Pass
     } else if downstream.index() < upstream.index() {
-        Plan::Raise
+        Plan::NewerServer
     } else {
-        Plan::Lower
+        Plan::OlderServer
     }
 }
 

@@ -6,7 +6,7 @@ use alloc::string::ToString;
 use mcpact_spec::{Method, Revision};
 
 use crate::shape::members::{Members, or_same};
-use crate::shape::{ShapeError, lower_request};
+use crate::shape::{ShapeError, adapt_params};
 
 /// What a client was told of a request's progress; it may only ever grow.
 ///
@@ -52,9 +52,9 @@ impl Progress {
             }
         }
         Ok(Some(match or_same(params.finish(), raw) {
-            Cow::Borrowed(raw) => lower_request(Method::Progress, raw, client)?,
+            Cow::Borrowed(raw) => adapt_params(Method::Progress, raw, client)?,
             Cow::Owned(raw) => {
-                Cow::Owned(lower_request(Method::Progress, &raw, client)?.into_owned())
+                Cow::Owned(adapt_params(Method::Progress, &raw, client)?.into_owned())
             }
         }))
     }

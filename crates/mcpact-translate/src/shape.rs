@@ -5,13 +5,12 @@
 //! came. A block or member that the other revision cannot carry becomes something that it can; if
 //! there is no such thing, [`ShapeError::Unrepresentable`] says so and nothing is sent.
 //!
-//! Read [`lower_result`] first, then [`lower_request`] and [`lower_error`].
+//! Read [`result_to_legacy`] first, then [`adapt_params`] and [`error_to_legacy`].
 
 mod answer;
 mod content;
 mod elicitation;
 mod error;
-mod fault;
 mod form;
 pub(crate) mod members;
 pub(crate) mod meta;
@@ -21,14 +20,15 @@ mod request;
 mod resource;
 mod result;
 mod sampling;
+mod shape_error;
 mod structured;
 #[cfg(test)]
 mod tests;
 mod tool;
 
-pub use answer::lower_answer;
+pub use answer::adapt_client_result;
 pub use elicitation::with_elicitation_id;
-pub use error::{error, lower_error, raise_error, unattributed_error};
-pub use fault::{ShapeError, Unrepresentable};
-pub use request::lower_request;
-pub use result::{lower_result, raise_result, result};
+pub use error::{error, error_to_legacy, error_to_modern, unattributed_error};
+pub use request::adapt_params;
+pub use result::{result, result_to_legacy, result_to_modern};
+pub use shape_error::{ShapeError, Unrepresentable};

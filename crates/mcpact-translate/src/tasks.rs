@@ -1,8 +1,8 @@
 //! Tasks: a core feature of 2025-11-25, an extension of 2026-07-28, and not the same on the wire.
 //!
-//! [`Hosted`] gives clients of 2025-11-25 tasks of our own over a modern server, whether or not
-//! that server has any. [`Followed`] drives a modern server's task to its end for a client that
-//! knows no tasks. [`Mapped`] gives clients of the extension the tasks of a server of 2025-11-25.
+//! [`HostedTasks`] gives clients of 2025-11-25 tasks of our own over a modern server, whether or not
+//! that server has any. [`FollowedTask`] drives a modern server's task to its end for a client that
+//! knows no tasks. [`MappedTasks`] gives clients of the extension the tasks of a server of 2025-11-25.
 //! [`TaskSupports`] remembers what the tools of such a server said about tasks, which the newer
 //! revision has no place for.
 
@@ -18,12 +18,12 @@ use core::time::Duration;
 
 use mcpact_spec::{Feature, Revision};
 
-pub use followed::{Followed, Step};
-pub use hosted::Hosted;
-pub use mapped::Mapped;
+pub use followed::{FollowedTask, Step};
+pub use hosted::HostedTasks;
+pub use mapped::MappedTasks;
 pub use status::Status;
 pub use support::{
-    TaskSupports, Way, created_task, related, wants_tasks, with_task, with_task_support,
+    CallMode, TaskSupports, created_task, related, wants_tasks, with_task, with_task_support,
 };
 
 /// Revision that has tasks as a core feature.

@@ -6,8 +6,8 @@ use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::policy::Reading;
 use mcpact_spec::{Era, Method, Revision, Side};
 use mcpact_translate::lifecycle::{Emulation, client_capabilities, server_capabilities};
-use mcpact_translate::plan::{Plan, params_up, plan};
-use mcpact_translate::shape::{error, lower_answer, lower_request, result};
+use mcpact_translate::plan::{Plan, plan, request_params};
+use mcpact_translate::shape::{adapt_client_result, adapt_params, error, result};
 
 const FIFTH: Revision = Revision::V2026_07_28;
 const SIXTH: Revision = Revision::V2099_01_01;
@@ -102,8 +102,8 @@ fn messages_are_routed_as_those_of_the_fifth() {
         let same = plan(method, FIFTH, FIFTH);
         assert_eq!(plan(method, SIXTH, SIXTH), same);
         let expected = |changed| if same == Plan::Pass { changed } else { same };
-        assert_eq!(plan(method, FIFTH, SIXTH), expected(Plan::Raise));
-        assert_eq!(plan(method, SIXTH, FIFTH), expected(Plan::Lower));
+        assert_eq!(plan(method, FIFTH, SIXTH), expected(Plan::NewerServer));
+        assert_eq!(plan(method, SIXTH, FIFTH), expected(Plan::OlderServer));
     }
 }
 
@@ -126,17 +126,21 @@ fn bodies_of_the_sixth_are_translated_as_those_of_the_fifth() {
         }
         for (method, raw) in PARAMS {
             let method = Some(method);
-            let to_old = params_up(method, raw, SIXTH, old);
-            assert_eq!(to_old, params_up(method, raw, FIFTH, old), "{raw}");
-            let to_new = params_up(method, raw, old, SIXTH);
-            assert_eq!(to_new, params_up(method, raw, old, FIFTH), "{raw}");
+            let to_old = request_params(method, raw, SIXTH, old);
+            assert_eq!(to_old, request_params(method, raw, FIFTH, old), "{raw}");
+            let to_new = request_params(method, raw, old, SIXTH);
+            assert_eq!(to_new, request_params(method, raw, old, FIFTH), "{raw}");
         }
     }
     for (method, question, answer) in QUESTIONS {
-        let asked = lower_request(method, question, SIXTH);
-        assert_eq!(asked, lower_request(method, question, FIFTH), "{method}");
-        let answered = lower_answer(method, answer, SIXTH);
-        assert_eq!(answered, lower_answer(method, answer, FIFTH), "{method}");
+        let asked = adapt_params(method, question, SIXTH);
+        assert_eq!(asked, adapt_params(method, question, FIFTH), "{method}");
+        let answered = adapt_client_result(method, answer, SIXTH);
+        assert_eq!(
+            answered,
+            adapt_client_result(method, answer, FIFTH),
+            "{method}"
+        );
     }
 }
 
@@ -154,7 +158,7 @@ fn bodies_pass_unchanged_between_the_modern_revisions() {
             assert_eq!(passed.unwrap(), raw);
         }
         for (method, raw) in PARAMS.into_iter().filter(|(_, raw)| !raw.contains("task")) {
-            assert_eq!(params_up(Some(method), raw, from, to).unwrap(), raw);
+            assert_eq!(request_params(Some(method), raw, from, to).unwrap(), raw);
         }
     }
 }
@@ -169,7 +173,7 @@ fn a_modern_request_names_the_revision_of_its_server() {
     };
     for (from, to) in [(FIFTH, SIXTH), (SIXTH, FIFTH), (SIXTH, SIXTH)] {
         let raw = request(from);
-        let sent = params_up(Some(Method::ToolsCall), &raw, from, to);
+        let sent = request_params(Some(Method::ToolsCall), &raw, from, to);
         assert_eq!(sent.unwrap(), request(to));
     }
 }

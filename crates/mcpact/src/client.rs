@@ -24,7 +24,7 @@ mod watch;
 use std::fmt;
 use std::sync::Arc;
 
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Kind, Side};
 use mcpact_wire::model::implementation::Implementation;
@@ -41,7 +41,7 @@ pub use error::{AnswerError, ClientError, RpcError};
 pub use handlers::Notification;
 pub use mcpact_engine::client::{EraMode, EraVerdict, Failure};
 pub use mcpact_engine::pact::Pact;
-pub use mcpact_engine::trail::Trail;
+pub use mcpact_engine::transcript::Transcript;
 pub use mcpact_spec::{Era, Method, Revision};
 pub use mcpact_transport::http::client::{HttpSettings, Proxy, ProxyMode};
 pub use mcpact_transport::link::Link;
@@ -113,7 +113,7 @@ impl Client {
 
     /// How the agreement came about, step by step.
     #[must_use]
-    pub fn trail(&self) -> Trail {
+    pub fn trail(&self) -> Transcript {
         self.agreement().trail.clone()
     }
 
@@ -187,7 +187,7 @@ impl Client {
         &self,
         method: String,
         params: Option<String>,
-        patience: Patience,
+        patience: RequestTimeout,
         progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     ) -> Asking {
         let ticket = self.shared.ticket();

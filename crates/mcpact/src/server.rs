@@ -39,7 +39,7 @@ pub use context::Context;
 pub use error::HandlerError;
 pub use folder::Folder;
 pub use input::Question;
-pub use mcpact_engine::task_rule::Demand;
+pub use mcpact_engine::task_rule::TaskRequirement;
 pub use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
 pub use principal::Principals;
 pub use registry::CompletionRequest;

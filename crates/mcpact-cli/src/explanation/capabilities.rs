@@ -1,5 +1,5 @@
 use mcpact_engine::capability::Trimmed;
-use mcpact_engine::pact::{DropReason, Dropped, Pact};
+use mcpact_engine::pact::{IgnoredDeclaration, IgnoreReason, Pact};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{Capability, Presence, Revision, Side};
 
@@ -113,7 +113,7 @@ fn explanation(dropped: &Dropped) -> String {
     dropped.why.explain().to_owned()
 }
 
-fn not_in_revision(pact: &Pact, dropped: &Dropped) -> String {
+fn not_in_revision(pact: &Pact, dropped: &IgnoredDeclaration) -> String {
     let Some(row) = Capability::parse(dropped.owner, &dropped.path) else {
         return explanation(dropped);
     };
@@ -134,7 +134,7 @@ fn not_in_revision(pact: &Pact, dropped: &Dropped) -> String {
     }
 }
 
-fn malformed(pact: &Pact, dropped: &Dropped) -> String {
+fn malformed(pact: &Pact, dropped: &IgnoredDeclaration) -> String {
     let findings = pact.party(dropped.owner).capabilities.findings();
     let finding = findings
         .iter()

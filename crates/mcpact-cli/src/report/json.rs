@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mcpact_engine::capability::{SharedExtension, Trimmed};
 use mcpact_engine::pact::Pact;
-use mcpact_engine::trail::TrailEvent;
+use mcpact_engine::transcript::TranscriptEvent;
 use mcpact_engine::version::Chosen;
 use mcpact_spec::Side;
 use serde::Serialize;
@@ -47,7 +47,7 @@ struct Report<'e> {
     experimental: Vec<Shared<'e>>,
     extensions: Vec<Shared<'e>>,
     methods: Vec<Method>,
-    trail: &'e [TrailEvent],
+    trail: &'e [TranscriptEvent],
     refusal: Option<Refused>,
 }
 

@@ -1,15 +1,15 @@
 //! `[gateway.answers]` and `[servers.NAME.answers]`.
 
-use mcpact_translate::input::{Dismissal, StandIn};
+use mcpact_translate::input::{DefaultAnswers, Dismissal};
 
 use crate::fields::Fields;
 use crate::keys;
 use crate::problem::Findings;
 use crate::tree::Table;
 
-pub(super) fn read(table: &Table, what: &str, findings: &mut Findings) -> StandIn {
+pub(super) fn read(table: &Table, what: &str, findings: &mut Findings) -> DefaultAnswers {
     let mut fields = Fields::new(table, keys::ANSWERS, what, findings);
-    StandIn {
+    DefaultAnswers {
         elicitation: match fields.choice("elicitation") {
             "decline" => Some(Dismissal::Decline),
             "cancel" => Some(Dismissal::Cancel),

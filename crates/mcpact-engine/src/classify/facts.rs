@@ -4,14 +4,14 @@ use mcpact_spec::Revision;
 
 /// How a message arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CarrierFacts<'a> {
+pub enum TransportFacts<'a> {
     /// On a pipe, a socket with lines, or in memory.
     Stream,
     /// In an HTTP request.
     Http(HttpFacts<'a>),
 }
 
-impl<'a> CarrierFacts<'a> {
+impl<'a> TransportFacts<'a> {
     /// The HTTP facts, if it was HTTP.
     #[must_use]
     pub const fn http(&self) -> Option<&HttpFacts<'a>> {
@@ -37,7 +37,7 @@ pub enum Verb {
 
 /// A header that should stand once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Seen<'a> {
+pub enum HeaderField<'a> {
     /// It is not there.
     #[default]
     Absent,
@@ -65,11 +65,11 @@ pub struct HttpFacts<'a> {
     /// GET, POST or DELETE.
     pub verb: Verb,
     /// `MCP-Protocol-Version`
-    pub version: Seen<'a>,
+    pub version: HeaderField<'a>,
     /// `Mcp-Method`
-    pub method: Seen<'a>,
+    pub method: HeaderField<'a>,
     /// `Mcp-Name`
-    pub name: Seen<'a>,
+    pub name: HeaderField<'a>,
     /// `Mcp-Session-Id`
     pub session: SessionFact,
 }
@@ -78,9 +78,9 @@ impl HttpFacts<'_> {
     /// A POST without any of the headers.
     pub const BARE_POST: Self = Self {
         verb: Verb::Post,
-        version: Seen::Absent,
-        method: Seen::Absent,
-        name: Seen::Absent,
+        version: HeaderField::Absent,
+        method: HeaderField::Absent,
+        name: HeaderField::Absent,
         session: SessionFact::Absent,
     };
 }

@@ -1,4 +1,4 @@
-//! The ladder of a modern request: each rung may refuse it, and the order is a table.
+//! Checks of a modern request, in a fixed order; each may refuse it.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -11,7 +11,7 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::raw::JsonKind;
 use mcpact_wire::scan::text;
 
-use super::facts::{CarrierFacts, HttpFacts, Seen};
+use super::facts::{HeaderField, HttpFacts, TransportFacts};
 use crate::capability::CapabilitySet;
 use crate::pact::{Pact, Party};
 use crate::policy::Policy;
@@ -25,7 +25,7 @@ pub struct ModernCall {
     /// What this one request and its server have agreed on.
     pub pact: Arc<Pact>,
     /// Whether the same was agreed on before.
-    pub standing: Standing,
+    pub source: PactSource,
     /// The method, if any revision defines it.
     pub method: Option<Method>,
     /// Which log messages the request wants; none unless it says so.
@@ -34,11 +34,11 @@ pub struct ModernCall {
 
 /// Whether an agreement is new to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum PactSource {
     /// It was made for this request.
     New,
     /// An earlier request said exactly the same.
-    Remembered,
+    Cached,
 }
 
 /// The agreement of an earlier request, for the next one that says exactly the same.
@@ -46,7 +46,7 @@ pub enum Standing {
 /// Nothing is inferred from it: it is used only for a request whose own metadata has the same bytes,
 /// and then it is what that request would have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remembered {
+pub struct CachedPact {
     revision: Revision,
     capabilities: Box<str>,
     info: Option<Box<str>>,
@@ -54,7 +54,7 @@ pub struct Remembered {
 }
 
 /// What the rungs look at, and what the earlier ones found.
-struct Climb<'a> {
+struct Admission<'a> {
     request: &'a Request<'a>,
     http: Option<&'a HttpFacts<'a>>,
     server: &'a Party,
@@ -62,18 +62,18 @@ struct Climb<'a> {
     written: &'a str,
     capabilities: &'a str,
     revision: Option<Revision>,
-    memory: &'a mut Option<Arc<Remembered>>,
+    cache: &'a mut Option<Arc<CachedPact>>,
     pact: Option<Arc<Pact>>,
-    standing: Standing,
+    source: PactSource,
     method: Option<Method>,
     log_level: Option<LogLevel>,
 }
 
-type Rung = fn(&mut Climb<'_>) -> Result<(), Refusal>;
+type Check = fn(&mut Admission<'_>) -> Result<(), Refusal>;
 
 /// The rungs in their order. What comes before (origin, authorisation, JSON, JSON-RPC) is the
 /// carrier's and the envelope's; what comes after (parameters) is the method's.
-const LADDER: [Rung; 8] = [
+const CHECKS: [Check; 8] = [
     required_meta,
     version_header,
     supported_version,
@@ -84,19 +84,19 @@ const LADDER: [Rung; 8] = [
     log_level,
 ];
 
-/// Judges a modern request by everything but its parameters. `memory` belongs to the owner of server
+/// Judges a modern request by everything but its parameters. `cache` belongs to the owner of server
 /// and policy, and saves building the same pact again.
 ///
 /// # Errors
-/// The first rung that it fails.
+/// The first check that it fails.
 pub fn admit(
     request: &Request<'_>,
-    facts: &CarrierFacts<'_>,
+    facts: &TransportFacts<'_>,
     server: &Party,
     policy: &Policy,
-    memory: &mut Option<Arc<Remembered>>,
+    cache: &mut Option<Arc<CachedPact>>,
 ) -> Result<ModernCall, Refusal> {
-    let mut climb = Climb {
+    let mut admission = Admission {
         request,
         http: facts.http(),
         server,
@@ -104,21 +104,21 @@ pub fn admit(
         written: "",
         capabilities: "",
         revision: None,
-        memory,
+        cache,
         pact: None,
-        standing: Standing::New,
+        source: PactSource::New,
         method: None,
         log_level: None,
     };
-    for rung in LADDER {
-        rung(&mut climb)?;
+    for check in CHECKS {
+        check(&mut admission)?;
     }
-    match climb.pact {
+    match admission.pact {
         Some(pact) => Ok(ModernCall {
             pact,
-            standing: climb.standing,
-            method: climb.method,
-            log_level: climb.log_level,
+            source: admission.source,
+            method: admission.method,
+            log_level: admission.log_level,
         }),
         None => Err(meta_fault(meta::PROTOCOL_VERSION, "a string")),
     }
@@ -130,14 +130,14 @@ fn meta_fault(key: &'static str, expected: &'static str) -> Refusal {
 
 /// `2026-07-28 basic/index#request-metadata`: version and capabilities are required, who the
 /// client is is not.
-fn required_meta(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let found = climb.request.params.meta;
+fn required_meta(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let found = admission.request.params.meta;
     let is_kind = |raw: &&str, kind| JsonKind::of(raw) == kind;
-    climb.written = found
+    admission.written = found
         .protocol_version
         .filter(|raw| is_kind(raw, JsonKind::String))
         .ok_or_else(|| meta_fault(meta::PROTOCOL_VERSION, "a string"))?;
-    climb.capabilities = found
+    admission.capabilities = found
         .client_capabilities
         .filter(|raw| is_kind(raw, JsonKind::Object))
         .ok_or_else(|| meta_fault(meta::CLIENT_CAPABILITIES, "an object"))?;
@@ -153,11 +153,11 @@ fn header_fault(header: Header, fault: HeaderFault) -> Refusal {
 }
 
 /// Compares a header with the body; values are compared exactly, white space around them is not.
-fn mirrors(header: Header, seen: Seen<'_>, body: Option<&str>) -> Result<(), Refusal> {
+fn mirrors(header: Header, seen: HeaderField<'_>, body: Option<&str>) -> Result<(), Refusal> {
     let value = match seen {
-        Seen::Absent => return Err(header_fault(header, HeaderFault::Missing)),
-        Seen::Repeated => return Err(header_fault(header, HeaderFault::Repeated)),
-        Seen::Once(value) => value,
+        HeaderField::Absent => return Err(header_fault(header, HeaderFault::Missing)),
+        HeaderField::Repeated => return Err(header_fault(header, HeaderFault::Repeated)),
+        HeaderField::Once(value) => value,
     };
     let decoded =
         header_value::decode(value).map_err(|_| header_fault(header, HeaderFault::Malformed))?;
@@ -168,23 +168,23 @@ fn mirrors(header: Header, seen: Seen<'_>, body: Option<&str>) -> Result<(), Ref
     }
 }
 
-fn version_header(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let Some(http) = climb.http else {
+fn version_header(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let Some(http) = admission.http else {
         return Ok(());
     };
     mirrors(
         Header::ProtocolVersion,
         http.version,
-        text(climb.written).as_deref(),
+        text(admission.written).as_deref(),
     )
 }
 
-fn supported_version(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let policy = &climb.policy.version;
-    let written = text(climb.written).unwrap_or_default();
+fn supported_version(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let policy = &admission.policy.version;
+    let written = text(admission.written).unwrap_or_default();
     match Revision::parse(&written) {
         Some(r) if version::served_per_request(policy).contains(r) => {
-            climb.revision = Some(r);
+            admission.revision = Some(r);
             Ok(())
         }
         Some(_) | None => Err(Incompatible::Version {
@@ -196,59 +196,62 @@ fn supported_version(climb: &mut Climb<'_>) -> Result<(), Refusal> {
     }
 }
 
-fn method_header(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let Some(http) = climb.http else {
+fn method_header(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let Some(http) = admission.http else {
         return Ok(());
     };
-    mirrors(Header::Method, http.method, Some(&climb.request.method))
+    mirrors(Header::Method, http.method, Some(&admission.request.method))
 }
 
 /// Builds the pact of this one request; nothing is inferred from earlier ones.
-fn agreement(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let Some(revision) = climb.revision else {
+fn agreement(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let Some(revision) = admission.revision else {
         return Ok(());
     };
-    let info = climb.request.params.meta.client_info;
-    if let Some(known) = climb.memory
+    let info = admission.request.params.meta.client_info;
+    if let Some(known) = admission.cache
         && known.revision == revision
-        && *known.capabilities == *climb.capabilities
+        && *known.capabilities == *admission.capabilities
         && known.info.as_deref() == info
     {
-        climb.pact = Some(Arc::clone(&known.pact));
-        climb.standing = Standing::Remembered;
+        admission.pact = Some(Arc::clone(&known.pact));
+        admission.source = PactSource::Cached;
         return Ok(());
     }
-    let capabilities =
-        CapabilitySet::parse(Side::Client, Some(climb.capabilities), climb.policy.reading)
-            .map_err(|fault| Misbehaviour::Document {
-                owner: Side::Client,
-                fault,
-            })?;
+    let capabilities = CapabilitySet::parse(
+        Side::Client,
+        Some(admission.capabilities),
+        admission.policy.reading,
+    )
+    .map_err(|fault| Misbehaviour::Document {
+        owner: Side::Client,
+        fault,
+    })?;
     let who = info.and_then(|raw| Implementation::parse(meta::CLIENT_INFO, Some(raw)).ok());
     let client = Party {
         info: who.map(Arc::new),
         capabilities: Arc::new(capabilities),
     };
-    let pact = Pact::new(revision, client, climb.server.clone());
-    crate::negotiate::require(&pact, Side::Client, climb.policy)?;
+    let pact = Pact::new(revision, client, admission.server.clone());
+    crate::negotiate::require(&pact, Side::Client, admission.policy)?;
     let pact = Arc::new(pact);
-    *climb.memory = Some(Arc::new(Remembered {
+    *admission.cache = Some(Arc::new(CachedPact {
         revision,
-        capabilities: Box::from(climb.capabilities),
+        capabilities: Box::from(admission.capabilities),
         info: info.map(Box::from),
         pact: Arc::clone(&pact),
     }));
-    climb.pact = Some(pact);
+    admission.pact = Some(pact);
     Ok(())
 }
 
-fn available_method(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let Some(pact) = &climb.pact else {
+fn available_method(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let Some(pact) = &admission.pact else {
         return Ok(());
     };
-    let name = &climb.request.method;
-    let ruling = pact.rule_with(climb.policy.unknown, Side::Client, Kind::Request, name);
-    climb.method = ruling.method;
+    let name = &admission.request.method;
+    let ruling = pact.rule_with(admission.policy.unknown, Side::Client, Kind::Request, name);
+    admission.method = ruling.method;
     if !ruling.is_open() {
         return Err(Misbehaviour::Method {
             method: Box::from(name.as_ref()),
@@ -256,22 +259,25 @@ fn available_method(climb: &mut Climb<'_>) -> Result<(), Refusal> {
         }
         .into());
     }
-    crate::gate::require_of_client(pact, climb.policy, name)
+    crate::gate::require_of_client(pact, admission.policy, name)
 }
 
-fn name_header(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let (Some(http), Some(key)) = (climb.http, climb.method.and_then(Method::name_param)) else {
+fn name_header(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let (Some(http), Some(key)) = (
+        admission.http,
+        admission.method.and_then(Method::name_param),
+    ) else {
         return Ok(());
     };
-    let body = climb.request.params.routing_member(key).and_then(text);
+    let body = admission.request.params.routing_member(key).and_then(text);
     mirrors(Header::Name, http.name, body.as_deref())
 }
 
-fn log_level(climb: &mut Climb<'_>) -> Result<(), Refusal> {
-    let Some(raw) = climb.request.params.meta.log_level else {
+fn log_level(admission: &mut Admission<'_>) -> Result<(), Refusal> {
+    let Some(raw) = admission.request.params.meta.log_level else {
         return Ok(());
     };
     let level = text(raw).and_then(|name| LogLevel::parse(&name));
-    climb.log_level = Some(level.ok_or_else(|| Misbehaviour::LogLevel(Box::from(raw)))?);
+    admission.log_level = Some(level.ok_or_else(|| Misbehaviour::LogLevel(Box::from(raw)))?);
     Ok(())
 }

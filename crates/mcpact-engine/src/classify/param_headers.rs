@@ -10,7 +10,7 @@ use mcpact_wire::header_value;
 use mcpact_wire::raw::{JsonKind, Object};
 use mcpact_wire::scan::text;
 
-use super::facts::Seen;
+use super::facts::HeaderField;
 use crate::refusal::{HeaderFault, Misbehaviour};
 
 /// The annotation in a tool's schema.
@@ -162,7 +162,7 @@ pub fn argument<'a>(annotation: &Annotation, arguments: Option<&'a str>) -> Opti
 pub fn check<'h>(
     annotations: &[Annotation],
     arguments: Option<&str>,
-    header: impl Fn(&str) -> Seen<'h>,
+    header: impl Fn(&str) -> HeaderField<'h>,
 ) -> Result<(), Misbehaviour> {
     for annotation in annotations {
         let fault = |fault| Misbehaviour::Header {
@@ -172,14 +172,16 @@ pub fn check<'h>(
         let Some(raw) = argument(annotation, arguments) else {
             // Whoever routes by the header would act on a value that the body does not have.
             match header(&annotation.header) {
-                Seen::Absent => continue,
-                Seen::Once(_) | Seen::Repeated => return Err(fault(HeaderFault::Differs)),
+                HeaderField::Absent => continue,
+                HeaderField::Once(_) | HeaderField::Repeated => {
+                    return Err(fault(HeaderFault::Differs));
+                }
             }
         };
         let value = match header(&annotation.header) {
-            Seen::Absent => return Err(fault(HeaderFault::Missing)),
-            Seen::Repeated => return Err(fault(HeaderFault::Repeated)),
-            Seen::Once(value) => value,
+            HeaderField::Absent => return Err(fault(HeaderFault::Missing)),
+            HeaderField::Repeated => return Err(fault(HeaderFault::Repeated)),
+            HeaderField::Once(value) => value,
         };
         let decoded = header_value::decode(value).map_err(|_| fault(HeaderFault::Malformed))?;
         let is_same = match JsonKind::of(raw) {

@@ -6,7 +6,7 @@ use mcpact_spec::{Era, Method, Revision};
 use mcpact_wire::batch::Frame;
 use mcpact_wire::envelope::Envelope;
 
-use super::facts::{CarrierFacts, HttpFacts, Seen, SessionFact, Verb};
+use super::facts::{HeaderField, HttpFacts, SessionFact, TransportFacts, Verb};
 use crate::policy::VersionPolicy;
 use crate::refusal::{HeaderFault, Incompatible, Misbehaviour, Refusal, VersionFault};
 use crate::revisions::{RevisionId, RevisionSet};
@@ -94,7 +94,7 @@ pub enum Route {
 #[must_use]
 pub fn route(
     frame: Option<&Frame<'_>>,
-    facts: &CarrierFacts<'_>,
+    facts: &TransportFacts<'_>,
     negotiated: Option<Revision>,
     endpoint: &Endpoint,
 ) -> Route {
@@ -118,7 +118,7 @@ pub fn route(
 
 fn batch(http: Option<&HttpFacts<'_>>, session: SessionFact, endpoint: &Endpoint) -> Route {
     let assumed = Revision::ASSUMED_WITHOUT_HEADER;
-    let has_header = http.is_some_and(|h| h.version != Seen::Absent);
+    let has_header = http.is_some_and(|h| h.version != HeaderField::Absent);
     let revision = match session {
         SessionFact::Live(revision) => Some(revision),
         SessionFact::Absent if http.is_some() && !has_header => {
@@ -163,19 +163,19 @@ fn single(
 
 fn session_route(http: &HttpFacts<'_>, negotiated: Revision) -> Route {
     match http.version {
-        Seen::Absent => Route::Legacy(negotiated),
-        Seen::Once(text) if text.trim() == negotiated.as_str() => Route::Legacy(negotiated),
-        Seen::Once(text) => refused(Misbehaviour::SessionVersion {
+        HeaderField::Absent => Route::Legacy(negotiated),
+        HeaderField::Once(text) if text.trim() == negotiated.as_str() => Route::Legacy(negotiated),
+        HeaderField::Once(text) => refused(Misbehaviour::SessionVersion {
             found: Box::from(text.trim()),
         }),
-        Seen::Repeated => refused(version_header(HeaderFault::Repeated)),
+        HeaderField::Repeated => refused(version_header(HeaderFault::Repeated)),
     }
 }
 
 fn no_session(http: &HttpFacts<'_>, endpoint: &Endpoint) -> Route {
     let text = match http.version {
-        Seen::Repeated => return refused(version_header(HeaderFault::Repeated)),
-        Seen::Absent => {
+        HeaderField::Repeated => return refused(version_header(HeaderFault::Repeated)),
+        HeaderField::Absent => {
             let assumed = Revision::ASSUMED_WITHOUT_HEADER;
             return match endpoint.sessions {
                 LegacySessions::Stateless if endpoint.legacy.contains(assumed) => {
@@ -189,7 +189,7 @@ fn no_session(http: &HttpFacts<'_>, endpoint: &Endpoint) -> Route {
                 }
             };
         }
-        Seen::Once(text) => text.trim(),
+        HeaderField::Once(text) => text.trim(),
     };
     match Revision::parse(text) {
         Some(r) if r.era() == Era::Modern => Route::Modern,

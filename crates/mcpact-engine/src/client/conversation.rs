@@ -11,9 +11,9 @@ use mcpact_wire::envelope::{Envelope, Notification, Request, Response};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
-use super::{CarrierKind, Client, Phase, Serving};
-use crate::effect::{Call, DropCause, Effect, Effects, End, Gravity, Note};
-use crate::outstanding::{Full, Patience};
+use super::{Client, Phase, Serving, TransportKind};
+use crate::effect::{Call, DropCause, Effect, Effects, End, IncomingNotification, Severity};
+use crate::outstanding::{AddError, RequestTimeout};
 use crate::pact::Pact;
 use crate::policy::OnUndeclared;
 use crate::refusal::{ApiMisuse, Dialect, Misbehaviour, Refusal, WireError};
@@ -36,12 +36,12 @@ impl Client {
                     match member {
                         Ok(envelope) => self.envelope(envelope, http_status, now, effects),
                         Err(error) => {
-                            effects.report(Misbehaviour::from(error).into(), Gravity::Warning);
+                            effects.report(Misbehaviour::from(error).into(), Severity::Warning);
                         }
                     }
                 }
             }
-            Err(error) => effects.report(Misbehaviour::from(error).into(), Gravity::Warning),
+            Err(error) => effects.report(Misbehaviour::from(error).into(), Severity::Warning),
         }
     }
 
@@ -86,7 +86,7 @@ impl Client {
             // 2026-07-28: servers send no requests. Answering would break the same rule.
             let refusal = ruling(pact, &request.method, Kind::Request);
             effects.drop(&request.method, DropCause::OutOfPlace);
-            return effects.report(refusal, Gravity::Warning);
+            return effects.report(refusal, Severity::Warning);
         }
         if request.method == Method::Ping.as_str() {
             if matches!(
@@ -173,7 +173,7 @@ impl Client {
                 self.asked.progress(token, now);
             }
         }
-        effects.push(Effect::Observe(Note {
+        effects.push(Effect::Observe(IncomingNotification {
             method,
             name: note.method.as_ref().into(),
             params: note.params,
@@ -200,7 +200,7 @@ impl Client {
         if !is_known {
             return effects.drop(&note.method, DropCause::OutOfPlace);
         }
-        effects.push(Effect::Observe(Note {
+        effects.push(Effect::Observe(IncomingNotification {
             method: Some(Method::Cancelled),
             name: note.method.as_ref().into(),
             params: note.params,
@@ -212,11 +212,11 @@ impl Client {
         id: i64,
         method: &str,
         params: Option<&str>,
-        patience: Patience,
+        timeout: RequestTimeout,
         now: Moment,
         effects: &mut Effects<'_>,
     ) {
-        match self.prepare(id, method, params, patience, now) {
+        match self.prepare(id, method, params, timeout, now) {
             Ok(text) => effects.push(Effect::Write(text)),
             Err(misuse) => effects.push(Effect::Withheld(misuse)),
         }
@@ -228,7 +228,7 @@ impl Client {
         number: i64,
         method: &str,
         params: Option<&str>,
-        patience: Patience,
+        timeout: RequestTimeout,
         now: Moment,
     ) -> Result<String, ApiMisuse> {
         let Some(pact) = self.pact().cloned() else {
@@ -260,14 +260,14 @@ impl Client {
         let token = progress_token(params);
         match self
             .asked
-            .add(id.clone(), method, token.as_deref(), patience, now)
+            .add(id.clone(), method, token.as_deref(), timeout, now)
         {
             Ok(()) => {
                 self.last_id = Some(number);
                 Ok(text)
             }
-            Err(Full::Taken) => Err(ApiMisuse::IdReused(id.raw().into())),
-            Err(Full::Limit) => Err(ApiMisuse::TooMany {
+            Err(AddError::IdInUse) => Err(ApiMisuse::IdReused(id.raw().into())),
+            Err(AddError::Limit) => Err(ApiMisuse::TooMany {
                 limit: self.asked.limit(),
             }),
         }
@@ -360,7 +360,7 @@ impl Client {
     /// Tells the server that a request is given up, in the way of its era.
     pub(super) fn give_up(&self, id: &Id, effects: &mut Effects<'_>) {
         let is_modern = self.era == Some(Era::Modern);
-        if is_modern && self.terms.carrier == CarrierKind::Http {
+        if is_modern && self.terms.transport == TransportKind::Http {
             effects.push(Effect::Abandon(id.clone()));
         } else {
             effects.push(Effect::Write(cancelled_message(id)));

@@ -15,7 +15,7 @@ use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::{self, InitializeResult};
 
 use super::probe::{Conclusion, Evidence, Observation, Probe, Question, conclude, not_evidence};
-use super::{CarrierKind, Client, EraVerdict, Failure, Phase};
+use super::{Client, EraVerdict, Failure, Phase, TransportKind};
 use crate::capability::CapabilitySet;
 use crate::effect::{DropCause, Effect, Effects};
 use crate::negotiate::require;
@@ -53,15 +53,15 @@ impl Client {
         if !matches!(self.phase, Phase::Connecting) {
             return effects.drop("connected", DropCause::OutOfPlace);
         }
-        let speakable = self.terms.speakable();
-        let modern = speakable.in_era(Era::Modern).newest();
+        let supported = self.terms.supported();
+        let modern = supported.in_era(Era::Modern).newest();
         let is_known_legacy = self.respawned
             || self.tried_http_sse
             || matches!(
                 self.terms.prior,
                 Some(EraVerdict::Legacy | EraVerdict::LegacyDiesOnProbe)
             );
-        let has_legacy = !speakable.in_era(Era::Legacy).is_empty();
+        let has_legacy = !supported.in_era(Era::Legacy).is_empty();
         match modern {
             Some(revision) if !(is_known_legacy && has_legacy) => {
                 self.probe(revision, now, effects)
@@ -84,7 +84,7 @@ impl Client {
             .party
             .capabilities
             .encode(revision, &self.terms.policy);
-        self.trail.trimmed(Side::Client, trimmed);
+        self.transcript.trimmed(Side::Client, trimmed);
         let info = self
             .terms
             .party
@@ -109,9 +109,9 @@ impl Client {
     }
 
     fn initialize(&mut self, version: Option<Revision>, now: Moment, effects: &mut Effects<'_>) {
-        let legacy = self.terms.speakable().in_era(Era::Legacy);
+        let legacy = self.terms.supported().in_era(Era::Legacy);
         let Some(offered) = version.or_else(|| legacy.newest()) else {
-            let ours = self.terms.speakable();
+            let ours = self.terms.supported();
             let none = Incompatible::NoCommonVersion {
                 offered: alloc::vec::Vec::new(),
                 ours,
@@ -125,7 +125,7 @@ impl Client {
             .party
             .capabilities
             .encode(offered, &self.terms.policy);
-        self.trail.trimmed(Side::Client, trimmed);
+        self.transcript.trimmed(Side::Client, trimmed);
         let info = self
             .terms
             .party
@@ -146,7 +146,7 @@ impl Client {
         )));
     }
 
-    /// An answer while there is no agreement yet. Answers to earlier questions are ignored: a slow
+    /// An answer while there is no agreement yet. ResponsePath to earlier questions are ignored: a slow
     /// server may still send them.
     pub(super) fn opening_answer(
         &mut self,
@@ -168,7 +168,7 @@ impl Client {
         // Over HTTP an error without an id still belongs to the request that it answers.
         let is_ours = match response.id {
             Some(id) => id == opening_id(number).as_ref(),
-            None => self.terms.carrier == CarrierKind::Http,
+            None => self.terms.transport == TransportKind::Http,
         };
         if !is_ours {
             let what = response.id.map_or("response", mcpact_wire::id::IdRef::raw);
@@ -228,13 +228,13 @@ impl Client {
             return None;
         };
         let question = Question {
-            carrier: self.terms.carrier,
-            speakable: self.terms.speakable(),
+            transport: self.terms.transport,
+            supported: self.terms.supported(),
             method: Method::Discover,
             asked: probe.asked,
         };
         let conclusion = conclude(&question, saw);
-        self.trail
+        self.transcript
             .probed(alloc::format!("{saw:?}"), alloc::format!("{conclusion:?}"));
         match conclusion {
             Conclusion::Modern(revision) => return Some(revision),
@@ -268,7 +268,7 @@ impl Client {
         let info = found.server_info.clone();
         match self.agree(revision, found.capabilities, info) {
             Ok(pact) => {
-                self.trail.selected(revision, Chosen::Requested);
+                self.transcript.selected(revision, Chosen::Requested);
                 self.conclude(pact, EraVerdict::Modern, effects);
             }
             Err(refusal) => self.refuse(refusal, revision, effects),
@@ -297,17 +297,17 @@ impl Client {
     }
 
     fn conclude(&mut self, pact: Pact, verdict: EraVerdict, effects: &mut Effects<'_>) {
-        self.trail
+        self.transcript
             .declared(&pact.party(Side::Client).capabilities, []);
-        self.trail
+        self.transcript
             .declared(&pact.party(Side::Server).capabilities, []);
-        self.trail.agreed(&pact);
+        self.transcript.agreed(&pact);
         self.era = Some(pact.era());
         let pact = Arc::new(pact);
         self.note(Ok(Arc::clone(&pact)), effects);
         self.phase = Phase::Ready(Arc::clone(&pact));
         // Who is not asked for the modern era may have it all the same.
-        let speaks_modern = !self.terms.speakable().in_era(Era::Modern).is_empty();
+        let speaks_modern = !self.terms.supported().in_era(Era::Modern).is_empty();
         let was_asked = verdict == EraVerdict::Modern || speaks_modern;
         // Silence is a guess: a server that was only slow would be taken for legacy for ever.
         if self.terms.prior != Some(verdict) && was_asked && !self.guessed {
@@ -350,7 +350,7 @@ impl Client {
             revision,
             errors: self.terms.policy.errors,
         };
-        self.trail.refused(&refusal, dialect);
+        self.transcript.refused(&refusal, dialect);
         self.fail(Failure::Refused(refusal), effects);
     }
 
@@ -372,7 +372,7 @@ impl Client {
         let Phase::Initializing(Handshake { offered, .. }) = self.phase else {
             return;
         };
-        let legacy = self.terms.speakable().in_era(Era::Legacy);
+        let legacy = self.terms.supported().in_era(Era::Legacy);
         let parsed = InitializeResult::parse(raw);
         let result = match parsed {
             Ok(result) => result,
@@ -380,7 +380,7 @@ impl Client {
         };
         let answered = RevisionId::parse(&result.protocol_version);
         let Some(revision) = answered.known().filter(|r| legacy.contains(*r)) else {
-            let ours = self.terms.speakable();
+            let ours = self.terms.supported();
             return self.refuse(
                 Incompatible::Answered { answered, ours }.into(),
                 offered,
@@ -394,7 +394,7 @@ impl Client {
                 } else {
                     Chosen::CounterOffered
                 };
-                self.trail.selected(revision, how);
+                self.transcript.selected(revision, how);
                 let is_fragile = self.terms.prior == Some(EraVerdict::LegacyDiesOnProbe);
                 let verdict = if self.respawned || is_fragile {
                     EraVerdict::LegacyDiesOnProbe
@@ -422,11 +422,11 @@ impl Client {
             .map(ErrorBody::supported_versions)
             .unwrap_or_default();
         let message = error.map(|e| e.message.to_string()).unwrap_or_default();
-        let speakable = self.terms.speakable();
-        let common = RevisionSet::of_listed(listed.iter().map(AsRef::as_ref)).and(speakable);
+        let supported = self.terms.supported();
+        let common = RevisionSet::of_listed(listed.iter().map(AsRef::as_ref)).and(supported);
         let is_version_error = ErrorCode::parse(code) == Some(ErrorCode::UnsupportedVersion);
         let modern = if is_version_error || self.terms.prior == Some(EraVerdict::Legacy) {
-            speakable.in_era(Era::Modern).newest()
+            supported.in_era(Era::Modern).newest()
         } else {
             common.in_era(Era::Modern).newest()
         };

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use mcpact_spec::{Era, ErrorCode, Method, Revision};
 
-use super::CarrierKind;
+use super::TransportKind;
 use crate::refusal::Incompatible;
 use crate::revisions::RevisionSet;
 use crate::time::Moment;
@@ -101,9 +101,9 @@ pub enum ProbeFailure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
     /// What carries the conversation.
-    pub carrier: CarrierKind,
+    pub transport: TransportKind,
     /// What we are willing to speak.
-    pub speakable: RevisionSet,
+    pub supported: RevisionSet,
     /// The method of the probe; any modern request can serve as one.
     pub method: Method,
     /// The revision that it was sent under.
@@ -132,13 +132,13 @@ pub fn conclude(question: &Question, saw: &Observation) -> Conclusion {
             None if is_legacy(question, *status) => Conclusion::Legacy(Evidence::Status(*status)),
             None => Conclusion::Fail(ProbeFailure::NotMcp(*status)),
         },
-        Observation::Silence => match question.carrier {
-            CarrierKind::Child | CarrierKind::Stream => Conclusion::Legacy(Evidence::Silence),
-            CarrierKind::Http => Conclusion::Fail(ProbeFailure::Silence),
+        Observation::Silence => match question.transport {
+            TransportKind::Child | TransportKind::Stream => Conclusion::Legacy(Evidence::Silence),
+            TransportKind::Http => Conclusion::Fail(ProbeFailure::Silence),
         },
-        Observation::Exited => match question.carrier {
-            CarrierKind::Child => Conclusion::Respawn,
-            CarrierKind::Stream | CarrierKind::Http => Conclusion::Fail(ProbeFailure::Closed),
+        Observation::Exited => match question.transport {
+            TransportKind::Child => Conclusion::Respawn,
+            TransportKind::Stream | TransportKind::Http => Conclusion::Fail(ProbeFailure::Closed),
         },
     };
     above_floor(question, verdict)
@@ -147,7 +147,7 @@ pub fn conclude(question: &Question, saw: &Observation) -> Conclusion {
 /// Whether a status without a message is that of a legacy server. Some take what they do not know for a
 /// notification, or answer it with nothing, and still know `initialize`.
 fn is_legacy(question: &Question, status: u16) -> bool {
-    let speaks_legacy = !question.speakable.in_era(Era::Legacy).is_empty();
+    let speaks_legacy = !question.supported.in_era(Era::Legacy).is_empty();
     (400..500).contains(&status) || ((200..300).contains(&status) && speaks_legacy)
 }
 
@@ -191,7 +191,7 @@ fn on_error(
 }
 
 fn choose(question: &Question, listed: &[Box<str>]) -> Conclusion {
-    let common = RevisionSet::of_listed(listed.iter().map(|v| &**v)).and(question.speakable);
+    let common = RevisionSet::of_listed(listed.iter().map(|v| &**v)).and(question.supported);
     if let Some(revision) = common.in_era(Era::Modern).newest() {
         return Conclusion::Modern(revision);
     }
@@ -205,14 +205,14 @@ fn choose(question: &Question, listed: &[Box<str>]) -> Conclusion {
 fn no_common(question: &Question, offered: &[Box<str>]) -> Incompatible {
     Incompatible::NoCommonVersion {
         offered: offered.to_vec(),
-        ours: question.speakable,
+        ours: question.supported,
     }
 }
 
 /// A client that will not speak legacy does not fall back to it.
 fn above_floor(question: &Question, conclusion: Conclusion) -> Conclusion {
     let is_legacy = matches!(conclusion, Conclusion::Legacy(_) | Conclusion::Respawn);
-    if is_legacy && question.speakable.in_era(Era::Legacy).is_empty() {
+    if is_legacy && question.supported.in_era(Era::Legacy).is_empty() {
         return Conclusion::Fail(no_common(question, &[]).into());
     }
     conclusion

@@ -21,7 +21,7 @@ use crate::revisions::RevisionId;
 use crate::version::{self, Selection};
 
 impl Server {
-    /// A refused `initialize` leaves nothing behind but a line in the trail: the client may try
+    /// A refused `initialize` leaves nothing behind but a line in the transcript: the client may try
     /// again on the same connection.
     pub(super) fn initialize(&mut self, request: &Request<'_>, effects: &mut Effects<'_>) {
         if !matches!(self.phase, Phase::AwaitInit) {
@@ -32,7 +32,8 @@ impl Server {
             Err(refusal) => {
                 let errors = self.terms.policy.errors;
                 let revision = self.endpoint.newest(Era::Legacy);
-                self.trail.refused(&refusal, Dialect { revision, errors });
+                self.transcript
+                    .refused(&refusal, Dialect { revision, errors });
                 self.refuse_request(request, &refusal, effects);
             }
         }
@@ -85,13 +86,13 @@ impl Server {
         let requested = initialize::requested_version(request.params.raw)
             .ok()
             .flatten();
-        self.trail
+        self.transcript
             .declared(&pact.party(Side::Client).capabilities, requested.as_deref());
-        self.trail
+        self.transcript
             .declared(&pact.party(Side::Server).capabilities, []);
-        self.trail.selected(revision, selection.how);
-        self.trail.trimmed(Side::Server, trimmed);
-        self.trail.agreed(&pact);
+        self.transcript.selected(revision, selection.how);
+        self.transcript.trimmed(Side::Server, trimmed);
+        self.transcript.agreed(&pact);
         let pact = Arc::new(pact);
         self.phase = Phase::AwaitInitialized(Arc::clone(&pact));
         self.note_agreement(request, &pact, effects);

@@ -24,7 +24,7 @@ pub(super) struct InFlight {
 
 /// How the answer to a request gets to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
+pub(super) enum ResponsePath {
     /// Among others, so that only the id tells whose it is.
     Shared,
     /// Alone, in reply to the request.
@@ -34,14 +34,14 @@ pub(super) enum Answers {
 /// Everything in flight, by id.
 #[derive(Clone, Debug)]
 pub(super) struct Serving {
-    requests: BTreeMap<Id, Alike>,
+    requests: BTreeMap<Id, SameId>,
     count: usize,
     limit: usize,
 }
 
 /// Requests with the same id, of which only the first says more: the others are of the same session.
 #[derive(Clone, Debug)]
-struct Alike {
+struct SameId {
     first: InFlight,
     count: usize,
 }
@@ -60,7 +60,7 @@ impl Serving {
     }
 
     pub(super) fn get(&self, id: &Id) -> Option<&InFlight> {
-        self.requests.get(id).map(|alike| &alike.first)
+        self.requests.get(id).map(|same_id| &same_id.first)
     }
 
     /// Remembers a request.
@@ -72,7 +72,7 @@ impl Serving {
         &mut self,
         id: IdRef<'_>,
         request: InFlight,
-        answers: Answers,
+        answers: ResponsePath,
     ) -> Result<(), Refusal> {
         let limit = self.limit;
         if self.count >= limit {
@@ -81,15 +81,15 @@ impl Serving {
         }
         match self.requests.entry(id.to_id()) {
             Entry::Vacant(free) => {
-                free.insert(Alike {
+                free.insert(SameId {
                     first: request,
                     count: 1,
                 });
             }
-            Entry::Occupied(mut alike)
-                if answers == Answers::Own && !alike.get().first.cancelled =>
+            Entry::Occupied(mut same_id)
+                if answers == ResponsePath::Own && !same_id.get().first.cancelled =>
             {
-                alike.get_mut().count += 1;
+                same_id.get_mut().count += 1;
             }
             Entry::Occupied(_) => {
                 return Err(Misbehaviour::DuplicateId(Box::from(id.raw())).into());
@@ -101,10 +101,10 @@ impl Serving {
 
     /// Forgets a request that is answered.
     pub(super) fn release(&mut self, id: &Id) -> Option<InFlight> {
-        let Alike { first, count } = self.requests.remove(id)?;
+        let SameId { first, count } = self.requests.remove(id)?;
         self.count = self.count.saturating_sub(1);
         if count > 1 {
-            let others = Alike {
+            let others = SameId {
                 first: first.clone(),
                 count: count - 1,
             };
@@ -116,9 +116,9 @@ impl Serving {
     /// Nobody waits for the answer any more; whether there is such a request. Of several with the same id
     /// none is wanted: the client cannot have meant one of them.
     pub(super) fn cancel(&mut self, id: &Id) -> bool {
-        let alike = self.requests.get_mut(id);
-        alike.is_some_and(|alike| {
-            alike.first.cancelled = true;
+        let same_id = self.requests.get_mut(id);
+        same_id.is_some_and(|same_id| {
+            same_id.first.cancelled = true;
             true
         })
     }

@@ -10,12 +10,12 @@ use mcpact_wire::envelope::{Envelope, EnvelopeError, Notification, Request, Resp
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
-use super::in_flight::{Answers, InFlight};
+use super::in_flight::{InFlight, ResponsePath};
 use super::listen::ListenFilter;
 use super::outgoing::level_of;
 use super::{Listening, Phase, Server, is, name};
-use crate::classify::{CarrierFacts, Route, Standing, admit, route};
-use crate::effect::{Call, DropCause, Effect, Effects, End, Gravity, Note};
+use crate::classify::{PactSource, Route, TransportFacts, admit, route};
+use crate::effect::{Call, DropCause, Effect, Effects, End, IncomingNotification, Severity};
 use crate::gate::require_of_client;
 use crate::pact::Pact;
 use crate::policy::{OnEarly, OnUndeclared};
@@ -27,7 +27,7 @@ impl Server {
     pub(super) fn receive<'a>(
         &mut self,
         bytes: &'a [u8],
-        facts: &CarrierFacts<'a>,
+        facts: &TransportFacts<'a>,
         now: Moment,
         effects: &mut Effects<'a>,
     ) {
@@ -40,11 +40,11 @@ impl Server {
     pub(super) fn frame<'a>(
         &mut self,
         frame: Frame<'a>,
-        facts: &CarrierFacts<'a>,
+        facts: &TransportFacts<'a>,
         now: Moment,
         effects: &mut Effects<'a>,
     ) {
-        self.heard = true;
+        self.received = true;
         let negotiated = self.phase.pact().map(|pact| pact.revision());
         match (
             route(Some(&frame), facts, negotiated, &self.endpoint),
@@ -61,8 +61,8 @@ impl Server {
                 Frame::Single(envelope),
             ) => {
                 let answers = match facts {
-                    CarrierFacts::Stream => Answers::Shared,
-                    CarrierFacts::Http(_) => Answers::Own,
+                    TransportFacts::Stream => ResponsePath::Shared,
+                    TransportFacts::Http(_) => ResponsePath::Own,
                 };
                 self.legacy(envelope, answers, now, effects);
             }
@@ -154,7 +154,7 @@ impl Server {
                     let refusal = Misbehaviour::HandshakeInBatch.into();
                     self.refuse_request(&request, &refusal, effects);
                 }
-                Ok(envelope) => self.legacy(envelope, Answers::Shared, now, effects),
+                Ok(envelope) => self.legacy(envelope, ResponsePath::Shared, now, effects),
                 Err(error) => self.refuse_unreadable(error, effects),
             }
         }
@@ -163,7 +163,7 @@ impl Server {
     fn modern<'a>(
         &mut self,
         envelope: Envelope<'a>,
-        facts: &CarrierFacts<'a>,
+        facts: &TransportFacts<'a>,
         effects: &mut Effects<'a>,
     ) {
         match envelope {
@@ -177,7 +177,7 @@ impl Server {
     fn modern_request<'a>(
         &mut self,
         request: Request<'a>,
-        facts: &CarrierFacts<'a>,
+        facts: &TransportFacts<'a>,
         effects: &mut Effects<'a>,
     ) {
         let call = match admit(
@@ -185,7 +185,7 @@ impl Server {
             facts,
             &self.terms.party,
             &self.terms.policy,
-            &mut self.memory,
+            &mut self.cache,
         ) {
             Ok(call) => call,
             Err(refusal) => {
@@ -195,7 +195,7 @@ impl Server {
             }
         };
         self.served_modern = true;
-        if call.standing == Standing::New {
+        if call.source == PactSource::New {
             self.note_agreement(&request, &call.pact, effects);
         }
         let revision = call.pact.revision();
@@ -223,7 +223,7 @@ impl Server {
             .as_ref()
             .filter(|_| own)
             .map(|filter| super::outgoing::acknowledgement(request.id, filter));
-        if let Err(refusal) = self.serving.take(request.id, entry, Answers::Shared) {
+        if let Err(refusal) = self.serving.take(request.id, entry, ResponsePath::Shared) {
             return self.reply_error(Some(request.id), &refusal, revision, effects);
         }
         // The acknowledgement must be the first message of a subscription.
@@ -243,7 +243,7 @@ impl Server {
     fn legacy<'a>(
         &mut self,
         envelope: Envelope<'a>,
-        answers: Answers,
+        answers: ResponsePath,
         now: Moment,
         effects: &mut Effects<'a>,
     ) {
@@ -257,7 +257,7 @@ impl Server {
     fn legacy_request<'a>(
         &mut self,
         request: Request<'a>,
-        answers: Answers,
+        answers: ResponsePath,
         effects: &mut Effects<'a>,
     ) {
         if is(&request.method, Method::Ping) {
@@ -287,7 +287,7 @@ impl Server {
     fn admit_legacy(
         &mut self,
         request: &Request<'_>,
-        answers: Answers,
+        answers: ResponsePath,
     ) -> Result<(Option<Method>, Arc<Pact>), Refusal> {
         let not_initialized = || Misbehaviour::NotInitialized {
             method: name(&request.method),
@@ -422,7 +422,7 @@ impl Server {
         note: Notification<'a>,
         effects: &mut Effects<'a>,
     ) {
-        effects.push(Effect::Observe(Note {
+        effects.push(Effect::Observe(IncomingNotification {
             method,
             name: name(&note.method),
             params: note.params,
@@ -475,10 +475,10 @@ pub(crate) fn undeclared(
     effects.drop(method, DropCause::Undeclared);
     match policy {
         OnUndeclared::Drop => {}
-        OnUndeclared::Warn => effects.report(refusal, Gravity::Warning),
-        OnUndeclared::Error => effects.report(refusal, Gravity::Error),
+        OnUndeclared::Warn => effects.report(refusal, Severity::Warning),
+        OnUndeclared::Error => effects.report(refusal, Severity::Error),
         OnUndeclared::Disconnect => {
-            effects.report(refusal, Gravity::Error);
+            effects.report(refusal, Severity::Error);
             effects.push(Effect::HangUp);
         }
     }

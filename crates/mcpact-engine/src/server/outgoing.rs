@@ -11,7 +11,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::listen::ListenFilter;
 use super::{Listening, Phase, Scope, Server, is, name};
 use crate::effect::{DropCause, Effect, Effects, End};
-use crate::outstanding::{Full, Patience};
+use crate::outstanding::{AddError, RequestTimeout};
 use crate::pact::Pact;
 use crate::policy::{Enforcement, Policy};
 use crate::refusal::{ApiMisuse, WireError};
@@ -103,7 +103,7 @@ impl Server {
         id: i64,
         method: &str,
         params: Option<&str>,
-        patience: Patience,
+        timeout: RequestTimeout,
         now: Moment,
         effects: &mut Effects<'_>,
     ) {
@@ -115,7 +115,7 @@ impl Server {
         let token = progress_token(params);
         match self
             .asked
-            .add(id.clone(), method, token.as_deref(), patience, now)
+            .add(id.clone(), method, token.as_deref(), timeout, now)
         {
             Ok(()) => {
                 self.last_id = Some(id_number);
@@ -125,10 +125,10 @@ impl Server {
                     params,
                 )));
             }
-            Err(Full::Taken) => {
+            Err(AddError::IdInUse) => {
                 effects.push(Effect::Withheld(ApiMisuse::IdReused(id.raw().into())));
             }
-            Err(Full::Limit) => {
+            Err(AddError::Limit) => {
                 let limit = self.asked.limit();
                 effects.push(Effect::Withheld(ApiMisuse::TooMany { limit }));
             }

@@ -6,7 +6,7 @@ use std::thread;
 use mcpact_engine::capability::{Agreement, CapabilitySet, State, agree};
 use mcpact_engine::lint;
 use mcpact_engine::negotiate::{Offer, negotiate};
-use mcpact_engine::pact::{DropReason, Pact};
+use mcpact_engine::pact::{IgnoreReason, Pact};
 use mcpact_engine::policy::{Extras, Policy, Reading, Trim};
 use mcpact_engine::revisions::RevisionId;
 use mcpact_engine::version;
@@ -225,7 +225,7 @@ fn wrong_types_are_refused_or_forgiven() {
     let pact = kind.machine().phase().pact().unwrap();
     assert!(pact.declares(Capability::Sampling) && pact.declares(Capability::Roots));
     assert!(!pact.declares(Capability::RootsListChanged));
-    assert_eq!(pact.dropped()[0].why, DropReason::Malformed);
+    assert_eq!(pact.ignored()[0].why, IgnoreReason::Malformed);
 }
 
 /// N20: shared keys are the intersection; the others follow their owner.
@@ -241,7 +241,7 @@ fn shared_keys_need_both_sides() {
     assert!(pact.declares(Capability::RootsListChanged));
     assert!(pact.declares(Capability::PromptsListChanged));
     let dropped: Vec<_> = pact
-        .dropped()
+        .ignored()
         .into_iter()
         .map(|d| (d.owner, d.path, d.why))
         .collect();
@@ -251,12 +251,12 @@ fn shared_keys_need_both_sides() {
             (
                 Side::Client,
                 "experimental.mine".into(),
-                DropReason::NotShared
+                IgnoreReason::NotShared
             ),
             (
                 Side::Server,
                 "experimental.yours".into(),
-                DropReason::NotShared
+                IgnoreReason::NotShared
             ),
         ]
     );
@@ -619,7 +619,7 @@ fn a_pact_never_changes() {
     assert_eq!(pact.revision(), Revision::V2025_11_25);
     let before: Pact = (*pact).clone();
     let _ = (
-        pact.dropped(),
+        pact.ignored(),
         pact.rule(Side::Client, Kind::Request, "x"),
         pact.has(Side::Client, "y"),
     );
@@ -634,8 +634,8 @@ fn the_trail_tells_the_whole_story() {
         "2099-01-01",
         json!({"roots": {}, "tasks": {}, "experimental": {"x": {}}}),
     );
-    let trail = serde_json::to_value(server.machine().trail()).unwrap();
-    let events: Vec<_> = trail
+    let transcript = serde_json::to_value(server.machine().transcript()).unwrap();
+    let events: Vec<_> = transcript
         .as_array()
         .unwrap()
         .iter()
@@ -645,26 +645,26 @@ fn the_trail_tells_the_whole_story() {
         events,
         ["declared", "declared", "selected", "dropped", "agreed"]
     );
-    assert_eq!(trail[0]["versions"], json!(["2099-01-01"]));
+    assert_eq!(transcript[0]["versions"], json!(["2099-01-01"]));
     assert_eq!(
-        trail[0]["capabilities"],
+        transcript[0]["capabilities"],
         json!({"experimental": {"x": {}}, "roots": {}, "tasks": {}})
     );
     assert_eq!(
-        trail[2],
+        transcript[2],
         json!({"event": "selected", "revision": "2025-11-25", "era": "legacy", "how": "counter-offered"})
     );
-    assert_eq!(trail[3]["path"], "experimental.x");
+    assert_eq!(transcript[3]["path"], "experimental.x");
 
     let mut refusing = ServerRig::new(
         mcpact_engine::policy::Profile::McpvStrict.policy(),
         json!({}),
     );
     refusing.initialize("2024-11-05", json!({}));
-    let trail = serde_json::to_value(refusing.machine().trail()).unwrap();
-    assert_eq!(trail[0]["event"], "refused");
+    let transcript = serde_json::to_value(refusing.machine().transcript()).unwrap();
+    assert_eq!(transcript[0]["event"], "refused");
     assert_eq!(
-        (&trail[0]["reason"], &trail[0]["code"]),
+        (&transcript[0]["reason"], &transcript[0]["code"]),
         (&json!("unsupported_version"), &json!(-32602))
     );
 

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use mcpact_engine::classify::{
-    CarrierFacts, Endpoint, HttpFacts, LegacySessions, Route, Seen, SessionFact, Verb, route,
+    Endpoint, HeaderField, HttpFacts, LegacySessions, Route, SessionFact, TransportFacts, Verb,
+    route,
 };
+use mcpact_engine::client::era_cache::{EraCache, EraLookup};
 use mcpact_engine::client::probe::{Conclusion, Evidence, Observation, Question, conclude};
-use mcpact_engine::client::verdicts::{Advice, VerdictBook};
 use mcpact_engine::client::{
-    CarrierKind, EraMode, EraVerdict, Failure, Input, Phase, ProbeFailure,
+    EraMode, EraVerdict, Failure, Input, Phase, ProbeFailure, TransportKind,
 };
 use mcpact_engine::policy::Policy;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
@@ -20,10 +21,10 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-fn question(carrier: CarrierKind) -> Question {
+fn question(transport: TransportKind) -> Question {
     Question {
-        carrier,
-        speakable: RevisionSet::ALL,
+        transport,
+        supported: RevisionSet::ALL,
         method: Method::Discover,
         asked: Revision::V2026_07_28,
     }
@@ -46,7 +47,7 @@ fn listed(versions: &[&str]) -> Observation {
 /// N13, ER-01, ER-02, ER-03, ER-06, ER-07, ER-08: every row of the client's table in REVISIONS 3.3.
 #[test]
 fn the_client_table_of_3_3() {
-    use CarrierKind::{Child, Http, Stream};
+    use TransportKind::{Child, Http, Stream};
     let modern = Conclusion::Modern(Revision::V2026_07_28);
     let legacy = Conclusion::Legacy;
     let fail = Conclusion::Fail;
@@ -239,8 +240,8 @@ fn the_client_table_of_3_3() {
             fail(ProbeFailure::Silence),
         ),
     ];
-    for (name, carrier, saw, expected) in rows {
-        assert_eq!(conclude(&question(carrier), &saw), expected, "{name}");
+    for (name, transport, saw, expected) in rows {
+        assert_eq!(conclude(&question(transport), &saw), expected, "{name}");
     }
     let other = Question {
         method: Method::ToolsList,
@@ -397,7 +398,7 @@ fn the_probe_timeout_starts_at_the_first_byte() {
 /// N13: a server that dies of the probe is started anew, once, straight into the handshake.
 #[test]
 fn a_server_that_dies_of_the_probe_is_respawned_once_and_remembered() {
-    let child = |t: &mut mcpact_engine::client::ClientTerms| t.carrier = CarrierKind::Child;
+    let child = |t: &mut mcpact_engine::client::ClientTerms| t.transport = TransportKind::Child;
     let mut client = ClientRig::with(spec_policy(), json!({}), child);
     client.open();
     assert_eq!(client.input(Input::Closed), [Out::Respawn]);
@@ -407,7 +408,7 @@ fn a_server_that_dies_of_the_probe_is_respawned_once_and_remembered() {
     assert_eq!(out[0], Out::Remember("LegacyDiesOnProbe".into()));
 
     let mut known = ClientRig::with(spec_policy(), json!({}), |t| {
-        t.carrier = CarrierKind::Child;
+        t.transport = TransportKind::Child;
         t.prior = Some(EraVerdict::LegacyDiesOnProbe);
     });
     assert_eq!(
@@ -420,7 +421,7 @@ fn a_server_that_dies_of_the_probe_is_respawned_once_and_remembered() {
 /// N13, ER-09: an HTTP server that refuses both openings may be one of the first revision.
 #[test]
 fn er_09_http_falls_back_to_http_sse() {
-    let http = |t: &mut mcpact_engine::client::ClientTerms| t.carrier = CarrierKind::Http;
+    let http = |t: &mut mcpact_engine::client::ClientTerms| t.transport = TransportKind::Http;
     for status in [400, 404, 405, 406, 415, 422] {
         let mut client = ClientRig::with(spec_policy(), json!({}), http);
         client.open();
@@ -455,7 +456,7 @@ fn er_09_http_falls_back_to_http_sse() {
 /// N13: what is a web page to both openings is no server, and to who speaks no legacy at the first.
 #[test]
 fn a_web_page_is_no_server() {
-    let http = |t: &mut mcpact_engine::client::ClientTerms| t.carrier = CarrierKind::Http;
+    let http = |t: &mut mcpact_engine::client::ClientTerms| t.transport = TransportKind::Http;
     let not_mcp = |client: &ClientRig| {
         let phase = client.machine().phase();
         let page = ProbeFailure::NotMcp(200);
@@ -521,20 +522,27 @@ fn a_version_error_to_initialize_leads_back_to_the_probe() {
 #[test]
 fn verdicts_are_kept_dated_bounded_and_single_flight() {
     let at = |seconds| Moment::at(Duration::from_secs(seconds));
-    let mut book = VerdictBook::new(2, Duration::from_secs(100));
-    assert_eq!(book.consult("a", at(0)), Advice::Ask);
+    let mut book = EraCache::new(2, Duration::from_secs(100));
+    assert_eq!(book.lookup("a", at(0)), EraLookup::Ask);
     assert_eq!(
-        book.consult("a", at(1)),
-        Advice::Wait,
+        book.lookup("a", at(1)),
+        EraLookup::Wait,
         "somebody asks already"
     );
     book.learn("a", EraVerdict::Legacy, at(2));
-    assert_eq!(book.consult("a", at(50)), Advice::Known(EraVerdict::Legacy));
-    assert_eq!(book.consult("a", at(103)), Advice::Ask, "it has become old");
+    assert_eq!(
+        book.lookup("a", at(50)),
+        EraLookup::Known(EraVerdict::Legacy)
+    );
+    assert_eq!(
+        book.lookup("a", at(103)),
+        EraLookup::Ask,
+        "it has become old"
+    );
     book.forget("a");
     assert_eq!(
-        book.consult("a", at(104)),
-        Advice::Ask,
+        book.lookup("a", at(104)),
+        EraLookup::Ask,
         "a failed asker makes room for the next"
     );
     book.learn("a", EraVerdict::Legacy, at(104));
@@ -542,12 +550,12 @@ fn verdicts_are_kept_dated_bounded_and_single_flight() {
     book.learn("c", EraVerdict::Modern, at(106));
     assert_eq!(book.len(), 2);
     assert_eq!(
-        book.consult("c", at(107)),
-        Advice::Known(EraVerdict::Modern)
+        book.lookup("c", at(107)),
+        EraLookup::Known(EraVerdict::Modern)
     );
     assert_eq!(
-        book.consult("a", at(107)),
-        Advice::Ask,
+        book.lookup("a", at(107)),
+        EraLookup::Ask,
         "the oldest made room"
     );
 }
@@ -570,7 +578,7 @@ fn the_server_table_of_3_3() {
     let (dual, legacy, modern) = (spec_policy(), legacy_only(), modern_only());
     let required = LegacySessions::Required;
     let decide =
-        |policy: &Policy, sessions, text: Option<Value>, facts: CarrierFacts<'_>, negotiated| {
+        |policy: &Policy, sessions, text: Option<Value>, facts: TransportFacts<'_>, negotiated| {
             let text = text.map(|v| v.to_string());
             let frame = text.as_ref().map(|t| Frame::parse(t.as_bytes()).unwrap());
             route(
@@ -580,7 +588,7 @@ fn the_server_table_of_3_3() {
                 &endpoint(policy, sessions),
             )
         };
-    let post = |facts: HttpFacts<'static>| CarrierFacts::Http(facts);
+    let post = |facts: HttpFacts<'static>| TransportFacts::Http(facts);
     let bare = HttpFacts::BARE_POST;
     let list = || Some(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
     let enveloped = |method: &str| {
@@ -627,14 +635,14 @@ fn the_server_table_of_3_3() {
         Route::Batch(r2)
     );
     assert_eq!(
-        decide(&dual, required, batch(), CarrierFacts::Stream, Some(r2)),
+        decide(&dual, required, batch(), TransportFacts::Stream, Some(r2)),
         Route::Batch(r2)
     );
     for route in [
         decide(&dual, required, batch(), post(live(r4)), None),
         decide(&modern, required, batch(), post(bare), None),
-        decide(&dual, required, batch(), CarrierFacts::Stream, None),
-        decide(&dual, required, batch(), CarrierFacts::Stream, Some(r4)),
+        decide(&dual, required, batch(), TransportFacts::Stream, None),
+        decide(&dual, required, batch(), TransportFacts::Stream, Some(r4)),
     ] {
         assert_eq!(code_of(&refused(route), r4), (-32600, 400));
     }
@@ -653,7 +661,7 @@ fn the_server_table_of_3_3() {
                 &dual,
                 required,
                 enveloped(method),
-                CarrierFacts::Stream,
+                TransportFacts::Stream,
                 Some(r4)
             ),
             Route::Modern
@@ -665,7 +673,7 @@ fn the_server_table_of_3_3() {
         Route::LegacyOpen
     );
     assert_eq!(
-        decide(&dual, required, initialize(), CarrierFacts::Stream, None),
+        decide(&dual, required, initialize(), TransportFacts::Stream, None),
         Route::LegacyOpen
     );
     // 5: a live session, and its version header
@@ -674,7 +682,7 @@ fn the_server_table_of_3_3() {
         Route::Legacy(r4)
     );
     let same = HttpFacts {
-        version: Seen::Once("2025-11-25"),
+        version: HeaderField::Once("2025-11-25"),
         ..live(r4)
     };
     assert_eq!(
@@ -683,7 +691,7 @@ fn the_server_table_of_3_3() {
     );
     for version in ["2025-06-18", "garbage", "2026-07-28"] {
         let other = HttpFacts {
-            version: Seen::Once(version),
+            version: HeaderField::Once(version),
             ..live(r4)
         };
         let refusal = refused(decide(&dual, required, list(), post(other), None));
@@ -698,7 +706,7 @@ fn the_server_table_of_3_3() {
     assert_eq!(code_of(&refusal, r4).1, 404);
     // 7: a modern header without metadata
     let header = HttpFacts {
-        version: Seen::Once("2026-07-28"),
+        version: HeaderField::Once("2026-07-28"),
         ..bare
     };
     assert_eq!(
@@ -707,7 +715,7 @@ fn the_server_table_of_3_3() {
     );
     // 8: a legacy header without a session
     let header = HttpFacts {
-        version: Seen::Once("2025-06-18"),
+        version: HeaderField::Once("2025-06-18"),
         ..bare
     };
     let refusal = refused(decide(&dual, required, list(), post(header), None));
@@ -718,7 +726,7 @@ fn the_server_table_of_3_3() {
     );
     // 9: a header that means nothing
     let header = HttpFacts {
-        version: Seen::Once("garbage"),
+        version: HeaderField::Once("garbage"),
         ..bare
     };
     let refusal = refused(decide(&dual, required, list(), post(header), None));
@@ -735,25 +743,31 @@ fn the_server_table_of_3_3() {
     let refusal = refused(decide(&modern, required, list(), post(bare), None));
     assert_eq!(code_of(&refusal, Revision::V2026_07_28), (-32020, 400));
     // 11: a stream that was not opened
-    let refusal = refused(decide(&dual, required, list(), CarrierFacts::Stream, None));
+    let refusal = refused(decide(
+        &dual,
+        required,
+        list(),
+        TransportFacts::Stream,
+        None,
+    ));
     assert_eq!(code_of(&refusal, r4).0, -32602);
     let refusal = refused(decide(
         &legacy,
         required,
         list(),
-        CarrierFacts::Stream,
+        TransportFacts::Stream,
         None,
     ));
     assert_eq!(code_of(&refusal, r4).0, -32600);
     assert_eq!(
-        decide(&modern, required, list(), CarrierFacts::Stream, None),
+        decide(&modern, required, list(), TransportFacts::Stream, None),
         Route::Modern,
         "refused there with -32602"
     );
     // 12: an answer that nobody asked for
     let response = Some(json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
     assert_eq!(
-        decide(&modern, required, response, CarrierFacts::Stream, None),
+        decide(&modern, required, response, TransportFacts::Stream, None),
         Route::StrayResponse
     );
 }

@@ -4,7 +4,7 @@ mod flags;
 mod in_flight;
 mod wanted;
 
-use mcpact_engine::effect::Gravity;
+use mcpact_engine::effect::Severity;
 use mcpact_engine::policy::{ClientRequirement, Enforcement, OnUndeclared, OnUnknown};
 use mcpact_engine::reason::Reason;
 use mcpact_spec::{Capability, Kind, Method, Revision, Side};
@@ -201,9 +201,9 @@ fn an_undeclared_notification_meets_the_policy() {
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/resources/list_changed"});
     for (policy, reported, hangs_up) in [
         (OnUndeclared::Drop, None, false),
-        (OnUndeclared::Warn, Some(Gravity::Warning), false),
-        (OnUndeclared::Error, Some(Gravity::Error), false),
-        (OnUndeclared::Disconnect, Some(Gravity::Error), true),
+        (OnUndeclared::Warn, Some(Severity::Warning), false),
+        (OnUndeclared::Error, Some(Severity::Error), false),
+        (OnUndeclared::Disconnect, Some(Severity::Error), true),
     ] {
         let mut own = legacy_only();
         own.undeclared = policy;

@@ -403,8 +403,8 @@ fn a_missing_version_is_refused_or_assumed() {
     let mut server = ServerRig::new(policy, json!({}));
     let out = server.request(1, "initialize", without());
     assert_eq!(out[0].result()["protocolVersion"], "2025-11-25");
-    let trail = serde_json::to_string(server.machine().trail()).unwrap();
-    assert!(trail.contains(r#""how":"assumed""#), "{trail}");
+    let transcript = serde_json::to_string(server.machine().transcript()).unwrap();
+    assert!(transcript.contains(r#""how":"assumed""#), "{transcript}");
 }
 
 /// N35: a profile changes only the policies that it is for.

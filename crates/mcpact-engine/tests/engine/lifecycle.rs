@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpact_engine::client::{Failure, Input, Phase};
 use mcpact_engine::lint::{self, Mismatch};
-use mcpact_engine::outstanding::{OnProgress, Outstanding, Patience};
+use mcpact_engine::outstanding::{OnProgress, PendingRequests, RequestTimeout};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::{OnEarly, Profile};
 use mcpact_engine::server::{self, Phase as ServerPhase};
@@ -320,8 +320,8 @@ fn a_missing_feature_degrades_gracefully() {
     assert_eq!(lost[0].path, "logging");
 }
 
-fn patience(timeout: u64, maximum: u64, on_progress: OnProgress) -> Patience {
-    Patience {
+fn timeout(timeout: u64, maximum: u64, on_progress: OnProgress) -> RequestTimeout {
+    RequestTimeout {
         timeout: Duration::from_secs(timeout),
         maximum: Duration::from_secs(maximum),
         on_progress,
@@ -333,17 +333,17 @@ fn patience(timeout: u64, maximum: u64, on_progress: OnProgress) -> Patience {
 fn requests_time_out_and_progress_extends_them() {
     let mut client = ClientRig::new(legacy_only(), json!({}));
     client.ready("2025-11-25", json!({"tools": {}}));
-    let ask = |client: &mut ClientRig, id, patience| {
+    let ask = |client: &mut ClientRig, id, timeout| {
         client.input(Input::Ask {
             id,
             method: "tools/call",
             params: Some(r#"{"name":"t","_meta":{"progressToken":"p"}}"#),
-            patience,
+            timeout,
         })
     };
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
         "params": {"progressToken": "p", "progress": 1}});
-    ask(&mut client, 1, patience(10, 25, OnProgress::Extend));
+    ask(&mut client, 1, timeout(10, 25, OnProgress::Extend));
     assert_eq!(client.after(9 * SECOND), []);
     client.message(progress.clone());
     assert_eq!(client.after(9 * SECOND), [], "18 s: extended");
@@ -358,7 +358,7 @@ fn requests_time_out_and_progress_extends_them() {
     let late = client.message(json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
     assert_eq!(late, [Out::Dropped("1".into())]);
 
-    ask(&mut client, 2, patience(10, 25, OnProgress::Ignore));
+    ask(&mut client, 2, timeout(10, 25, OnProgress::Ignore));
     client.after(9 * SECOND);
     client.message(progress);
     assert_eq!(client.after(2 * SECOND).len(), 2, "11 s: not extended");
@@ -397,9 +397,9 @@ fn answers_are_matched_by_id() {
 /// L25: the book of waiting requests is bounded, and knows string ids as well.
 #[test]
 fn the_book_of_waiting_requests_is_bounded() {
-    let mut book = Outstanding::new(2);
-    let add = |book: &mut Outstanding, id: Id| {
-        book.add(id, "x", None, Patience::default(), Moment::ZERO)
+    let mut book = PendingRequests::new(2);
+    let add = |book: &mut PendingRequests, id: Id| {
+        book.add(id, "x", None, RequestTimeout::default(), Moment::ZERO)
             .is_ok()
     };
     assert!(add(&mut book, Id::text("a")));
@@ -461,9 +461,9 @@ fn an_opening_has_a_deadline() {
     let mut server = ServerRig::new(legacy_only(), json!({}));
     assert_eq!(server.after(29 * SECOND), []);
     assert_eq!(server.after(2 * SECOND), [Out::HangUp]);
-    let mut heard = ServerRig::new(legacy_only(), json!({}));
-    heard.request(1, "ping", json!({}));
-    assert_eq!(heard.after(60 * SECOND), []);
+    let mut received = ServerRig::new(legacy_only(), json!({}));
+    received.request(1, "ping", json!({}));
+    assert_eq!(received.after(60 * SECOND), []);
 }
 
 /// L28: two peers without any capability can still talk.

@@ -1,6 +1,6 @@
 //! REVISIONS 8.2 and the ladder of 3.4.
 
-use mcpact_engine::classify::{CarrierFacts, HttpFacts, Seen};
+use mcpact_engine::classify::{HeaderField, HttpFacts, TransportFacts};
 use mcpact_engine::client::{Failure, Phase, ProbeFailure};
 use mcpact_engine::refusal::Incompatible;
 use mcpact_spec::{Extension, Method, Revision, Side};
@@ -25,8 +25,8 @@ fn modern_server() -> ServerRig {
 
 fn http(version: &'static str, method: &'static str) -> HttpFacts<'static> {
     HttpFacts {
-        version: Seen::Once(version),
-        method: Seen::Once(method),
+        version: HeaderField::Once(version),
+        method: HeaderField::Once(method),
         ..HttpFacts::BARE_POST
     }
 }
@@ -67,7 +67,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// Every rung of REVISIONS 3.4 in its order, over HTTP and on a stream.
+/// Every check of REVISIONS 3.4 in its order, over HTTP and on a stream.
 fn ladder() -> Vec<Cell> {
     let ok = || Some(http("2026-07-28", "tools/list"));
     let cell = |name, method, params, http, code, status| Cell {
@@ -140,7 +140,7 @@ fn ladder() -> Vec<Cell> {
             "tools/list",
             good(json!({})),
             Some(HttpFacts {
-                method: Seen::Once("tools/list"),
+                method: HeaderField::Once("tools/list"),
                 ..HttpFacts::BARE_POST
             }),
             -32020,
@@ -151,7 +151,7 @@ fn ladder() -> Vec<Cell> {
             "tools/list",
             good(json!({})),
             Some(HttpFacts {
-                version: Seen::Repeated,
+                version: HeaderField::Repeated,
                 ..http("", "tools/list")
             }),
             -32020,
@@ -178,7 +178,7 @@ fn ladder() -> Vec<Cell> {
             "tools/list",
             good(json!({})),
             Some(HttpFacts {
-                method: Seen::Absent,
+                method: HeaderField::Absent,
                 ..http("2026-07-28", "")
             }),
             -32020,
@@ -269,7 +269,7 @@ fn ladder() -> Vec<Cell> {
             "tools/call",
             named("name", "t"),
             Some(HttpFacts {
-                name: Seen::Once("u"),
+                name: HeaderField::Once("u"),
                 ..http("2026-07-28", "tools/call")
             }),
             -32020,
@@ -280,7 +280,7 @@ fn ladder() -> Vec<Cell> {
             "prompts/get",
             named("name", "t"),
             Some(HttpFacts {
-                name: Seen::Once("=?base64?!?="),
+                name: HeaderField::Once("=?base64?!?="),
                 ..http("2026-07-28", "prompts/get")
             }),
             -32020,
@@ -295,7 +295,7 @@ fn ladder() -> Vec<Cell> {
                 params
             },
             Some(HttpFacts {
-                name: Seen::Once("2"),
+                name: HeaderField::Once("2"),
                 ..http("2026-07-28", "tasks/get")
             }),
             -32020,
@@ -320,12 +320,14 @@ fn ladder() -> Vec<Cell> {
     ]
 }
 
-/// N11, NM-01, NM-02, NM-03, NM-05, NM-11, NM-14: each rung refuses with its own code and status.
+/// N11, NM-01, NM-02, NM-03, NM-05, NM-11, NM-14: each check refuses with its own code and status.
 #[test]
 fn every_rung_of_the_ladder_refuses_in_its_own_way() {
     for cell in ladder() {
         let mut server = modern_server();
-        let facts = cell.http.map_or(CarrierFacts::Stream, CarrierFacts::Http);
+        let facts = cell
+            .http
+            .map_or(TransportFacts::Stream, TransportFacts::Http);
         let message =
             json!({"jsonrpc": "2.0", "id": 1, "method": cell.method, "params": cell.params});
         let out = server.bytes_with(&message.to_string(), facts);
@@ -340,7 +342,7 @@ fn every_rung_of_the_ladder_refuses_in_its_own_way() {
     }
 }
 
-/// N11: a complete request passes every rung, encoded names included.
+/// N11: a complete request passes every check, encoded names included.
 #[test]
 fn a_complete_request_passes_every_rung() {
     for (method, key, name, header) in [
@@ -358,12 +360,12 @@ fn a_complete_request_passes_every_rung() {
         let message =
             json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": named(key, name)});
         let facts = HttpFacts {
-            name: Seen::Once(header),
-            version: Seen::Once(" 2026-07-28 "),
-            method: Seen::Once(method),
+            name: HeaderField::Once(header),
+            version: HeaderField::Once(" 2026-07-28 "),
+            method: HeaderField::Once(method),
             ..HttpFacts::BARE_POST
         };
-        let out = server.bytes_with(&message.to_string(), CarrierFacts::Http(facts));
+        let out = server.bytes_with(&message.to_string(), TransportFacts::Http(facts));
         assert_eq!(out, [Out::Serve(method.into())], "{name}");
     }
 }
@@ -398,14 +400,14 @@ fn nm_05_and_10_the_supported_list_is_the_discovered_one() {
 /// N13, NM-07: a client that is told another modern version asks again with it, under a new id.
 #[test]
 fn nm_07_a_version_error_is_answered_with_a_retry() {
-    use mcpact_engine::client::CarrierKind;
+    use mcpact_engine::client::TransportKind;
     use mcpact_engine::client::probe::{Conclusion, Observation, Question, conclude};
     use mcpact_engine::revisions::RevisionSet;
     // There is one modern revision so far; the retry is a conclusion about a question that was
     // asked under another one.
     let question = Question {
-        carrier: CarrierKind::Stream,
-        speakable: RevisionSet::ALL,
+        transport: TransportKind::Stream,
+        supported: RevisionSet::ALL,
         method: Method::Discover,
         asked: Revision::V2025_11_25,
     };

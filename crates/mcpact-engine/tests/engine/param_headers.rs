@@ -1,6 +1,6 @@
-//! Rung 8 of REVISIONS 3.4: tool parameters that are mirrored into headers.
+//! Check 8 of REVISIONS 3.4: tool parameters that are mirrored into headers.
 
-use mcpact_engine::classify::Seen;
+use mcpact_engine::classify::HeaderField;
 use mcpact_engine::classify::param_headers::{AnnotationFault, annotations, check, header_for};
 use mcpact_engine::refusal::{HeaderFault, Misbehaviour};
 use serde_json::{Value, json};
@@ -26,9 +26,9 @@ fn annotated_parameters_are_compared_with_their_headers() {
                 .filter(|(n, _)| n.eq_ignore_ascii_case(name))
                 .collect();
             match all[..] {
-                [] => Seen::Absent,
-                [(_, value)] => Seen::Once(value),
-                _ => Seen::Repeated,
+                [] => HeaderField::Absent,
+                [(_, value)] => HeaderField::Once(value),
+                _ => HeaderField::Repeated,
             }
         })
         .map_err(|m| match m {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::classify::{CarrierFacts, HttpFacts, Seen, SessionFact};
+use mcpact_engine::classify::{HeaderField, HttpFacts, SessionFact, TransportFacts};
 use mcpact_engine::client::Input as ClientInput;
 use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::revisions::{RevisionId, RevisionSet};
@@ -67,7 +67,7 @@ proptest! {
         if open {
             server.ready("2025-03-26", json!({}));
         }
-        server.input(mcpact_engine::server::Input::Bytes { bytes: &bytes, facts: CarrierFacts::Stream });
+        server.input(mcpact_engine::server::Input::Bytes { bytes: &bytes, facts: TransportFacts::Stream });
         client.input(ClientInput::Bytes { bytes: &bytes, http_status: None });
     }
 
@@ -83,8 +83,8 @@ proptest! {
         let mut server = ServerRig::new(spec_policy(), json!({"tools": {}}));
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let text = message.to_string();
-        let facts = HttpFacts { version: Seen::Once(&version), session: SessionFact::Absent, ..HttpFacts::BARE_POST };
-        let facts = if http { CarrierFacts::Http(facts) } else { CarrierFacts::Stream };
+        let facts = HttpFacts { version: HeaderField::Once(&version), session: SessionFact::Absent, ..HttpFacts::BARE_POST };
+        let facts = if http { TransportFacts::Http(facts) } else { TransportFacts::Stream };
         let out = server.bytes_with(&text, facts);
         let ends = out.iter().filter(|o| matches!(o, Out::Reply(..) | Out::Serve(_))).count();
         prop_assert_eq!(ends, 1, "{:?}", out);

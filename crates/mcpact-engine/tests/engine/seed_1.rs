@@ -74,7 +74,7 @@ fn the_worked_example() {
         pact.declares(Capability::PromptsListChanged),
         "the server's"
     );
-    assert_eq!(pact.dropped(), []);
+    assert_eq!(pact.ignored(), []);
 }
 
 /// N19: minimal, full and invalid documents of both sides (S1.23).

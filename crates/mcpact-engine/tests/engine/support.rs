@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::classify::CarrierFacts;
+use mcpact_engine::classify::TransportFacts;
 use mcpact_engine::client::{self, Client, ClientTerms};
-use mcpact_engine::effect::{Effect, End, Gravity};
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::effect::{Effect, End, Severity};
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::{Pact, Party};
 use mcpact_engine::policy::{Policy, Profile, Reading};
 use mcpact_engine::refusal::WireError;
@@ -31,7 +31,7 @@ pub(crate) enum Out {
     Concluded(Revision),
     Withheld(String),
     Dropped(String),
-    Report(String, Gravity),
+    Report(String, Severity),
     Remember(String),
     Abandon(String),
     Respawn,
@@ -155,10 +155,10 @@ impl ServerRig {
     }
 
     pub(crate) fn bytes(&mut self, text: &str) -> Vec<Out> {
-        self.bytes_with(text, CarrierFacts::Stream)
+        self.bytes_with(text, TransportFacts::Stream)
     }
 
-    pub(crate) fn bytes_with(&mut self, text: &str, facts: CarrierFacts<'_>) -> Vec<Out> {
+    pub(crate) fn bytes_with(&mut self, text: &str, facts: TransportFacts<'_>) -> Vec<Out> {
         self.input(server::Input::Bytes {
             bytes: text.as_bytes(),
             facts,
@@ -200,7 +200,7 @@ impl ServerRig {
         })
     }
 
-    /// Answers a request with an error.
+    /// ResponsePath a request with an error.
     pub(crate) fn refuse(&mut self, id: i64) -> Vec<Out> {
         self.input(server::Input::Answer {
             id: Id::number(id),
@@ -219,7 +219,7 @@ impl ServerRig {
             id,
             method,
             params: Some(&params),
-            patience: Patience::default(),
+            timeout: RequestTimeout::default(),
         })
     }
 
@@ -342,7 +342,7 @@ impl ClientRig {
         })
     }
 
-    /// Answers the request that the client has just written.
+    /// ResponsePath the request that the client has just written.
     pub(crate) fn answer_to(&mut self, out: &Out, result: Value) -> Vec<Out> {
         let id = out.reply()["id"].clone();
         self.message(json!({"jsonrpc": "2.0", "id": id, "result": result}))
@@ -384,7 +384,7 @@ impl ClientRig {
             id,
             method,
             params: Some(&params),
-            patience: Patience::default(),
+            timeout: RequestTimeout::default(),
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpact_engine::client::{Client, ClientTerms, Input, Phase};
 use mcpact_engine::effect::Effect;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::time::Moment;
 use mcpact_wire::envelope::Envelope;
 use mcpact_wire::id::{Id, IdRef};
@@ -72,7 +72,7 @@ impl WatchedClient {
                         id,
                         method: words.method,
                         params: words.params,
-                        patience: Patience::default(),
+                        timeout: RequestTimeout::default(),
                     },
                     now,
                 );

@@ -1,6 +1,6 @@
 //! One order per line: a letter, then what the order needs.
 
-use mcpact_engine::classify::{HttpFacts, Seen, SessionFact, Verb};
+use mcpact_engine::classify::{HeaderField, HttpFacts, SessionFact, Verb};
 use mcpact_spec::Revision;
 
 /// What happens next.
@@ -134,15 +134,15 @@ pub(super) fn status(choice: u8) -> u16 {
 }
 
 /// The facts that a byte stands for; `told` are the headers of an honest client.
-pub(super) fn http_facts<'a>(choice: u8, told: [Seen<'a>; 3]) -> HttpFacts<'a> {
+pub(super) fn http_facts<'a>(choice: u8, told: [HeaderField<'a>; 3]) -> HttpFacts<'a> {
     let [version, method, name] = match choice >> 2 & 3 {
         0 => told,
-        1 => [Seen::Absent; 3],
-        2 => [told[0], Seen::Repeated, told[2]],
+        1 => [HeaderField::Absent; 3],
+        2 => [told[0], HeaderField::Repeated, told[2]],
         _ => [
-            Seen::Once("2025-06-18"),
+            HeaderField::Once("2025-06-18"),
             told[1],
-            Seen::Once("=?base64?dA==?="),
+            HeaderField::Once("=?base64?dA==?="),
         ],
     };
     HttpFacts {

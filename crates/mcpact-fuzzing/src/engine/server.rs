@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mcpact_engine::classify::{CarrierFacts, Seen, Verb};
+use mcpact_engine::classify::{HeaderField, TransportFacts, Verb};
 use mcpact_engine::effect::Effect;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::server::{Input, Phase, Scope, Server, ServerTerms};
 use mcpact_engine::time::Moment;
 use mcpact_wire::envelope::Envelope;
@@ -57,7 +57,7 @@ impl WatchedServer {
                         id,
                         method: words.method,
                         params: words.params,
-                        patience: Patience::default(),
+                        timeout: RequestTimeout::default(),
                     },
                     now,
                 );
@@ -80,7 +80,7 @@ impl WatchedServer {
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8], now: Moment) {
-        let facts = CarrierFacts::Stream;
+        let facts = TransportFacts::Stream;
         self.handle(Input::Bytes { bytes, facts }, now);
     }
 
@@ -91,8 +91,8 @@ impl WatchedServer {
         let method = envelope.as_ref().and_then(Envelope::method);
         let name = params.and_then(|p| scan::text(p.name.or(p.uri).or(p.task_id)?));
         let told = [version.as_deref(), method, name.as_deref()]
-            .map(|value| value.map_or(Seen::Absent, Seen::Once));
-        let facts = CarrierFacts::Http(http_facts(choice, told));
+            .map(|value| value.map_or(HeaderField::Absent, HeaderField::Once));
+        let facts = TransportFacts::Http(http_facts(choice, told));
         self.handle(Input::Bytes { bytes, facts }, now);
     }
 

@@ -1,7 +1,7 @@
 //! What the two owners bring, chosen by the first line of a script.
 
 use mcpact_engine::capability::CapabilitySet;
-use mcpact_engine::client::{CarrierKind, ClientTerms, EraMode, EraVerdict};
+use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict, TransportKind};
 use mcpact_engine::policy::{OnEarly, OnUndeclared, OnUnknown, Policy, Profile, Reading};
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::ServerTerms;
@@ -89,7 +89,11 @@ impl Choices<'_> {
     pub(super) fn client(&self) -> ClientTerms {
         let info = Implementation::new("fuzzed client", "1");
         let pinned = Revision::ALL.map(EraMode::Pin);
-        let carriers = [CarrierKind::Stream, CarrierKind::Child, CarrierKind::Http];
+        let carriers = [
+            TransportKind::Stream,
+            TransportKind::Child,
+            TransportKind::Http,
+        ];
         let priors = [
             None,
             Some(EraVerdict::Modern),
@@ -104,7 +108,7 @@ impl Choices<'_> {
                 2 => EraMode::Modern,
                 other => pinned[other - 3],
             },
-            carrier: carriers[kind % carriers.len()],
+            transport: carriers[kind % carriers.len()],
             prior: priors[kind / carriers.len()],
             in_flight_limit: self.in_flight(),
             ..ClientTerms::new(info, self.capabilities(Side::Client), self.policy())

@@ -10,7 +10,7 @@ use mcpact::server::backend::Heard;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::pact::Pact;
 use mcpact_spec::{ErrorCode, Method, Side};
-use mcpact_translate::input::{Orphan, Outcome};
+use mcpact_translate::input::{AttributionFailure, Outcome};
 use mcpact_wire::id::Id;
 use mcpact_wire::model::error;
 use tokio::sync::oneshot;
@@ -127,12 +127,12 @@ impl Lane {
 
     /// A question during a call that cannot carry one.
     pub(super) async fn refuse_during(&self, ask: Ask, method: Option<Method>) {
-        let orphan = method.map_or(Orphan::NoCall, Orphan::CannotAsk);
+        let orphan = method.map_or(AttributionFailure::NoCall, AttributionFailure::CannotAsk);
         self.answer_orphan(ask, orphan).await;
     }
 
     /// A question that can be put to nobody.
-    async fn answer_orphan(&self, ask: Ask, orphan: Orphan) {
+    async fn answer_orphan(&self, ask: Ask, orphan: AttributionFailure) {
         let outcome = self.answer_unless(&ask, orphan, self.declared);
         ask.answer(&outcome).await;
     }
@@ -140,15 +140,20 @@ impl Lane {
     /// A question for something that many are shown: whoever stands in answers, whatever clients declare.
     pub(super) async fn answer_for_nobody(&self, ask: Ask) {
         let nothing = CapabilitySet::empty(Side::Client).declared();
-        let outcome = self.answer_unless(&ask, Orphan::NoCall, nothing);
+        let outcome = self.answer_unless(&ask, AttributionFailure::NoCall, nothing);
         ask.answer(&outcome).await;
     }
 
     /// Whoever stands in answers, unless those can be asked who are meant.
-    fn answer_unless(&self, ask: &Ask, orphan: Orphan, declared: CapabilityBits) -> Outcome {
+    fn answer_unless(
+        &self,
+        ask: &Ask,
+        orphan: AttributionFailure,
+        declared: CapabilityBits,
+    ) -> Outcome {
         let stand_in = |method| {
             self.stand_in
-                .answer_unless(declared, method, self.revision())
+                .answer_unless_declared(declared, method, self.revision())
         };
         let refused = || Outcome::Error(orphan.answer(self.revision()).encode());
         ask.method.and_then(stand_in).unwrap_or_else(refused)
@@ -204,7 +209,7 @@ impl Lane {
                 }
                 _ => {
                     if let Some(ask) = lane.askable.put(ask) {
-                        lane.answer_orphan(ask, Orphan::NoCall).await;
+                        lane.answer_orphan(ask, AttributionFailure::NoCall).await;
                     }
                 }
             }
@@ -233,7 +238,7 @@ impl Lane {
             return outcome;
         }
         if !self.may_hear(ear, asked.occasion, method) {
-            return self.answer_unless(ask, Orphan::NoCall, self.declared);
+            return self.answer_unless(ask, AttributionFailure::NoCall, self.declared);
         }
         let params = match questions::lowered(method, &ask.params, ear.revision()) {
             Ok(params) => params,

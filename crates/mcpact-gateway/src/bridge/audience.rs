@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method};
-use mcpact_translate::listen::Standing;
-use mcpact_translate::listen::registry::Act;
+use mcpact_translate::listen::SessionSettings;
+use mcpact_translate::listen::registry::Action;
 
 use super::claim::Who;
 use super::ear::{Ear, FarEar};
@@ -37,7 +37,7 @@ pub(super) struct Audience {
 #[derive(Debug)]
 struct Owner {
     ear: FarEar,
-    standing: Standing,
+    standing: SessionSettings,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,7 +70,7 @@ impl Audience {
         owners.retain(|owner| owner.ear.near().is_some() && !ear.is(&owner.ear));
         owners.push(Owner {
             ear: ear.downgrade(),
-            standing: Standing::new(SUBSCRIPTIONS),
+            standing: SessionSettings::new(SUBSCRIPTIONS),
         });
     }
 
@@ -116,7 +116,7 @@ impl Audience {
         let owners = lock(&self.owners);
         let is_shared = owners.len() > 1 || is_of_others;
         let hears = |owner: &&Owner| {
-            method != Method::ResourcesUpdated || !is_shared || owner.standing.hears(params)
+            method != Method::ResourcesUpdated || !is_shared || owner.standing.covers_update(params)
         };
         let ears: Vec<Ear> = owners
             .iter()
@@ -133,7 +133,7 @@ impl Audience {
     pub(super) fn granted(&self, ear: &Ear, method: Method, params: &str) {
         let mut owners = lock(&self.owners);
         if let Some(owner) = owners.iter_mut().find(|owner| ear.is(&owner.ear)) {
-            owner.standing.granted(method, params);
+            owner.standing.record(method, params);
         }
     }
 
@@ -160,7 +160,7 @@ impl Audience {
         let left: BTreeSet<&str> = gone.iter().flat_map(|one| one.standing.uris()).collect();
         let acts = left
             .into_iter()
-            .map(|uri| Act::Unsubscribe { uri: uri.into() });
+            .map(|uri| Action::Unsubscribe { uri: uri.into() });
         let acts = acts.collect();
         if let Some(lane) = self.lane()
             && lane.revision().era() == Era::Legacy
@@ -178,7 +178,7 @@ impl Audience {
         let owners = lock(&self.owners);
         owners
             .iter()
-            .any(|owner| owner.standing.is_waiting() && owner.ear.near().is_some())
+            .any(|owner| owner.standing.has_subscriptions() && owner.ear.near().is_some())
     }
 
     /// Whether somebody waits to be told something, so that a lost connection is to be replaced at
@@ -209,7 +209,7 @@ impl Audience {
             let near = owners.iter().filter(|owner| owner.ear.near().is_some());
             // What several clients have set is set once.
             let mut known = BTreeSet::new();
-            near.flat_map(|owner| owner.standing.again())
+            near.flat_map(|owner| owner.standing.replay())
                 .filter(|one| known.insert(one.clone()))
                 .collect()
         };
@@ -224,9 +224,9 @@ impl Audience {
         let server = &lane.upstream.introduction.capabilities;
         let missed: Vec<(Ear, Method, String)> = {
             let owners = lock(&self.owners);
-            let near = owners
-                .iter()
-                .filter_map(|owner| Some((owner.ear.near()?, owner.standing.missed(server))));
+            let near = owners.iter().filter_map(|owner| {
+                Some((owner.ear.near()?, owner.standing.possible_changes(server)))
+            });
             near.flat_map(|(ear, missed)| {
                 missed
                     .into_iter()

@@ -9,8 +9,8 @@ use mcpact::server::backend::{Job, Reach};
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Capability, Era, ErrorCode, LogLevel, Method, Revision, Site};
-use mcpact_translate::cursor::{self, Keeper, page_down};
-use mcpact_translate::plan::{params_up, with_progress_token, with_reported_token};
+use mcpact_translate::cursor::{self, CursorOwner};
+use mcpact_translate::plan::{request_params, with_progress_token, with_reported_token};
 use mcpact_translate::progress::Progress;
 use mcpact_translate::shape::{ShapeError, error, result};
 use mcpact_translate::tasks::with_task_support;
@@ -112,10 +112,12 @@ impl Crossing {
         if self.downstream() == self.upstream() {
             return Ok(ByteString::clone(raw));
         }
-        let params = params_up(job.method, raw, self.downstream(), self.upstream())
+        let params = request_params(job.method, raw, self.downstream(), self.upstream())
             .map_err(|fault| self.malformed(&fault))?;
         let params = match self.cursor_keeper() {
-            Some(keeper) => cursor::params_up(&params, keeper, self.downstream())?.into_owned(),
+            Some(keeper) => {
+                cursor::request_params(&params, keeper, self.downstream())?.into_owned()
+            }
             None => match params {
                 Cow::Borrowed(_) => return Ok(ByteString::clone(raw)),
                 Cow::Owned(params) => params,
@@ -125,14 +127,14 @@ impl Crossing {
     }
 
     /// Whose cursors a list has, where the two eras differ about that.
-    fn cursor_keeper(&self) -> Option<Keeper<'_>> {
+    fn cursor_keeper(&self) -> Option<CursorOwner<'_>> {
         self.waiter
             .job
             .method
             .filter(|method| method.is_paginated())?;
         match (self.downstream().era(), self.upstream().era()) {
-            (Era::Modern, Era::Legacy) => Some(Keeper::Session(&self.lane.name)),
-            (Era::Legacy, Era::Modern) => Some(Keeper::Server),
+            (Era::Modern, Era::Legacy) => Some(CursorOwner::Session(&self.lane.name)),
+            (Era::Legacy, Era::Modern) => Some(CursorOwner::Server),
             (Era::Legacy, Era::Legacy) | (Era::Modern, Era::Modern) => None,
         }
     }
@@ -382,7 +384,7 @@ impl Crossing {
         let shaped = result(method, raw, up, down, Some(&self.lane.server_info))
             .and_then(|shaped| self.offering_tasks(shaped));
         let paged = shaped.and_then(|shaped| match self.cursor_keeper() {
-            Some(keeper) => page_down(&shaped, keeper).map(Cow::into_owned),
+            Some(keeper) => cursor::result(&shaped, keeper).map(Cow::into_owned),
             None => Ok(shaped.into_owned()),
         });
         paged

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use mcpact::server::backend::{Heard, OpenQuestion, Outbox, Session, Visitor};
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::server::Scope;
 use mcpact_spec::{Era, Method, Revision};
@@ -133,7 +133,12 @@ impl Ear {
         }
     }
 
-    pub(crate) async fn ask(&self, method: Method, params: &str, patience: Patience) -> Heard {
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        params: &str,
+        patience: RequestTimeout,
+    ) -> Heard {
         match self.put(method, params, patience).await {
             Ok(question) => question.answer().await,
             Err(heard) => heard,
@@ -145,7 +150,7 @@ impl Ear {
         &self,
         method: Method,
         params: &str,
-        patience: Patience,
+        patience: RequestTimeout,
     ) -> Result<OpenQuestion, Heard> {
         let seen = match &self.view {
             Some(view) => view.question(method, params),

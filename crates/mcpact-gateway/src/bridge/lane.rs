@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use mcpact_config::Strategy;
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_spec::{Era, Feature, Method, Revision, Side};
-use mcpact_translate::input::{Completions, StandIn};
+use mcpact_translate::input::{Completions, DefaultAnswers};
 use mcpact_wire::codec::modern::Stamp;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
@@ -56,7 +56,7 @@ pub(super) struct Lane {
     pub(super) figures: Arc<ServerFigures>,
     /// What those who use it declare.
     pub(super) declared: CapabilityBits,
-    pub(super) stand_in: StandIn,
+    pub(super) stand_in: DefaultAnswers,
     tool_tasks: Arc<ToolTasks>,
     pins: Arc<Pins>,
     pub(super) mapping: Weak<Mapping>,

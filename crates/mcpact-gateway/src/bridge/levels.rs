@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpact_spec::{LogLevel, Method};
-use mcpact_translate::logging::LevelBook;
+use mcpact_translate::logging::RequestLogLevels;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -16,7 +16,7 @@ const OPEN: usize = 4096;
 /// The level of a session, and who asked for it.
 #[derive(Debug)]
 pub(super) struct Levels {
-    book: Mutex<LevelBook>,
+    book: Mutex<RequestLogLevels>,
     /// Whoever holds it sets the level; a request that needs it waits until it is set.
     setting: AsyncMutex<()>,
 }
@@ -31,14 +31,14 @@ pub(super) struct Hearing {
 impl Default for Levels {
     fn default() -> Self {
         Self {
-            book: Mutex::new(LevelBook::new(OPEN)),
+            book: Mutex::new(RequestLogLevels::new(OPEN)),
             setting: AsyncMutex::default(),
         }
     }
 }
 
 impl Levels {
-    fn book(&self) -> MutexGuard<'_, LevelBook> {
+    fn book(&self) -> MutexGuard<'_, RequestLogLevels> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,8 +11,8 @@ use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method, Side};
-use mcpact_translate::listen::Registry;
-use mcpact_translate::listen::registry::{Act, ListenKey, Push, RegistryLimits};
+use mcpact_translate::listen::ListenRegistry;
+use mcpact_translate::listen::registry::{Action, ListenKey, ListenLimits, ServerPush};
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
 
@@ -25,7 +25,7 @@ use super::lane::Lane;
 use crate::upstream::{Loss, Note, Reply, Upstream};
 
 /// How much one session of a legacy server may carry.
-const LIMITS: RegistryLimits = RegistryLimits {
+const LIMITS: ListenLimits = ListenLimits {
     listens: 1024,
     uris: 4096,
     held: 64,
@@ -34,7 +34,7 @@ const LIMITS: RegistryLimits = RegistryLimits {
 /// Who listens to a legacy server.
 #[derive(Debug)]
 pub(super) struct Listens {
-    registry: Mutex<Registry>,
+    registry: Mutex<ListenRegistry>,
     seats: Mutex<HashMap<ListenKey, Seat>>,
     last: AtomicU64,
 }
@@ -72,8 +72,8 @@ impl Listens {
     /// Nobody, on no session yet.
     pub(super) fn new() -> Self {
         let nothing = CapabilitySet::empty(Side::Server);
-        let mut registry = Registry::new(&nothing, Push::Missing, LIMITS);
-        registry.lost();
+        let mut registry = ListenRegistry::new(&nothing, ServerPush::Missing, LIMITS);
+        registry.session_lost();
         Self {
             registry: Mutex::new(registry),
             seats: Mutex::default(),
@@ -98,27 +98,27 @@ impl Listens {
 
     /// The session is lost; everybody stays.
     pub(super) fn lost(&self) {
-        self.registry().lost();
+        self.registry().session_lost();
     }
 
     /// There is a session, the first or another.
-    pub(super) fn restored(&self, upstream: &Upstream) -> Vec<Act> {
+    pub(super) fn restored(&self, upstream: &Upstream) -> Vec<Action> {
         let push = if upstream.can_push() {
-            Push::Works
+            ServerPush::Works
         } else {
-            Push::Missing
+            ServerPush::Missing
         };
         let mut registry = self.registry();
         // Whoever found the loss first may not have told.
-        registry.lost();
-        registry.restored(&upstream.introduction.capabilities, push)
+        registry.session_lost();
+        registry.session_restored(&upstream.introduction.capabilities, push)
     }
 
     /// Every stream ends, as when nobody knows of another session.
     pub(super) fn end(&self) {
         let acts = self.registry().end();
         for act in acts {
-            if let Act::End { listen, result } = act {
+            if let Action::End { listen, result } = act {
                 self.end_one(&listen, result);
             }
         }
@@ -140,7 +140,7 @@ impl Listens {
         seat.ear.hint(&scope, method, params);
     }
 
-    fn registry(&self) -> MutexGuard<'_, Registry> {
+    fn registry(&self) -> MutexGuard<'_, ListenRegistry> {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -204,7 +204,7 @@ impl Lane {
     pub(super) async fn changed(&self, note: &Note) {
         let params = &note.params;
         let listens = &self.audience.listens;
-        let acts = listens.registry().heard(note.method, Some(params));
+        let acts = listens.registry().notification(note.method, Some(params));
         self.perform(acts).await;
     }
 
@@ -214,16 +214,16 @@ impl Lane {
             .audience
             .listens
             .registry()
-            .heard(Method::TasksChanged, Some(detailed));
+            .notification(Method::TasksChanged, Some(detailed));
         self.perform(acts).await;
     }
 
-    pub(super) async fn perform(&self, acts: Vec<Act>) {
+    pub(super) async fn perform(&self, acts: Vec<Action>) {
         let listens = &self.audience.listens;
         let mut acts = std::collections::VecDeque::from(acts);
         while let Some(act) = acts.pop_front() {
             match act {
-                Act::Subscribe { uri } => {
+                Action::Subscribe { uri } => {
                     let answer = self.ask_for(Method::ResourcesSubscribe, &uri).await;
                     let mut registry = listens.registry();
                     acts.extend(match answer {
@@ -234,16 +234,16 @@ impl Lane {
                     });
                 }
                 // Legacy clients may want it, or somebody who has come meanwhile.
-                Act::Unsubscribe { uri } if self.audience.wants(&uri) => {}
-                Act::Unsubscribe { uri } => {
+                Action::Unsubscribe { uri } if self.audience.wants(&uri) => {}
+                Action::Unsubscribe { uri } => {
                     let _ = self.ask_for(Method::ResourcesUnsubscribe, &uri).await;
                 }
-                Act::Notify {
+                Action::Notify {
                     listen,
                     method,
                     params,
                 } => listens.say(&listen, method, &params),
-                Act::End { listen, result } => listens.end_one(&listen, result),
+                Action::End { listen, result } => listens.end_one(&listen, result),
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpact::server::backend::{Mark, Visitor};
 use mcpact_spec::Method;
-use mcpact_translate::input::{Binding, ParkLimits};
+use mcpact_translate::input::{Binding, SuspendLimits};
 use mcpact_wire::raw::Object;
 use tokio::time::Instant;
 
@@ -24,7 +24,7 @@ const ASKS: &str = "input_required";
 #[derive(Debug)]
 pub(super) struct OpenQuestions {
     open: Mutex<VecDeque<OpenQuestion>>,
-    limits: ParkLimits,
+    limits: SuspendLimits,
 }
 
 /// A call that ended with a question.
@@ -38,7 +38,7 @@ pub(super) struct OpenQuestion {
 }
 
 impl OpenQuestions {
-    pub(super) fn new(limits: ParkLimits) -> Self {
+    pub(super) fn new(limits: SuspendLimits) -> Self {
         Self {
             open: Mutex::default(),
             limits,

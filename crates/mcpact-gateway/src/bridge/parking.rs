@@ -16,10 +16,10 @@ use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Visitor};
 use mcpact_spec::{Capability, ErrorCode, Method};
 use mcpact_translate::input::{
-    Outcome, ParkId, Parked, Round, ServerQuestion, UrlRequired, raise_question, refine_error,
-    url_required,
+    Outcome, Round, ServerQuestion, SuspendOutcome, SuspendedCallId, UrlRequired,
+    missing_capabilities_error, question_to_modern, url_required,
 };
-use mcpact_translate::tasks::Way;
+use mcpact_translate::tasks::CallMode;
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
 use tokio::sync::mpsc;
@@ -81,7 +81,7 @@ impl Bridge {
         mut crossing: Crossing,
     ) -> Result<ByteString, ServeError> {
         let way = self.way(&crossing).await;
-        if way == Way::Task {
+        if way == CallMode::Task {
             return Box::pin(self.call_as_task(crossing)).await;
         }
         take_turn(&mut crossing).await?;
@@ -93,7 +93,7 @@ impl Bridge {
         let mut asked = lane.askable.enter();
         let mut early = None;
         let (call, started) = match way {
-            Way::Waited => match Box::pin(crossing.begin(&params)).await? {
+            CallMode::Waited => match Box::pin(crossing.begin(&params)).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
                 Begun::Answered(reply) => {
                     if let Some(turn) = &mut crossing.turn {
@@ -102,7 +102,7 @@ impl Bridge {
                     return crossing.finished(&reply);
                 }
             },
-            Way::Plain | Way::Task => {
+            CallMode::Plain | CallMode::Task => {
                 let seen = async { early = asked.recv().await };
                 (crossing.send_until(&params, seen).await?, None)
             }
@@ -138,7 +138,7 @@ impl Bridge {
             let parked = {
                 let mut parks = self.lot.parks();
                 parks.limit_calls(self.shared.run().call_timeout);
-                parks.park(id, binding, revision, questions, now)
+                parks.suspend(id, binding, revision, questions, now)
             };
             if let Some(round) = self.begun(&mut open, parked).await {
                 let asked = self.lot.asked(&round)?;
@@ -150,11 +150,11 @@ impl Bridge {
     }
 
     /// The round that begins; where there is no room, the server is answered at once.
-    async fn begun(&self, open: &mut Open, parked: Parked) -> Option<Round> {
+    async fn begun(&self, open: &mut Open, parked: SuspendOutcome) -> Option<Round> {
         match parked {
-            Parked::Asked(round) => Some(round),
-            Parked::Held => None,
-            Parked::Full(answers) => {
+            SuspendOutcome::Asked(round) => Some(round),
+            SuspendOutcome::Held => None,
+            SuspendOutcome::Full(answers) => {
                 tracing::warn!("too many calls wait for input; the server gets no answers");
                 open.unanswered.due(answers).tell().await;
                 None
@@ -307,7 +307,7 @@ impl Open {
         };
         let pact = &self.crossing.waiter.job.pact;
         let ask = lane.stands_in(pact, ask, method).await?;
-        match raise_question(method, Some(&ask.params), lane.revision(), pact) {
+        match question_to_modern(method, Some(&ask.params), lane.revision(), pact) {
             Ok(_) if self.crossing.tells_another(&ask, method) => {
                 self.crossing.lane.refuse_during(ask, None).await;
                 None
@@ -356,11 +356,11 @@ pub(super) async fn take_turn(crossing: &mut Crossing) -> Result<(), ServeError>
     Ok(())
 }
 
-fn new_id() -> ParkId {
+fn new_id() -> SuspendedCallId {
     let mut random = [0; 16];
     // The seal needs randomness, too, and fails without it.
     let _ = getrandom::fill(&mut random);
-    ParkId::new(random)
+    SuspendedCallId::new(random)
 }
 
 fn code_of(raw: &str) -> Option<i64> {

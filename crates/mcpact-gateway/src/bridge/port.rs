@@ -11,7 +11,7 @@ use mcpact_config::{Approval, RunSettings, Strategy};
 use mcpact_engine::capability::{CapabilityBits, CapabilitySet};
 use mcpact_engine::client::EraMode;
 use mcpact_spec::{Era, Method, Side};
-use mcpact_translate::input::StandIn;
+use mcpact_translate::input::DefaultAnswers;
 use mcpact_transport::stdio::child::Masks;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, watch};
 
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     /// Capabilities without which the server is not used.
     pub(super) require: Vec<Cow<'static, str>>,
     /// Who answers for clients that cannot be asked.
-    pub(super) stand_in: StandIn,
+    pub(super) stand_in: DefaultAnswers,
     /// What must be approved before the server is started.
     pub(super) approval: Option<Approval>,
     /// What the server's tools were.
@@ -467,7 +467,7 @@ impl Port {
         let (prior, mut asking) = self.shared.verdicts.consult(&key).await;
         let wish = Wish {
             // Nothing is promised without somebody who keeps it.
-            capabilities: self.shared.stand_in.joined(&self.wish.capabilities),
+            capabilities: self.shared.stand_in.added_to(&self.wish.capabilities),
             mode: self.shared.mode,
             require: self.shared.require.clone(),
             prior,

@@ -13,7 +13,7 @@ use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Scope, ServerTerms};
 use mcpact_spec::{Era, ErrorCode, LogLevel, Method, Side};
-use mcpact_translate::input::Settled;
+use mcpact_translate::input::AnsweredResult;
 use mcpact_translate::plan::{Machine, Plan, plan, with_capabilities};
 use mcpact_translate::progress::Progress;
 use mcpact_wire::raw::Object;
@@ -298,7 +298,9 @@ impl Bridge {
         let plan = plan(crossing.waiter.job.method, down, up);
         self.shared.figures.crosses(down, up, plan);
         match plan {
-            Plan::Pass | Plan::Raise | Plan::Lower => late.unless(self.cross(crossing)).await,
+            Plan::Pass | Plan::NewerServer | Plan::OlderServer => {
+                late.unless(self.cross(crossing)).await
+            }
             Plan::Emulate(Machine::TasksExtension) => {
                 late.unless(Box::pin(self.about_mapped(crossing))).await
             }
@@ -357,12 +359,12 @@ impl Bridge {
             let mut call = crossing.send(&params).await?;
             let reply = crossing.reply(&mut call).await?;
             match self.settled(&crossing, &params, &reply) {
-                Settled::Pass => {
+                AnsweredResult::Pass => {
                     let finished = crossing.finished(&reply)?;
                     self.note_question(&crossing, &finished);
                     return Ok(crossing.keeping_tasks(finished));
                 }
-                Settled::Ask(raw) | Settled::Answer(raw) => {
+                AnsweredResult::Ask(raw) | AnsweredResult::Answer(raw) => {
                     self.note_question(&crossing, &raw);
                     return Ok(raw.into());
                 }
@@ -384,7 +386,7 @@ impl Bridge {
         let client = crossing.waiter.job.pact.party(Side::Client);
         let introduced = match crossing.downstream().era() {
             Era::Legacy => None,
-            Era::Modern => self.settings.stand_in.introduce(&client.capabilities),
+            Era::Modern => self.settings.stand_in.declared_for(&client.capabilities),
         };
         match introduced {
             Some(told) => with_capabilities(&params, told.raw())
@@ -395,16 +397,16 @@ impl Bridge {
     }
 
     /// What a modern client gets of what a modern server said.
-    fn settled(&self, crossing: &Crossing, params: &str, reply: &Reply) -> Settled {
+    fn settled(&self, crossing: &Crossing, params: &str, reply: &Reply) -> AnsweredResult {
         let job = &crossing.waiter.job;
         let stand_in = &self.settings.stand_in;
         match (reply, job.method) {
             (Reply::Result(raw), Some(method))
-                if !stand_in.is_nobody() && method.may_ask_for_input() =>
+                if !stand_in.is_empty() && method.may_ask_for_input() =>
             {
-                stand_in.settle(&job.pact, method, params, raw)
+                stand_in.apply(&job.pact, method, params, raw)
             }
-            _ => Settled::Pass,
+            _ => AnsweredResult::Pass,
         }
     }
 

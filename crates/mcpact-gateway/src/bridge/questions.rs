@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use mcpact_engine::outstanding::{OnProgress, Patience};
+use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_spec::{ErrorCode, Method, Revision};
 use mcpact_translate::plan::without_progress_token;
-use mcpact_translate::shape::{ShapeError, lower_answer, lower_request};
+use mcpact_translate::shape::{ShapeError, adapt_client_result, adapt_params};
 use mcpact_wire::model::error;
 
 /// How long a person may think. The call that a question belongs to may end earlier, and takes the
 /// question back then.
-pub(super) const PATIENCE: Patience = Patience {
+pub(super) const PATIENCE: RequestTimeout = RequestTimeout {
     timeout: Duration::from_secs(600),
     maximum: Duration::from_secs(600),
     on_progress: OnProgress::Extend,
@@ -24,13 +24,13 @@ pub(super) fn lowered(
     downstream: Revision,
 ) -> Result<String, String> {
     let lowered = without_progress_token(params)
-        .and_then(|params| Ok(lower_request(method, &params, downstream)?.into_owned()));
+        .and_then(|params| Ok(adapt_params(method, &params, downstream)?.into_owned()));
     lowered.map_err(|fault| refused(ErrorCode::InvalidParams, "the question", &fault))
 }
 
 /// A client's answer in the words of an older server, or an error for it.
 pub(super) fn answer(method: Method, raw: &str, upstream: Revision) -> Result<String, String> {
-    lower_answer(method, raw, upstream)
+    adapt_client_result(method, raw, upstream)
         .map(std::borrow::Cow::into_owned)
         .map_err(|fault| refused(ErrorCode::InternalError, "the client's answer", &fault))
 }

@@ -8,8 +8,8 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use mcpact::server::backend::Heard;
 use mcpact_spec::{ErrorCode, Method};
-use mcpact_translate::input::{self, Outcome, Question, Rounds, Turn};
-use mcpact_translate::tasks::{Status, Way, related, wants_tasks};
+use mcpact_translate::input::{self, NextStep, Outcome, Question, Rounds};
+use mcpact_translate::tasks::{CallMode, Status, related, wants_tasks};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
@@ -69,7 +69,7 @@ impl Bridge {
             self.settings.rounds,
             self.clock.now(),
         )
-        .represented_by(&self.settings.stand_in);
+        .with_default_answers(&self.settings.stand_in);
         let mut has_refreshed = false;
         loop {
             crossing.progress.next_round();
@@ -97,11 +97,11 @@ impl Bridge {
                 }
                 Reply::Result(raw) => raw,
             };
-            let mut turn = rounds.upstream(raw, self.clock.now(), &mut mint);
+            let mut turn = rounds.server_result(raw, self.clock.now(), &mut mint);
             loop {
                 match turn {
-                    Turn::Finish => return crossing.finished(&reply).map(CallEnd::Answer),
-                    Turn::Task if crossing.told == Told::WithTasks => {
+                    NextStep::Finish => return crossing.finished(&reply).map(CallEnd::Answer),
+                    NextStep::Task if crossing.told == Told::WithTasks => {
                         let (Reply::Result(raw) | Reply::Error(raw)) = reply;
                         return Ok(CallEnd::Task(raw));
                     }
@@ -114,7 +114,7 @@ impl Bridge {
                         tokio::time::sleep(pause).await;
                         break;
                     }
-                    Turn::Ask(questions) => {
+                    NextStep::Ask(questions) => {
                         turn = self.ask(crossing, asking, questions, &mut rounds).await;
                     }
                 }
@@ -129,7 +129,7 @@ impl Bridge {
         asking: Asking<'_>,
         questions: Vec<Question>,
         rounds: &mut Rounds,
-    ) -> Turn {
+    ) -> NextStep {
         if let Asking::InTask(task, _) = asking {
             self.hosting().waits(task, Status::InputRequired);
         }
@@ -146,7 +146,7 @@ impl Bridge {
         asking: Asking<'_>,
         questions: Vec<Question>,
         rounds: &mut Rounds,
-    ) -> Turn {
+    ) -> NextStep {
         let mut open: FuturesUnordered<_> = questions
             .into_iter()
             .map(|question| async move {
@@ -164,12 +164,11 @@ impl Bridge {
                 else => return rounds.late(),
             };
             let turn = match &heard {
-                Heard::Result(raw) => rounds.heard(&key, input::Heard::Result(raw)),
-                Heard::Error(raw) => rounds.heard(&key, input::Heard::Error(raw)),
-                Heard::Lost(why) => rounds.heard(&key, input::Heard::Lost(why)),
-                Heard::Refused(_) => {
-                    rounds.heard(&key, input::Heard::Lost("the client cannot be asked"))
-                }
+                Heard::Result(raw) => rounds.client_reply(&key, input::ClientReply::Result(raw)),
+                Heard::Error(raw) => rounds.client_reply(&key, input::ClientReply::Error(raw)),
+                Heard::Lost(why) => rounds.client_reply(&key, input::ClientReply::Lost(why)),
+                Heard::Refused(_) => rounds
+                    .client_reply(&key, input::ClientReply::Lost("the client cannot be asked")),
             };
             if let Some(turn) = turn {
                 return turn;
@@ -224,11 +223,11 @@ impl Bridge {
         // Before the call: who takes it back says so before it refuses what was asked for it.
         let mut asked = AskedDuring::default();
         let (mut call, mut started) = match self.way(&crossing).await {
-            Way::Waited => match Box::pin(crossing.begin(&params)).await? {
+            CallMode::Waited => match Box::pin(crossing.begin(&params)).await? {
                 Begun::Waiting(call, started) => (call, Some(started)),
                 Begun::Answered(reply) => return crossing.finished(&reply),
             },
-            Way::Plain | Way::Task => (crossing.send(&params).await?, None),
+            CallMode::Plain | CallMode::Task => (crossing.send(&params).await?, None),
         };
         let lane = Arc::clone(&crossing.lane);
         loop {

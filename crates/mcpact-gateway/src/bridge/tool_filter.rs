@@ -8,7 +8,7 @@ use mcpact_config::{ChangedTools, ToolFilter};
 use mcpact_engine::capability::CapabilityBits;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Capability, ErrorCode, Method, Revision};
-use mcpact_translate::input::refine_error;
+use mcpact_translate::input::missing_capabilities_error;
 use mcpact_wire::raw::{Object, elements};
 
 use super::{Bridge, Listing, refusal};

@@ -227,7 +227,7 @@ impl Bridge {
         let stamp = (upstream.era() == Era::Modern).then(|| {
             let mapped = client_capabilities(&declared, revision, upstream);
             let stand_in = &self.settings.stand_in;
-            let told = [stand_in.joined(&mapped), stand_in.alone(&mapped)];
+            let told = [stand_in.added_to(&mapped), stand_in.missing_from(&mapped)];
             let [capabilities, out_of_reach] = told.each_ref().map(|set| set.raw().to_owned());
             let extended = || told.each_ref().map(|set| with_tasks(set).raw().to_owned());
             Introduced {

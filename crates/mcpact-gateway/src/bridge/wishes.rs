@@ -13,8 +13,8 @@ use mcpact_engine::server::Scope;
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, ErrorCode, Method};
 use mcpact_translate::input::Backoff;
-use mcpact_translate::listen::Wishes;
-use mcpact_translate::listen::wishes::{Act, WishLimits};
+use mcpact_translate::listen::LegacySubscriptions;
+use mcpact_translate::listen::legacy_subscriptions::{Action, SubscriptionLimits};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 use tokio::sync::oneshot;
@@ -28,7 +28,7 @@ use super::lane::{Hold, Lane};
 use crate::error::ServeError;
 use crate::upstream::{Call, Event};
 
-const LIMITS: WishLimits = WishLimits {
+const LIMITS: SubscriptionLimits = SubscriptionLimits {
     uris: 4096,
     backoff: Backoff {
         first: Duration::from_millis(100),
@@ -46,7 +46,7 @@ const AGREEMENT: Duration = Duration::from_secs(5);
 /// What a legacy client wants to hear, and the streams on which it is heard.
 #[derive(Debug)]
 pub(super) struct Wishing {
-    wishes: Mutex<Wishes>,
+    wishes: Mutex<LegacySubscriptions>,
     streams: Mutex<HashMap<u64, AbortHandle>>,
     /// By numbers of our own: a client may use an id twice.
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<(), WireError>>>>,
@@ -69,7 +69,7 @@ impl Drop for Wishing {
 
 impl Wishing {
     pub(super) fn new(server: &CapabilitySet, ear: &Ear, clock: Clock) -> Self {
-        let mut wishes = Wishes::new(ear.revision(), server, LIMITS);
+        let mut wishes = LegacySubscriptions::new(ear.revision(), server, LIMITS);
         if ear.sees_several() {
             wishes = wishes.without_lists();
         }
@@ -94,7 +94,7 @@ impl Wishing {
 
     /// Something may have changed that the client was not told of.
     pub(super) fn missed(self: &Arc<Self>, caller: &Arc<Caller>) {
-        let acts = lock(&self.wishes).missed();
+        let acts = lock(&self.wishes).resync();
         self.perform(caller, acts);
     }
 
@@ -105,15 +105,15 @@ impl Wishing {
         }
     }
 
-    fn perform(self: &Arc<Self>, caller: &Arc<Caller>, acts: Vec<Act>) {
+    fn perform(self: &Arc<Self>, caller: &Arc<Caller>, acts: Vec<Action>) {
         for act in acts {
             match act {
-                Act::Open {
+                Action::Open {
                     stream,
                     filter,
                     after,
                 } => self.open(caller, stream, filter, after),
-                Act::Close { stream } => {
+                Action::Close { stream } => {
                     if let Some(open) = lock(&self.streams).remove(&stream) {
                         tokio::spawn(async move {
                             tokio::time::sleep(LINGER).await;
@@ -121,13 +121,13 @@ impl Wishing {
                         });
                     }
                 }
-                Act::Answer { request, outcome } => {
+                Action::Answer { request, outcome } => {
                     if let Some(waiting) = lock(&self.waiting).remove(&request) {
                         // Whoever asked may have gone.
                         let _ = waiting.send(outcome);
                     }
                 }
-                Act::Notify { method, params } => {
+                Action::Notify { method, params } => {
                     self.say(method, params.as_deref().unwrap_or("{}"));
                 }
             }
@@ -149,7 +149,7 @@ impl Wishing {
             if let (Some(wishing), Some(caller)) = (wishing.upgrade(), caller.upgrade()) {
                 lock(&wishing.streams).remove(&stream);
                 let acts = match end {
-                    End::Slept => lock(&wishing.wishes).slept(stream),
+                    End::Slept => lock(&wishing.wishes).server_idle(stream),
                     End::Broke => lock(&wishing.wishes).ended(stream, wishing.clock.now()),
                 };
                 wishing.perform(&caller, acts);
@@ -292,7 +292,7 @@ async fn listen(
         let acts = if note.method == Method::SubscriptionsAcknowledged {
             lock(&wishing.wishes).acknowledged(stream, params, wishing.clock.now())
         } else {
-            lock(&wishing.wishes).heard(stream, note.method, params)
+            lock(&wishing.wishes).notification(stream, note.method, params)
         };
         wishing.perform(&caller, acts);
     }

@@ -179,8 +179,8 @@ pub(crate) const KINDS: [&str; 4] = ["pass", "raise", "lower", "emulate"];
 const fn kind(plan: Plan) -> usize {
     match plan {
         Plan::Pass => 0,
-        Plan::Raise => 1,
-        Plan::Lower => 2,
+        Plan::NewerServer => 1,
+        Plan::OlderServer => 2,
         Plan::Emulate(_) => 3,
     }
 }

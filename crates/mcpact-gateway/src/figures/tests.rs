@@ -63,7 +63,11 @@ fn calls_are_counted() {
     server.routed(Some(Method::ToolsCall)).ended(Outcome::Ok);
     drop(server.routed(Some(Method::ToolsCall)));
     server.routed(None).ended(Outcome::Lost);
-    server.crosses(Revision::V2024_11_05, Revision::V2026_07_28, Plan::Raise);
+    server.crosses(
+        Revision::V2024_11_05,
+        Revision::V2026_07_28,
+        Plan::NewerServer,
+    );
     let text = written(&figures);
     for line in [
         r#"mcpact_requests_total{server="a \"b\"\\",method="tools/call",outcome="ok"} 1"#,
@@ -96,7 +100,11 @@ fn figures_follow_the_servers() {
 fn counting_a_call_allocates_nothing() {
     let server = ServerFigures::default();
     let call = || {
-        server.crosses(Revision::V2025_06_18, Revision::V2026_07_28, Plan::Raise);
+        server.crosses(
+            Revision::V2025_06_18,
+            Revision::V2026_07_28,
+            Plan::NewerServer,
+        );
         let mut routed = server.routed(Some(Method::ToolsCall));
         routed.ended(Outcome::of(Ok(())));
     };

@@ -11,9 +11,9 @@ use http::HeaderValue;
 use mcpact::log::Diary;
 use mcpact_engine::capability::CapabilitySet;
 use mcpact_engine::client::{
-    CarrierKind, Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase,
+    Client as Machine, ClientTerms, EraMode, EraVerdict, Failure, Input, Phase, TransportKind,
 };
-use mcpact_engine::effect::{Effect, Gravity};
+use mcpact_engine::effect::{Effect, Severity};
 use mcpact_engine::pact::Pact;
 use mcpact_engine::policy::{Policy, Reading};
 use mcpact_engine::shutdown::Grace;
@@ -91,12 +91,12 @@ async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Troub
             let http = HttpClient::new(url, (**settings).clone())?;
             let talk = Talk {
                 has_credentials: target.has_credentials(),
-                ..Talk::new(wish, CarrierKind::Http, &target.to_string(), life)
+                ..Talk::new(wish, TransportKind::Http, &target.to_string(), life)
             };
             by_http(&http, talk, life).await
         }
         Target::Local(make) => {
-            let mut talk = Talk::new(wish, CarrierKind::Stream, &target.to_string(), life);
+            let mut talk = Talk::new(wish, TransportKind::Stream, &target.to_string(), life);
             let mut link = (make.0)();
             match talk.on_lines(&mut link, std::future::pending()).await {
                 Ended::Agreed(agreed) => Ok(agreed.on_lines(link, None, &talk, life)),
@@ -108,7 +108,7 @@ async fn attempt(target: &Target, wish: &Wish, life: &Life) -> Result<Met, Troub
 
 async fn by_command(command: &ChildCommand, wish: &Wish, life: &Life) -> Result<Met, Trouble> {
     let command = command.clone().with_scribe(life.scribe());
-    let mut talk = Talk::new(wish, CarrierKind::Child, &command.name, life);
+    let mut talk = Talk::new(wish, TransportKind::Child, &command.name, life);
     loop {
         let Child { mut link, process } = command.spawn()?;
         life.spawned(&process);
@@ -273,7 +273,7 @@ impl Agreed {
 }
 
 impl Talk {
-    fn new(wish: &Wish, carrier: CarrierKind, name: &str, life: &Life) -> Self {
+    fn new(wish: &Wish, carrier: TransportKind, name: &str, life: &Life) -> Self {
         let policy = Policy {
             required: wish.require.clone(),
             ..Policy::default()
@@ -281,7 +281,7 @@ impl Talk {
         let mut terms = ClientTerms::new(wish.info.clone(), wish.capabilities.clone(), policy);
         terms.mode = wish.mode;
         terms.prior = wish.prior;
-        terms.carrier = carrier;
+        terms.transport = carrier;
         let terms = Arc::new(terms);
         Self {
             machine: Machine::new(Arc::clone(&terms)),
@@ -333,8 +333,8 @@ impl Talk {
                 Effect::Report { refusal, gravity } => {
                     let (reason, text) = (refusal.reason(), refusal.log_text());
                     match gravity {
-                        Gravity::Warning => tracing::warn!(reason, "{text}"),
-                        Gravity::Error => tracing::error!(reason, "{text}"),
+                        Severity::Warning => tracing::warn!(reason, "{text}"),
+                        Severity::Error => tracing::error!(reason, "{text}"),
                     }
                 }
                 Effect::Negotiated(negotiation) => negotiated = Some(negotiation),
@@ -348,7 +348,7 @@ impl Talk {
         if let Some(negotiation) = &negotiated {
             self.figures.negotiated(negotiation);
         }
-        self.diary.follow(self.machine.trail(), negotiated);
+        self.diary.follow(self.machine.transcript(), negotiated);
         said
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_spec::{Era, Revision};
-use mcpact_translate::input::{Dismissal, StandIn};
+use mcpact_translate::input::{DefaultAnswers, Dismissal};
 use serde_json::{Value, json};
 
 use crate::peer::{Peer, tool};
@@ -12,8 +12,8 @@ use crate::stage::{Role, Stage};
 
 const ROOT: &str = "file:///home/ann";
 
-fn stand_in() -> StandIn {
-    StandIn {
+fn stand_in() -> DefaultAnswers {
+    DefaultAnswers {
         elicitation: Some(Dismissal::Decline),
         sampling: Some(String::from("no model here")),
         roots: Some(vec![String::from(ROOT)]),

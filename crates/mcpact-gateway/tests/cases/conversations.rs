@@ -14,7 +14,7 @@ use std::time::Duration;
 use mcpact_gateway::{Bridge, BridgeSettings};
 use mcpact_sim::seed::Seed;
 use mcpact_spec::Revision;
-use mcpact_translate::input::{ParkLimits, RoundLimits};
+use mcpact_translate::input::{RoundLimits, SuspendLimits};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
@@ -57,11 +57,11 @@ fn bridge_settings() -> BridgeSettings {
     run.max_instances = 32;
     BridgeSettings {
         run,
-        parks: ParkLimits {
+        parks: SuspendLimits {
             ttl: THINKING,
             per_principal: 5,
             total: 6,
-            ..ParkLimits::default()
+            ..SuspendLimits::default()
         },
         rounds: RoundLimits {
             total: Duration::from_secs(100),

@@ -1,6 +1,6 @@
 //! The headers that a well-behaved HTTP client sends with a message.
 
-use mcpact_engine::classify::{CarrierFacts, HttpFacts, Seen, SessionFact, Verb};
+use mcpact_engine::classify::{HeaderField, HttpFacts, SessionFact, TransportFacts, Verb};
 use mcpact_spec::Revision;
 use mcpact_wire::envelope::Envelope;
 use mcpact_wire::scan::text;
@@ -51,15 +51,15 @@ impl Headers {
     }
 }
 
-fn once(value: Option<&String>) -> Seen<'_> {
-    value.map_or(Seen::Absent, |value| Seen::Once(value))
+fn once(value: Option<&String>) -> HeaderField<'_> {
+    value.map_or(HeaderField::Absent, |value| HeaderField::Once(value))
 }
 
 /// What the server's carrier knows about the message.
-pub(super) fn facts(headers: Option<&Headers>) -> CarrierFacts<'_> {
+pub(super) fn facts(headers: Option<&Headers>) -> TransportFacts<'_> {
     match headers {
-        None => CarrierFacts::Stream,
-        Some(headers) => CarrierFacts::Http(HttpFacts {
+        None => TransportFacts::Stream,
+        Some(headers) => TransportFacts::Http(HttpFacts {
             verb: Verb::Post,
             version: once(headers.version.as_ref()),
             method: once(headers.method.as_ref()),

@@ -8,7 +8,7 @@ use mcpact_wire::id::Id;
 use mcpact_wire::model::error::encode;
 use mcpact_wire::raw::{JsonKind, Object, elements};
 
-use crate::shape::{ShapeError, lower_answer};
+use crate::shape::{ShapeError, adapt_client_result};
 
 /// A form that was dismissed.
 pub(super) const CANCELLED: &str = r#"{"action":"cancel"}"#;
@@ -55,7 +55,7 @@ pub fn unanswered(method: Method) -> Outcome {
 
 /// A client's answer as a server of the revision `to` reads it.
 pub(super) fn to_server(method: Method, raw: &str, to: Revision) -> Outcome {
-    match lower_answer(method, raw, to) {
+    match adapt_client_result(method, raw, to) {
         Ok(answer) => Outcome::Result(answer.into_owned()),
         Err(fault) => Outcome::Error(encode(
             ErrorCode::InternalError.code(),
@@ -190,9 +190,9 @@ mod tests {
     fn answers_are_adapted_to_the_server() {
         let sampling = Method::SamplingCreateMessage;
         let one = r#"{"role":"assistant","model":"m","content":[{"type":"text","text":"a"}]}"#;
-        let lowered = r#"{"role":"assistant","model":"m","content":{"type":"text","text":"a"}}"#;
+        let adapted = r#"{"role":"assistant","model":"m","content":{"type":"text","text":"a"}}"#;
         let answer = to_server(sampling, one, Revision::V2025_06_18);
-        assert_eq!(answer, Outcome::Result(lowered.into()));
+        assert_eq!(answer, Outcome::Result(adapted.into()));
         assert_eq!(
             to_server(sampling, one, Revision::V2025_11_25),
             Outcome::Result(one.into())

@@ -6,11 +6,11 @@ use alloc::string::String;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method, Revision};
 
-use crate::fault::fault;
+use crate::wire_error::wire_error;
 
 /// Where a server's request came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrival<C> {
+pub enum QuestionSource<C> {
     /// On the response stream of one call.
     StreamOf(C, Method),
     /// On something that all calls share: a pipe, or a stream of the session.
@@ -27,12 +27,12 @@ pub enum Attribution<'t, C> {
     /// Nobody yet: a call waits that could be meant, so the question may be held for a moment.
     Hold,
     /// Nobody who can be asked.
-    Nobody(Orphan),
+    Nobody(AttributionFailure),
 }
 
 /// Why nobody can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Orphan {
+pub enum AttributionFailure {
     /// No call is open that could have caused it.
     NoCall,
     /// Several calls could have caused it, and asking the wrong one tells a secret.
@@ -41,7 +41,7 @@ pub enum Orphan {
     CannotAsk(Method),
 }
 
-impl Orphan {
+impl AttributionFailure {
     /// What the server gets.
     #[must_use]
     pub fn answer(self, upstream: Revision) -> WireError {
@@ -52,7 +52,7 @@ impl Orphan {
             }
             Self::CannotAsk(method) => format!("The client cannot be asked during `{method}`"),
         };
-        fault(ErrorCode::InvalidParams, text, upstream)
+        wire_error(ErrorCode::InvalidParams, text, upstream)
     }
 }
 
@@ -61,18 +61,20 @@ impl Orphan {
 /// `in_flight` are the open calls of the same session, `queued` is how many calls wait for their
 /// turn on it.
 pub fn attribute<'t, C: Copy>(
-    arrival: Arrival<C>,
+    arrival: QuestionSource<C>,
     related_task: Option<&'t str>,
     in_flight: impl IntoIterator<Item = (C, Method)>,
     queued: usize,
 ) -> Attribution<'t, C> {
     let task = related_task.map(Attribution::Task);
     match arrival {
-        Arrival::StreamOf(call, method) if method.may_ask_for_input() => Attribution::Call(call),
-        Arrival::StreamOf(_, method) => {
-            task.unwrap_or(Attribution::Nobody(Orphan::CannotAsk(method)))
+        QuestionSource::StreamOf(call, method) if method.may_ask_for_input() => {
+            Attribution::Call(call)
         }
-        Arrival::Shared => task.unwrap_or_else(|| only_one(in_flight, queued)),
+        QuestionSource::StreamOf(_, method) => {
+            task.unwrap_or(Attribution::Nobody(AttributionFailure::CannotAsk(method)))
+        }
+        QuestionSource::Shared => task.unwrap_or_else(|| only_one(in_flight, queued)),
     }
 }
 
@@ -87,9 +89,11 @@ fn only_one<'t, C: Copy>(
     });
     match (candidates.next(), candidates.next()) {
         (Some(call), None) => Attribution::Call(call),
-        (Some(_), Some(_)) => Attribution::Nobody(Orphan::SeveralCalls),
+        (Some(_), Some(_)) => Attribution::Nobody(AttributionFailure::SeveralCalls),
         (None, _) if queued > 0 => Attribution::Hold,
-        (None, _) => Attribution::Nobody(others.map_or(Orphan::NoCall, Orphan::CannotAsk)),
+        (None, _) => Attribution::Nobody(
+            others.map_or(AttributionFailure::NoCall, AttributionFailure::CannotAsk),
+        ),
     }
 }
 
@@ -105,7 +109,7 @@ mod tests {
     /// BB-13, BB-30: a question belongs to the one call that can have caused it, or to nobody.
     #[test]
     fn questions_find_their_call_or_nobody() {
-        let stream = |call, method| Arrival::StreamOf(call, method);
+        let stream = |call, method| QuestionSource::StreamOf(call, method);
         let none: &[(u8, Method)] = &[];
         let cells = [
             (
@@ -138,11 +142,11 @@ mod tests {
                 None,
                 none,
                 3,
-                Nobody(Orphan::CannotAsk(LIST)),
+                Nobody(AttributionFailure::CannotAsk(LIST)),
             ),
             (
                 "a task",
-                Arrival::Shared,
+                QuestionSource::Shared,
                 Some("t"),
                 &[(1, CALL)],
                 0,
@@ -150,7 +154,7 @@ mod tests {
             ),
             (
                 "the only call",
-                Arrival::Shared,
+                QuestionSource::Shared,
                 None,
                 &[(1, LIST), (2, CALL)],
                 0,
@@ -158,23 +162,23 @@ mod tests {
             ),
             (
                 "two calls",
-                Arrival::Shared,
+                QuestionSource::Shared,
                 None,
                 &[(1, CALL), (2, CALL)],
                 0,
-                Nobody(Orphan::SeveralCalls),
+                Nobody(AttributionFailure::SeveralCalls),
             ),
             (
                 "only a list",
-                Arrival::Shared,
+                QuestionSource::Shared,
                 None,
                 &[(1, LIST)],
                 0,
-                Nobody(Orphan::CannotAsk(LIST)),
+                Nobody(AttributionFailure::CannotAsk(LIST)),
             ),
             (
                 "a call to come",
-                Arrival::Shared,
+                QuestionSource::Shared,
                 None,
                 &[(1, LIST)],
                 1,
@@ -182,11 +186,11 @@ mod tests {
             ),
             (
                 "nothing",
-                Arrival::Shared,
+                QuestionSource::Shared,
                 None,
                 none,
                 0,
-                Nobody(Orphan::NoCall),
+                Nobody(AttributionFailure::NoCall),
             ),
         ];
         for (name, arrival, task, in_flight, queued, expected) in cells {
@@ -194,9 +198,9 @@ mod tests {
             assert_eq!(found, expected, "{name}");
         }
         for orphan in [
-            Orphan::NoCall,
-            Orphan::SeveralCalls,
-            Orphan::CannotAsk(LIST),
+            AttributionFailure::NoCall,
+            AttributionFailure::SeveralCalls,
+            AttributionFailure::CannotAsk(LIST),
         ] {
             assert_eq!(orphan.answer(Revision::V2025_06_18).code, -32602);
         }

@@ -9,11 +9,11 @@ use mcpact_spec::Method;
 /// The form of the bytes; another form gets another number.
 const FORM: u8 = 1;
 
-/// A parked call.
+/// A suspended call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ParkId([u8; 16]);
+pub struct SuspendedCallId([u8; 16]);
 
-impl ParkId {
+impl SuspendedCallId {
     /// An id of 128 random bits.
     #[must_use]
     pub const fn new(random: [u8; 16]) -> Self {
@@ -33,11 +33,11 @@ pub struct Binding {
     pub params: [u8; 32],
 }
 
-/// What is sealed into the `requestState` of a parked call.
+/// What is sealed into the `requestState` of a suspended call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
-    /// The parked call.
-    pub park: ParkId,
+    /// The suspended call.
+    pub call: SuspendedCallId,
     /// Who may continue it, and how it was called.
     pub binding: Binding,
     /// The round that the answers belong to.
@@ -50,8 +50,8 @@ impl Claims {
     /// The plain bytes to seal.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = start(Kind::Park);
-        out.extend_from_slice(&self.park.0);
+        let mut out = start(Kind::Suspended);
+        out.extend_from_slice(&self.call.0);
         self.binding.encode(&mut out);
         out.extend_from_slice(&self.round.to_be_bytes());
         out.extend_from_slice(&self.expires.to_be_bytes());
@@ -61,9 +61,9 @@ impl Claims {
     /// Reads the bytes back; none when they are something else.
     #[must_use]
     pub fn parse(bytes: &[u8]) -> Option<Self> {
-        let mut rest = Reader::open(bytes, Kind::Park)?;
+        let mut rest = Reader::open(bytes, Kind::Suspended)?;
         let claims = Self {
-            park: ParkId(rest.take()?),
+            call: SuspendedCallId(rest.take()?),
             binding: Binding::parse(&mut rest)?,
             round: u32::from_be_bytes(rest.take()?),
             expires: u64::from_be_bytes(rest.take()?),
@@ -92,8 +92,8 @@ impl Binding {
 #[derive(Clone, Copy)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// A parked call.
-    Park = 1,
+    /// A suspended call.
+    Suspended = 1,
     /// A call that will be repeated.
     Ticket = 2,
 }

@@ -9,7 +9,7 @@ use mcpact_engine::refusal::{Dialect, Incompatible, ReasonCode, Refusal, WireErr
 use mcpact_spec::{Capability, ErrorCode, Feature, Method, Revision, Side};
 use mcpact_wire::raw::ObjectWriter;
 
-use crate::fault::{fault, modern_fault};
+use crate::wire_error::{modern_error, wire_error};
 
 /// The last word on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub fn invalid_state() -> WireError {
 
 /// A modern client brought answers that fit no question.
 pub(super) fn invalid_answers(text: impl Into<String>) -> WireError {
-    modern_fault(ErrorCode::InvalidParams, text)
+    modern_error(ErrorCode::InvalidParams, text)
 }
 
 /// A question was asked and not answered: a tool says so in its result, where a model can read it;
@@ -54,7 +54,7 @@ pub(super) fn unanswered_call(
     }
     Ending::Fail(WireError {
         data,
-        ..fault(ErrorCode::InternalError, text, to)
+        ..wire_error(ErrorCode::InternalError, text, to)
     })
 }
 
@@ -76,7 +76,7 @@ fn failed_tool(to: Revision, text: &str) -> String {
 ///
 /// `2026-07-28 basic/index#capability-negotiation`
 #[must_use]
-pub fn refine_error(missing: &[Capability], to: Revision) -> WireError {
+pub fn missing_capabilities_error(missing: &[Capability], to: Revision) -> WireError {
     let paths: Vec<_> = missing.iter().map(|c| c.path().into()).collect();
     let lacking = Side::Client;
     Refusal::from(Incompatible::Capabilities { lacking, paths }).on_wire(Dialect {
@@ -105,7 +105,7 @@ mod tests {
             ),
         ];
         for (missing, required) in cells {
-            let error = refine_error(missing, V2026_07_28);
+            let error = missing_capabilities_error(missing, V2026_07_28);
             assert_eq!((error.code, error.http_status), (-32021, 400), "{required}");
             let data = format!(r#"{{"requiredCapabilities":{required}}}"#);
             assert_eq!(error.data.as_deref(), Some(data.as_str()));

@@ -11,22 +11,22 @@ use mcpact_spec::{Capability, ErrorCode, Kind, Method, ParamGate, ParamProbe, Re
 use mcpact_spec::{Role, Side, Violation};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use crate::fault::fault;
-use crate::shape::{ShapeError, lower_request};
+use crate::shape::{ShapeError, adapt_params};
+use crate::wire_error::wire_error;
 
 /// A question that its client cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unasked {
+pub struct QuestionRefusal {
     /// What the server gets for it; the call runs on.
     pub answer: WireError,
     /// What the client would have had to declare, if that would have helped. Should the call end
-    /// in an error, [`refine_error`](super::refine_error) tells the client.
+    /// in an error, [`missing_capabilities_error`](super::missing_capabilities_error) tells the client.
     pub missing: Option<Capability>,
 }
 
 /// Why a modern server's question cannot be put to a legacy client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unlowered {
+pub(super) enum QuestionError {
     /// The client did not declare that it can be asked this.
     Undeclared(String),
     /// The server should not have asked.
@@ -39,31 +39,31 @@ pub(super) enum Unlowered {
 ///
 /// # Errors
 /// The client did not declare what it takes, or the parameters are malformed.
-pub fn raise_question(
+pub fn question_to_modern(
     method: Method,
     params: Option<&str>,
     upstream: Revision,
     downstream: &Pact,
-) -> Result<String, Unasked> {
+) -> Result<String, QuestionRefusal> {
     let ruling = downstream.rule_on_input(method);
     let params = params.unwrap_or("{}");
     let gate = refused_param(downstream, method, params);
     if !ruling.is_open() {
         return Err(undeclared(&ruling, gate, upstream));
     }
-    let invalid = |text: String, missing| Unasked {
-        answer: fault(ErrorCode::InvalidParams, text, upstream),
+    let invalid = |text: String, missing| QuestionRefusal {
+        answer: wire_error(ErrorCode::InvalidParams, text, upstream),
         missing,
     };
     if let Some(gate) = gate {
         let text = format!("The client does not declare `{}`", gate.capability.path());
         return Err(invalid(text, Some(gate.capability)));
     }
-    let raised = embed(method, params, downstream);
-    raised.map_err(|fault| invalid(format!("Invalid parameters: {fault}"), None))
+    let adapted = embed(method, params, downstream);
+    adapted.map_err(|fault| invalid(format!("Invalid parameters: {fault}"), None))
 }
 
-fn undeclared(ruling: &Ruling, gate: Option<&ParamGate>, upstream: Revision) -> Unasked {
+fn undeclared(ruling: &Ruling, gate: Option<&ParamGate>, upstream: Revision) -> QuestionRefusal {
     let missing = match (ruling.reason, gate.map(|gate| gate.capability)) {
         // A client without any elicitation declares forms by declaring elicitation.
         (Reason::Undeclared(whole), None | Some(Capability::ElicitationForm)) => Some(whole),
@@ -73,10 +73,10 @@ fn undeclared(ruling: &Ruling, gate: Option<&ParamGate>, upstream: Revision) -> 
     let reason = ObjectWriter::new()
         .text("reason", &ruling.explain())
         .finish();
-    Unasked {
+    QuestionRefusal {
         answer: WireError {
             data: Some(reason),
-            ..fault(ErrorCode::MethodNotFound, "Method not found", upstream)
+            ..wire_error(ErrorCode::MethodNotFound, "Method not found", upstream)
         },
         missing,
     }
@@ -87,37 +87,37 @@ fn embed(method: Method, params: &str, downstream: &Pact) -> Result<String, Shap
     if method == Method::RootsList {
         return Ok(out.finish());
     }
-    let lowered = lower_request(method, params, downstream.revision())?;
-    let modest = refrain(downstream, method, lowered)?;
+    let adapted = adapt_params(method, params, downstream.revision())?;
+    let modest = refrain(downstream, method, adapted)?;
     // An embedded question has no progress and no task of its own, so its `_meta` says nothing.
     let bare = without(modest, "_meta")?;
     Ok(out.raw("params", &bare).finish())
 }
 
 /// A modern server's question as the parameters of a request to a legacy client.
-pub(super) fn lower_question(
+pub(super) fn question_to_legacy(
     method: Method,
     params: &str,
     downstream: &Pact,
-) -> Result<String, Unlowered> {
+) -> Result<String, QuestionError> {
     let ruling = downstream.rule_on(Side::Server, Kind::Request, method);
     if !ruling.is_open() {
-        return Err(Unlowered::Undeclared(ruling.explain()));
+        return Err(QuestionError::Undeclared(ruling.explain()));
     }
     if let Some(gate) = refused_param(downstream, method, params) {
         let path = gate.capability.path();
         let text = format!("the client does not declare `{path}`");
-        return Err(Unlowered::Undeclared(text));
+        return Err(QuestionError::Undeclared(text));
     }
-    let lowered = lower_request(method, params, downstream.revision())
-        .and_then(|lowered| refrain(downstream, method, lowered));
-    match lowered {
+    let adapted = adapt_params(method, params, downstream.revision())
+        .and_then(|adapted| refrain(downstream, method, adapted));
+    match adapted {
         Ok(params) => Ok(params.into_owned()),
         Err(ShapeError::Unrepresentable {
             what: crate::shape::Unrepresentable::MultiSelect,
             ..
-        }) => Err(Unlowered::Inexpressible),
-        Err(fault) => Err(Unlowered::Violation(format!("{fault}"))),
+        }) => Err(QuestionError::Inexpressible),
+        Err(fault) => Err(QuestionError::Violation(format!("{fault}"))),
     }
 }
 

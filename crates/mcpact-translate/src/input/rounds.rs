@@ -31,10 +31,10 @@ use mcpact_wire::scan::{quote, text};
 use super::answer::{CANCELLED, fits, is_accept};
 use super::backoff::Backoff;
 use super::check_boxes::CheckBoxes;
+use super::default_answers::DefaultAnswers;
 use super::ending::{Ending, unanswered_call};
-use super::stand_in::StandIn;
-use crate::fault::fault;
-use crate::shape::lower_answer;
+use crate::shape::adapt_client_result;
+use crate::wire_error::wire_error;
 use plan::{Plan, Planned, Reading, Visit};
 
 /// How far a server may go before it answers.
@@ -84,7 +84,7 @@ pub struct Question {
 /// What to do next. `Finish`, `Task`, `Answer` and `Fail` are last words: what
 /// [`Rounds::open_questions`] still names then is to be withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum NextStep {
     /// The server's result is complete: hand it on in the client's shape.
     Finish,
     /// The server's result is a task.
@@ -103,7 +103,7 @@ pub enum Turn {
 
 /// What became of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard<'a> {
+pub enum ClientReply<'a> {
     /// The client's raw result.
     Result(&'a str),
     /// The client's raw error object.
@@ -139,7 +139,7 @@ struct Open {
 pub struct Rounds {
     method: Method,
     downstream: Arc<Pact>,
-    stand_in: StandIn,
+    default_answers: DefaultAnswers,
     upstream: Revision,
     limits: RoundLimits,
     deadline: Moment,
@@ -167,7 +167,7 @@ impl Rounds {
         Self {
             method,
             downstream,
-            stand_in: StandIn::default(),
+            default_answers: DefaultAnswers::default(),
             upstream,
             limits,
             deadline: now.after(limits.total),
@@ -184,8 +184,8 @@ impl Rounds {
 
     /// The same call with somebody who answers what the client cannot be asked.
     #[must_use]
-    pub fn represented_by(mut self, stand_in: &StandIn) -> Self {
-        self.stand_in.clone_from(stand_in);
+    pub fn with_default_answers(mut self, default_answers: &DefaultAnswers) -> Self {
+        self.default_answers.clone_from(default_answers);
         self
     }
 
@@ -198,27 +198,29 @@ impl Rounds {
 
     /// Takes a result of the server. `mint` makes the ids of URL elicitations, which must never
     /// repeat within the client's session.
-    pub fn upstream(
+    pub fn server_result(
         &mut self,
         result: &str,
         now: Moment,
         mint: &mut dyn FnMut() -> String,
-    ) -> Turn {
+    ) -> NextStep {
         self.open.clear();
         self.awaited.clear();
         let turn = match self.read(result, mint) {
-            Ok(Read::Complete) => Turn::Finish,
-            Ok(Read::Task) => Turn::Task,
+            Ok(Read::Complete) => NextStep::Finish,
+            Ok(Read::Task) => NextStep::Task,
             Ok(Read::Round(plan)) => self.turn(plan, now),
             Err(fault) => {
                 let text = format!("The server's result breaks the protocol: {fault}");
-                Turn::Fail(self.failure(text))
+                NextStep::Fail(self.failure(text))
             }
         };
         self.phase = match turn {
-            Turn::Ask(_) => Phase::Asking,
-            Turn::Again | Turn::Wait(_) => Phase::Calling,
-            Turn::Finish | Turn::Task | Turn::Answer(_) | Turn::Fail(_) => Phase::Over,
+            NextStep::Ask(_) => Phase::Asking,
+            NextStep::Again | NextStep::Wait(_) => Phase::Calling,
+            NextStep::Finish | NextStep::Task | NextStep::Answer(_) | NextStep::Fail(_) => {
+                Phase::Over
+            }
         };
         turn
     }
@@ -259,7 +261,7 @@ impl Rounds {
         self.answers = requests.map(|_| Vec::new());
         let mut reading = Reading {
             downstream: &self.downstream,
-            stand_in: &self.stand_in,
+            default_answers: &self.default_answers,
             visits: &self.visits,
             most: self.limits.questions,
             mint,
@@ -267,7 +269,7 @@ impl Rounds {
         requests.map_or_else(|| Ok(Plan::default()), |raw| reading.plan(raw))
     }
 
-    fn turn(&mut self, plan: Plan, now: Moment) -> Turn {
+    fn turn(&mut self, plan: Plan, now: Moment) -> NextStep {
         let is_known = !plan.answers.is_empty();
         self.awaited = plan.awaited;
         if let Some(answers) = &mut self.answers {
@@ -283,24 +285,24 @@ impl Rounds {
                 visit: None,
                 boxes: None,
             };
-            return self.unanswered(&open, Heard::Error(&error));
+            return self.unanswered(&open, ClientReply::Error(&error));
         }
         if plan.questions.is_empty() && !self.awaited.is_empty() {
             self.waits += 1;
-            return Turn::Wait(self.limits.visits.pause(self.waits - 1));
+            return NextStep::Wait(self.limits.visits.pause(self.waits - 1));
         }
         if self.round >= self.limits.rounds {
-            return Turn::Fail(self.failure("Too many input rounds: the server keeps asking"));
+            return NextStep::Fail(self.failure("Too many input rounds: the server keeps asking"));
         }
         self.round += 1;
         match plan.questions {
             questions if !questions.is_empty() => self.ask(questions),
-            _ if is_known => Turn::Again,
-            _ => Turn::Wait(self.limits.pauses.pause(self.round - 1)),
+            _ if is_known => NextStep::Again,
+            _ => NextStep::Wait(self.limits.pauses.pause(self.round - 1)),
         }
     }
 
-    fn ask(&mut self, planned: Vec<Planned>) -> Turn {
+    fn ask(&mut self, planned: Vec<Planned>) -> NextStep {
         let mut questions = Vec::with_capacity(planned.len());
         for planned in planned {
             let question = planned.question;
@@ -316,11 +318,11 @@ impl Rounds {
             });
             questions.push(question);
         }
-        Turn::Ask(questions)
+        NextStep::Ask(questions)
     }
 
     /// Takes what became of one question; none while others are open, or when it is not open.
-    pub fn heard(&mut self, key: &str, answer: Heard<'_>) -> Option<Turn> {
+    pub fn client_reply(&mut self, key: &str, answer: ClientReply<'_>) -> Option<NextStep> {
         if self.phase != Phase::Asking {
             return None;
         }
@@ -343,20 +345,20 @@ impl Rounds {
         }
         self.open.is_empty().then(|| {
             self.phase = Phase::Calling;
-            Turn::Again
+            NextStep::Again
         })
     }
 
     /// The answer for the server. There is no place in it for an error: a form counts as
     /// dismissed, and with a failed sample the call is over.
-    fn take(&self, open: &Open, answer: Heard<'_>) -> Result<String, Turn> {
-        let raised = match answer {
-            Heard::Result(raw) if fits(open.method, raw) => {
-                lower_answer(open.method, raw, self.upstream).ok()
+    fn take(&self, open: &Open, answer: ClientReply<'_>) -> Result<String, NextStep> {
+        let adapted = match answer {
+            ClientReply::Result(raw) if fits(open.method, raw) => {
+                adapt_client_result(open.method, raw, self.upstream).ok()
             }
-            Heard::Result(_) | Heard::Error(_) | Heard::Lost(_) => None,
+            ClientReply::Result(_) | ClientReply::Error(_) | ClientReply::Lost(_) => None,
         };
-        match raised {
+        match adapted {
             Some(answer) => Ok(match &open.boxes {
                 Some(boxes) => boxes.gather(&answer),
                 None => answer.into_owned(),
@@ -366,14 +368,14 @@ impl Rounds {
         }
     }
 
-    fn unanswered(&self, open: &Open, answer: Heard<'_>) -> Turn {
+    fn unanswered(&self, open: &Open, answer: ClientReply<'_>) -> NextStep {
         let (why, error): (Cow<'_, str>, _) = match answer {
-            Heard::Result(_) => (Cow::Borrowed("the answer does not fit"), None),
-            Heard::Error(raw) => {
+            ClientReply::Result(_) => (Cow::Borrowed("the answer does not fit"), None),
+            ClientReply::Error(raw) => {
                 let message = ErrorBody::parse(raw).map(|body| body.message);
                 (message.unwrap_or_default(), Some(Cow::Borrowed(raw)))
             }
-            Heard::Lost(why) => (Cow::Borrowed(why), None),
+            ClientReply::Lost(why) => (Cow::Borrowed(why), None),
         };
         let text = format!("{} was not completed by the client: {why}", open.method);
         let error = error.unwrap_or_else(|| Cow::Owned(quote(&why)));
@@ -383,8 +385,8 @@ impl Rounds {
             .finish();
         let to = self.downstream.revision();
         match unanswered_call(self.method, to, &text, Some(data)) {
-            Ending::Answer(result) => Turn::Answer(result),
-            Ending::Fail(error) => Turn::Fail(error),
+            Ending::Answer(result) => NextStep::Answer(result),
+            Ending::Fail(error) => NextStep::Fail(error),
         }
     }
 
@@ -419,22 +421,24 @@ impl Rounds {
     }
 
     /// The deadline passed.
-    pub fn late(&mut self) -> Turn {
+    pub fn late(&mut self) -> NextStep {
         self.phase = Phase::Over;
         if let Some(open) = self.open.first() {
-            return self.unanswered(open, Heard::Lost("no answer came in time"));
+            return self.unanswered(open, ClientReply::Lost("no answer came in time"));
         }
         let to = self.downstream.revision();
         if self.awaited.is_empty() || !ErrorCode::UrlElicitationRequired.emitted_in(to) {
-            return Turn::Fail(self.failure("The server did not finish in the time for one call"));
+            return NextStep::Fail(
+                self.failure("The server did not finish in the time for one call"),
+            );
         }
         // The client may come back when the user is done.
         let listed: Vec<String> = self.awaited().map(Visit::encode).collect();
         let data = format!(r#"{{"elicitations":[{}]}}"#, listed.join(","));
         let text = "The server still waits for the user to finish at a URL";
-        Turn::Fail(WireError {
+        NextStep::Fail(WireError {
             data: Some(data),
-            ..fault(ErrorCode::UrlElicitationRequired, text, to)
+            ..wire_error(ErrorCode::UrlElicitationRequired, text, to)
         })
     }
 
@@ -470,6 +474,6 @@ impl Rounds {
 
     fn failure(&self, text: impl Into<String>) -> WireError {
         let to = self.downstream.revision();
-        fault(ErrorCode::InternalError, text, to)
+        wire_error(ErrorCode::InternalError, text, to)
     }
 }

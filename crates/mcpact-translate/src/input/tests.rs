@@ -1,9 +1,9 @@
 //! The machines as their owner drives them.
 
-mod parks;
 mod properties;
 mod questions;
 mod rounds;
+mod suspended;
 mod tickets;
 
 use std::sync::Arc;

@@ -20,9 +20,11 @@ use mcpact_wire::raw::{Object, ObjectWriter, elements};
 
 use super::answer::{fits, is_accept};
 use super::claims::{Binding, Kind, Reader, put_text, seconds, start};
-use super::ending::{Ending, invalid_answers, invalid_state, refine_error, unanswered_call};
-use crate::fault::fault;
-use crate::shape::{ShapeError, lower_request};
+use super::ending::{
+    Ending, invalid_answers, invalid_state, missing_capabilities_error, unanswered_call,
+};
+use crate::shape::{ShapeError, adapt_params};
+use crate::wire_error::wire_error;
 
 /// The most URLs of one call, and the longest id of each: a state stays below a kilobyte.
 const MOST: usize = 8;
@@ -95,7 +97,10 @@ pub fn url_required(
 ) -> UrlRequired {
     let to = downstream.revision();
     if !downstream.declares(Capability::ElicitationUrl) {
-        return UrlRequired::Fail(refine_error(&[Capability::ElicitationUrl], to));
+        return UrlRequired::Fail(missing_capabilities_error(
+            &[Capability::ElicitationUrl],
+            to,
+        ));
     }
     match read(raw, to) {
         Ok((ids, input_requests)) => UrlRequired::Ask {
@@ -108,7 +113,7 @@ pub fn url_required(
         },
         Err(what) => {
             let text = format!("The server wants a URL to be visited, but {what}");
-            UrlRequired::Fail(fault(ErrorCode::InternalError, text, to))
+            UrlRequired::Fail(wire_error(ErrorCode::InternalError, text, to))
         }
     }
 }
@@ -128,7 +133,7 @@ fn read(raw: &str, to: Revision) -> Result<(Vec<Box<str>>, String), &'static str
     let mut ids = Vec::new();
     let mut requests = ObjectWriter::new();
     for (raw, number) in listed.into_iter().zip(1..) {
-        let params = lower_request(Method::ElicitationCreate, raw, to).map_err(malformed)?;
+        let params = adapt_params(Method::ElicitationCreate, raw, to).map_err(malformed)?;
         let request = ObjectWriter::new()
             .text("method", Method::ElicitationCreate.as_str())
             .raw("params", &params)
@@ -154,7 +159,7 @@ fn key(number: usize) -> String {
 
 /// What a ticket that comes back is good for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Presented {
+pub enum TicketOutcome {
     /// Nothing.
     Refused {
         /// What the client sees.
@@ -174,13 +179,13 @@ pub enum Presented {
 
 /// A client that speaks `to` comes back with a ticket that was opened and is ours.
 #[must_use]
-pub fn present(
+pub fn redeem(
     ticket: Ticket,
     binding: &Binding,
     responses: Option<&str>,
     to: Revision,
     now: Moment,
-) -> Presented {
+) -> TicketOutcome {
     if ticket.binding != *binding {
         return refused("the state belongs to another caller or call");
     }
@@ -203,28 +208,28 @@ pub fn present(
         return declined(binding.method, to);
     }
     if answers.len() < ticket.ids.len() {
-        return Presented::Again;
+        return TicketOutcome::Again;
     }
-    Presented::Wait(ticket.ids)
+    TicketOutcome::Wait(ticket.ids)
 }
 
-fn declined(method: Method, to: Revision) -> Presented {
+fn declined(method: Method, to: Revision) -> TicketOutcome {
     let text = "The user did not agree to visit the URL that the server requires";
     match unanswered_call(method, to, text, None) {
-        Ending::Answer(result) => Presented::Answer(result),
-        Ending::Fail(error) => Presented::Fail(error),
+        Ending::Answer(result) => TicketOutcome::Answer(result),
+        Ending::Fail(error) => TicketOutcome::Fail(error),
     }
 }
 
-fn refused(cause: &'static str) -> Presented {
-    Presented::Refused {
+fn refused(cause: &'static str) -> TicketOutcome {
+    TicketOutcome::Refused {
         error: invalid_state(),
         cause,
     }
 }
 
-fn unfit(text: &str) -> Presented {
-    Presented::Refused {
+fn unfit(text: &str) -> TicketOutcome {
+    TicketOutcome::Refused {
         error: invalid_answers(text),
         cause: "the answers do not fit the questions",
     }

@@ -13,7 +13,7 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 pub struct Emulation {
     /// Tasks are hosted here, in the form that the client knows.
     pub tasks: bool,
-    /// Hosted tasks can be listed; only callers that are told apart may be promised that.
+    /// HostedTasks tasks can be listed; only callers that are told apart may be promised that.
     pub task_list: bool,
     /// The server of 2024-11-05, which has no word for it, is known to complete arguments.
     pub completions: bool,

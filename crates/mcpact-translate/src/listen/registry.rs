@@ -15,11 +15,11 @@ use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
 use super::tag::{tagged, uri_in};
-use crate::fault::modern_fault;
+use crate::wire_error::modern_error;
 
 /// How much a session may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RegistryLimits {
+pub struct ListenLimits {
     /// Streams at a time.
     pub listens: usize,
     /// Resources that the session may be subscribed to.
@@ -39,7 +39,7 @@ pub struct ListenKey {
 
 /// Whether the server can reach us when we ask nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Push {
+pub enum ServerPush {
     /// On its pipe, or on a GET stream.
     Works,
     /// It answered GET with 405: there is no way for changes to arrive.
@@ -48,9 +48,9 @@ pub enum Push {
 
 /// What is to be done, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// Send the server `resources/subscribe`, and tell whether it
-    /// [took it](Registry::subscribed) or [not](Registry::refused).
+    /// [took it](ListenRegistry::subscribed) or [not](ListenRegistry::refused).
     Subscribe {
         /// The resource.
         uri: Box<str>,
@@ -83,13 +83,13 @@ pub enum Act {
 /// A resource is subscribed to once, however many want to hear of it. A stream is acknowledged when
 /// the server has answered for every resource in it, and nothing goes out on it before.
 #[derive(Clone, Debug)]
-pub struct Registry {
+pub struct ListenRegistry {
     offered: ListenFilter,
     may_subscribe: bool,
     listens: BTreeMap<ListenKey, Listen>,
     subscriptions: BTreeMap<Box<str>, Subscription>,
     is_lost: bool,
-    limits: RegistryLimits,
+    limits: ListenLimits,
 }
 
 #[derive(Clone, Debug)]
@@ -118,10 +118,10 @@ const LISTS: [Method; 3] = [
     Method::ResourcesListChanged,
 ];
 
-impl Registry {
+impl ListenRegistry {
     /// A session with a server of these capabilities.
     #[must_use]
-    pub fn new(server: &CapabilitySet, push: Push, limits: RegistryLimits) -> Self {
+    pub fn new(server: &CapabilitySet, push: ServerPush, limits: ListenLimits) -> Self {
         let (offered, may_subscribe) = offers(server, push);
         Self {
             offered,
@@ -142,14 +142,14 @@ impl Registry {
         listen: ListenKey,
         filter: ListenFilter,
         knows_task: impl Fn(&str) -> bool,
-    ) -> Result<Vec<Act>, WireError> {
+    ) -> Result<Vec<Action>, WireError> {
         if self.listens.contains_key(&listen) {
             let message = "the id is in use by an open stream";
-            return Err(modern_fault(ErrorCode::InvalidRequest, message));
+            return Err(modern_error(ErrorCode::InvalidRequest, message));
         }
         if self.listens.len() >= self.limits.listens {
             let message = "too many streams; close one first";
-            return Err(modern_fault(ErrorCode::InternalError, message));
+            return Err(modern_error(ErrorCode::InternalError, message));
         }
         let mut granted = self.grant(filter);
         granted.tasks.retain(|task| knows_task(task));
@@ -165,7 +165,7 @@ impl Registry {
                     waiting.insert(uri.clone());
                     self.subscriptions.insert(uri.clone(), Subscription::Asked);
                     if !self.is_lost {
-                        acts.push(Act::Subscribe { uri: uri.clone() });
+                        acts.push(Action::Subscribe { uri: uri.clone() });
                     }
                 }
             }
@@ -183,14 +183,14 @@ impl Registry {
 
     /// The server took a subscription.
     #[must_use]
-    pub fn subscribed(&mut self, uri: &str) -> Vec<Act> {
+    pub fn subscribed(&mut self, uri: &str) -> Vec<Action> {
         let mut acts = Vec::new();
         let Some(subscription) = self.subscriptions.get_mut(uri) else {
             return acts;
         };
         let was = mem::replace(subscription, Subscription::Held);
         if was == Subscription::AskedAgain {
-            self.say_updated(uri, &mut acts);
+            self.notify_updated(uri, &mut acts);
         }
         self.answered(uri, &mut acts);
         self.release(&mut acts);
@@ -199,10 +199,10 @@ impl Registry {
 
     /// The server did not take a subscription: those who asked are not promised it.
     #[must_use]
-    pub fn refused(&mut self, uri: &str) -> Vec<Act> {
+    pub fn refused(&mut self, uri: &str) -> Vec<Action> {
         let mut acts = Vec::new();
         if self.subscriptions.remove(uri) == Some(Subscription::AskedAgain) {
-            self.say_updated(uri, &mut acts);
+            self.notify_updated(uri, &mut acts);
         }
         for listen in self.listens.values_mut() {
             listen.granted.uris.retain(|granted| **granted != *uri);
@@ -213,11 +213,11 @@ impl Registry {
 
     /// The server sent a notification.
     #[must_use]
-    pub fn heard(&mut self, method: Method, params: Option<&str>) -> Vec<Act> {
+    pub fn notification(&mut self, method: Method, params: Option<&str>) -> Vec<Action> {
         let mut acts = Vec::new();
         for (key, listen) in &mut self.listens {
             if listen.granted.wants(method, params) {
-                listen.tell(key, method, params, self.limits.held, &mut acts);
+                listen.notify(key, method, params, self.limits.held, &mut acts);
             }
         }
         acts
@@ -225,7 +225,7 @@ impl Registry {
 
     /// A stream is over: the client closed or cancelled it.
     #[must_use]
-    pub fn close(&mut self, listen: &ListenKey) -> Vec<Act> {
+    pub fn close(&mut self, listen: &ListenKey) -> Vec<Action> {
         let mut acts = Vec::new();
         if self.listens.remove(listen).is_some() {
             self.release(&mut acts);
@@ -235,7 +235,7 @@ impl Registry {
 
     /// Everything of one caller is over.
     #[must_use]
-    pub fn close_caller(&mut self, caller: u64) -> Vec<Act> {
+    pub fn close_caller(&mut self, caller: u64) -> Vec<Action> {
         let mut acts = Vec::new();
         self.listens.retain(|key, _| key.caller != caller);
         self.release(&mut acts);
@@ -243,7 +243,7 @@ impl Registry {
     }
 
     /// The session is lost; the streams stay open until there is another.
-    pub fn lost(&mut self) {
+    pub fn session_lost(&mut self) {
         self.is_lost = true;
         for subscription in self.subscriptions.values_mut() {
             if *subscription == Subscription::Held {
@@ -254,25 +254,25 @@ impl Registry {
 
     /// There is another session: everything is asked for again, and may have changed.
     #[must_use]
-    pub fn restored(&mut self, server: &CapabilitySet, push: Push) -> Vec<Act> {
+    pub fn session_restored(&mut self, server: &CapabilitySet, push: ServerPush) -> Vec<Action> {
         (self.offered, self.may_subscribe) = offers(server, push);
         self.is_lost = false;
         let uris = self.subscriptions.keys().cloned();
-        let mut acts: Vec<_> = uris.map(|uri| Act::Subscribe { uri }).collect();
+        let mut acts: Vec<_> = uris.map(|uri| Action::Subscribe { uri }).collect();
         for method in LISTS {
-            acts.extend(self.heard(method, None));
+            acts.extend(self.notification(method, None));
         }
         acts
     }
 
     /// Every stream ends, in order, as when the gateway stops or the server is gone for good.
     #[must_use]
-    pub fn end(&mut self) -> Vec<Act> {
+    pub fn end(&mut self) -> Vec<Action> {
         self.subscriptions.clear();
         let ended = mem::take(&mut self.listens).into_keys();
         ended
-            .map(|listen| Act::End {
-                result: farewell(&listen.id),
+            .map(|listen| Action::End {
+                result: final_result(&listen.id),
                 listen,
             })
             .collect()
@@ -317,7 +317,7 @@ impl Registry {
         }
     }
 
-    fn answered(&mut self, uri: &str, acts: &mut Vec<Act>) {
+    fn answered(&mut self, uri: &str, acts: &mut Vec<Action>) {
         for listen in self.listens.values_mut() {
             listen.waiting.remove(uri);
         }
@@ -325,7 +325,7 @@ impl Registry {
     }
 
     /// Acknowledges every stream whose resources are all answered for, then says what it missed.
-    fn acknowledge(&mut self, acts: &mut Vec<Act>) {
+    fn acknowledge(&mut self, acts: &mut Vec<Action>) {
         for (key, listen) in &mut self.listens {
             if listen.is_acknowledged || !listen.waiting.is_empty() {
                 continue;
@@ -342,7 +342,7 @@ impl Registry {
 
     /// Gives up the subscriptions that nobody needs; one that is under way is given up when the
     /// server has answered.
-    fn release(&mut self, acts: &mut Vec<Act>) {
+    fn release(&mut self, acts: &mut Vec<Action>) {
         let is_needed = |uri: &str| {
             let mut listens = self.listens.values();
             listens.any(|listen| listen.granted.uris.iter().any(|of| **of == *uri))
@@ -353,31 +353,31 @@ impl Registry {
                 return true;
             }
             if !is_lost {
-                acts.push(Act::Unsubscribe { uri: uri.clone() });
+                acts.push(Action::Unsubscribe { uri: uri.clone() });
             }
             false
         });
     }
 
-    fn say_updated(&mut self, uri: &str, acts: &mut Vec<Act>) {
+    fn notify_updated(&mut self, uri: &str, acts: &mut Vec<Action>) {
         let params = ObjectWriter::new().text("uri", uri).finish();
         for (key, listen) in &mut self.listens {
             if listen.granted.uris.iter().any(|of| **of == *uri) {
                 let method = Method::ResourcesUpdated;
-                listen.tell(key, method, Some(&params), self.limits.held, acts);
+                listen.notify(key, method, Some(&params), self.limits.held, acts);
             }
         }
     }
 }
 
 impl Listen {
-    fn tell(
+    fn notify(
         &mut self,
         key: &ListenKey,
         method: Method,
         params: Option<&str>,
         most: usize,
-        acts: &mut Vec<Act>,
+        acts: &mut Vec<Action>,
     ) {
         if self.is_acknowledged {
             return push_notify(key, method, params, acts);
@@ -392,8 +392,8 @@ impl Listen {
     }
 }
 
-fn offers(server: &CapabilitySet, push: Push) -> (ListenFilter, bool) {
-    let declares = |row| push == Push::Works && server.declared().has(row);
+fn offers(server: &CapabilitySet, push: ServerPush) -> (ListenFilter, bool) {
+    let declares = |row| push == ServerPush::Works && server.declared().has(row);
     let offered = ListenFilter {
         tools: declares(Capability::ToolsListChanged),
         prompts: declares(Capability::PromptsListChanged),
@@ -404,9 +404,9 @@ fn offers(server: &CapabilitySet, push: Push) -> (ListenFilter, bool) {
 }
 
 /// Parameters that are not an object say nothing that could be tagged.
-fn push_notify(listen: &ListenKey, method: Method, params: Option<&str>, acts: &mut Vec<Act>) {
+fn push_notify(listen: &ListenKey, method: Method, params: Option<&str>, acts: &mut Vec<Action>) {
     if let Ok(params) = tagged(params, &listen.id) {
-        acts.push(Act::Notify {
+        acts.push(Action::Notify {
             listen: listen.clone(),
             method,
             params,
@@ -414,7 +414,7 @@ fn push_notify(listen: &ListenKey, method: Method, params: Option<&str>, acts: &
     }
 }
 
-fn farewell(id: &Id) -> String {
+fn final_result(id: &Id) -> String {
     let tag = ObjectWriter::new().raw(meta::SUBSCRIPTION_ID, id.raw());
     ObjectWriter::new()
         .text("resultType", "complete")

@@ -13,8 +13,8 @@ use mcpact_spec::{Capability, Method, Revision, Side};
 use mcpact_wire::id::Id;
 use proptest::prelude::*;
 
-use super::registry::{self, ListenKey, Push, Registry, RegistryLimits};
-use super::wishes::{self, WishLimits, Wishes};
+use super::legacy_subscriptions::{self, LegacySubscriptions, SubscriptionLimits};
+use super::registry::{self, ListenKey, ListenLimits, ListenRegistry, ServerPush};
 use crate::input::Backoff;
 
 const URIS: [&str; 4] = ["a:0", "a:1", "a:2", "a:3"];
@@ -51,9 +51,9 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Client and server around the wishes of one session.
+/// Client and server around the subscriptions of one session.
 struct Session {
-    wishes: Wishes,
+    subscriptions: LegacySubscriptions,
     requests: i64,
     /// Requests that wait for their answer, and what they subscribe to.
     waiting: BTreeMap<i64, Option<usize>>,
@@ -72,9 +72,9 @@ impl Session {
             first: second,
             longest: second,
         };
-        let limits = WishLimits { uris: 3, backoff };
+        let limits = SubscriptionLimits { uris: 3, backoff };
         Self {
-            wishes: Wishes::new(Revision::V2025_06_18, &server(), limits),
+            subscriptions: LegacySubscriptions::new(Revision::V2025_06_18, &server(), limits),
             requests: 0,
             waiting: BTreeMap::new(),
             promised: BTreeSet::new(),
@@ -90,13 +90,13 @@ impl Session {
         let acts = match event {
             Event::Subscribe(uri) => {
                 let id = self.request(Some(uri));
-                self.wishes.subscribe(id, Some(&params(uri)))
+                self.subscriptions.subscribe(id, Some(&params(uri)))
             }
             Event::Unsubscribe(uri) => {
                 let id = self.request(None);
                 self.promised.remove(&uri);
                 self.forget(uri);
-                self.wishes.unsubscribe(id, Some(&params(uri)))
+                self.subscriptions.unsubscribe(id, Some(&params(uri)))
             }
             Event::Acknowledge(refused) => {
                 let Some((stream, mut filter)) = self.opening.take() else {
@@ -110,18 +110,18 @@ impl Session {
                 let body = format!(r#"{{"notifications":{}}}"#, filter.encode());
                 self.promised
                     .retain(|uri| filter.uris.iter().any(|u| **u == *URIS[*uri]));
-                let acts = self.wishes.acknowledged(stream, Some(&body), now);
+                let acts = self.subscriptions.acknowledged(stream, Some(&body), now);
                 let replaced = self.open.replace((stream, filter));
-                let closed = |act: &wishes::Act| matches!((act, &replaced), (wishes::Act::Close { stream }, Some((old, _))) if stream == old);
+                let closed = |act: &legacy_subscriptions::Action| matches!((act, &replaced), (legacy_subscriptions::Action::Close { stream }, Some((old, _))) if stream == old);
                 assert!(replaced.is_none() || acts.iter().any(closed), "two streams");
                 acts
             }
             Event::EndOpening => match self.opening.take() {
-                Some((stream, _)) => self.wishes.ended(stream, now),
+                Some((stream, _)) => self.subscriptions.ended(stream, now),
                 None => return,
             },
             Event::EndOpen => match self.open.take() {
-                Some((stream, _)) => self.wishes.ended(stream, now),
+                Some((stream, _)) => self.subscriptions.ended(stream, now),
                 None => return,
             },
             Event::Hear(uri) => {
@@ -129,16 +129,16 @@ impl Session {
                     return;
                 };
                 let body = params(uri);
-                self.wishes
-                    .heard(stream, Method::ResourcesUpdated, Some(&body))
+                self.subscriptions
+                    .notification(stream, Method::ResourcesUpdated, Some(&body))
             }
             Event::Channel(true) => {
                 self.has_channel = true;
-                self.wishes.channel_opened()
+                self.subscriptions.channel_opened()
             }
             Event::Channel(false) => {
                 self.has_channel = false;
-                self.wishes.channel_closed();
+                self.subscriptions.channel_closed();
                 return;
             }
         };
@@ -160,28 +160,28 @@ impl Session {
         }
     }
 
-    fn perform(&mut self, acts: Vec<wishes::Act>) {
+    fn perform(&mut self, acts: Vec<legacy_subscriptions::Action>) {
         for act in acts {
             match act {
-                wishes::Act::Open { stream, filter, .. } => {
+                legacy_subscriptions::Action::Open { stream, filter, .. } => {
                     assert_eq!(stream, self.streams, "names are used once");
                     assert!(self.opening.is_none(), "one at a time");
                     self.streams += 1;
                     self.opening = Some((stream, filter));
                 }
-                wishes::Act::Close { stream } => {
+                legacy_subscriptions::Action::Close { stream } => {
                     if self.open.as_ref().is_some_and(|(open, _)| *open == stream) {
                         self.open = None;
                     }
                 }
-                wishes::Act::Answer { request, outcome } => {
+                legacy_subscriptions::Action::Answer { request, outcome } => {
                     let request: i64 = request.raw().parse().unwrap();
                     let uri = self.waiting.remove(&request).expect("answered once");
                     if let (Some(uri), Ok(())) = (uri, outcome) {
                         self.promised.insert(uri);
                     }
                 }
-                wishes::Act::Notify { params, .. } => {
+                legacy_subscriptions::Action::Notify { params, .. } => {
                     assert!(self.has_channel, "there is nobody to tell");
                     assert!(params.is_some_and(|raw| !raw.contains("_meta")));
                 }
@@ -213,7 +213,7 @@ fn call() -> impl Strategy<Value = Call> {
 
 /// Clients and a legacy server around one registry.
 struct Hub {
-    registry: Registry,
+    registry: ListenRegistry,
     /// Streams, and whether they were acknowledged.
     streams: BTreeMap<ListenKey, bool>,
     /// What the server was asked and has not answered.
@@ -225,13 +225,13 @@ struct Hub {
 
 impl Hub {
     fn new() -> Self {
-        let limits = RegistryLimits {
+        let limits = ListenLimits {
             listens: 3,
             uris: 3,
             held: 2,
         };
         Self {
-            registry: Registry::new(&server(), Push::Works, limits),
+            registry: ListenRegistry::new(&server(), ServerPush::Works, limits),
             streams: BTreeMap::new(),
             asked: Vec::new(),
             held: BTreeSet::new(),
@@ -275,43 +275,44 @@ impl Hub {
             }
             Call::Hear(uri) => {
                 let body = params(uri);
-                self.registry.heard(Method::ResourcesUpdated, Some(&body))
+                self.registry
+                    .notification(Method::ResourcesUpdated, Some(&body))
             }
             Call::Lose => {
                 self.is_lost = true;
                 self.asked.clear();
                 self.held.clear();
-                self.registry.lost();
+                self.registry.session_lost();
                 return;
             }
             Call::Restore if self.is_lost => {
                 self.is_lost = false;
-                self.registry.restored(&server(), Push::Works)
+                self.registry.session_restored(&server(), ServerPush::Works)
             }
             Call::Restore => return,
         };
         self.perform(acts);
     }
 
-    fn perform(&mut self, acts: Vec<registry::Act>) {
+    fn perform(&mut self, acts: Vec<registry::Action>) {
         for act in acts {
             match act {
-                registry::Act::Subscribe { uri } => {
+                registry::Action::Subscribe { uri } => {
                     assert!(!self.is_lost, "there is nobody to ask");
                     assert!(!self.held.contains(&uri), "{uri} is held");
                     assert!(!self.asked.contains(&uri), "{uri} was asked for");
                     self.asked.push(uri);
                 }
-                registry::Act::Unsubscribe { uri } => {
+                registry::Action::Unsubscribe { uri } => {
                     assert!(self.held.remove(&uri), "{uri} was not held");
                 }
-                registry::Act::Notify { listen, method, .. } => {
+                registry::Action::Notify { listen, method, .. } => {
                     let acknowledged = self.streams.get_mut(&listen).expect("an open stream");
                     let is_first = method == Method::SubscriptionsAcknowledged;
                     assert_eq!(*acknowledged, !is_first, "the first, and only once");
                     *acknowledged = true;
                 }
-                registry::Act::End { .. } => unreachable!("nobody ends anything"),
+                registry::Action::End { .. } => unreachable!("nobody ends anything"),
             }
         }
     }

@@ -8,7 +8,7 @@ use mcpact_spec::{Feature, Method, Revision};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 
 use crate::shape::members::{Members, or_same};
-use crate::shape::{ShapeError, lower_request};
+use crate::shape::{ShapeError, adapt_params};
 
 /// Keys of `_meta` that the protocol keeps for itself.
 const RESERVED: &str = "io.modelcontextprotocol/";
@@ -29,7 +29,7 @@ const MEMBERS: [(&str, Feature); 3] = [
 ///
 /// # Errors
 /// The parameters, or their `_meta`, are malformed.
-pub fn params_up(
+pub fn request_params(
     method: Option<Method>,
     raw: &str,
     downstream: Revision,
@@ -53,10 +53,10 @@ pub fn params_up(
         return Ok(crossing);
     };
     match crossing {
-        Cow::Borrowed(raw) => lower_request(Method::CompletionComplete, raw, upstream),
+        Cow::Borrowed(raw) => adapt_params(Method::CompletionComplete, raw, upstream),
         Cow::Owned(raw) => {
-            let lowered = lower_request(Method::CompletionComplete, &raw, upstream)?;
-            Ok(Cow::Owned(lowered.into_owned()))
+            let adapted = adapt_params(Method::CompletionComplete, &raw, upstream)?;
+            Ok(Cow::Owned(adapted.into_owned()))
         }
     }
 }
@@ -284,7 +284,7 @@ mod tests {
             ),
         ];
         for (name, method, raw, downstream, upstream, expected) in cells {
-            let crossing = params_up(method, raw, downstream, upstream).unwrap();
+            let crossing = request_params(method, raw, downstream, upstream).unwrap();
             assert_eq!(crossing, expected, "{name}");
             let is_same = matches!(crossing, Cow::Borrowed(_));
             assert_eq!(is_same, raw == expected, "{name}");

@@ -1,6 +1,6 @@
 use super::*;
 use Machine::{Drop, Input, Listen, Ping, Refuse, SetLevel, Subscribe, TasksCore, TasksExtension};
-use Plan::{Emulate, Lower, Pass, Raise};
+use Plan::{Emulate, NewerServer, OlderServer, Pass};
 use Revision::{V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28};
 
 /// BA-17, BB-26: pings are answered here, and only what the other side has crosses.
@@ -9,13 +9,18 @@ fn messages_cross_where_both_sides_have_them() {
     let call = Method::ToolsCall;
     let cells = [
         (call, V2025_06_18, V2025_06_18, Pass),
-        (call, V2025_06_18, V2026_07_28, Raise),
-        (call, V2026_07_28, V2024_11_05, Lower),
-        (call, V2024_11_05, V2025_11_25, Raise),
+        (call, V2025_06_18, V2026_07_28, NewerServer),
+        (call, V2026_07_28, V2024_11_05, OlderServer),
+        (call, V2024_11_05, V2025_11_25, NewerServer),
         (Method::Ping, V2025_06_18, V2026_07_28, Emulate(Ping)),
         (Method::Ping, V2026_07_28, V2025_06_18, Emulate(Ping)),
         (Method::Ping, V2025_06_18, V2025_06_18, Emulate(Ping)),
-        (Method::ResourcesSubscribe, V2024_11_05, V2025_11_25, Raise),
+        (
+            Method::ResourcesSubscribe,
+            V2024_11_05,
+            V2025_11_25,
+            NewerServer,
+        ),
         (
             Method::ResourcesSubscribe,
             V2024_11_05,
@@ -40,7 +45,12 @@ fn messages_cross_where_both_sides_have_them() {
             V2025_11_25,
             Emulate(Listen),
         ),
-        (Method::ElicitationCreate, V2025_06_18, V2025_11_25, Raise),
+        (
+            Method::ElicitationCreate,
+            V2025_06_18,
+            V2025_11_25,
+            NewerServer,
+        ),
         (
             Method::ElicitationCreate,
             V2024_11_05,
@@ -110,7 +120,7 @@ fn messages_cross_where_both_sides_have_them() {
         let planned = plan(Some(method), downstream, upstream);
         assert_eq!(planned, expected, "{method}: {downstream} to {upstream}");
     }
-    assert_eq!(plan(None, V2026_07_28, V2024_11_05), Lower);
+    assert_eq!(plan(None, V2026_07_28, V2024_11_05), OlderServer);
 }
 
 #[test]

@@ -8,9 +8,9 @@ use mcpact_spec::{ContentKind, Feature, Method, Object, Revision};
 use mcpact_wire::raw::{self, JsonKind};
 
 use super::content::text_block;
-use super::fault::{ShapeError, Unrepresentable};
 use super::members::{Members, each_element, or_same, trim};
 use super::sampling;
+use super::shape_error::{ShapeError, Unrepresentable};
 
 /// A client's answer for a server that speaks the revision `to`.
 ///
@@ -24,9 +24,13 @@ use super::sampling;
     clippy::wildcard_enum_match_arm,
     reason = "a client answers nothing else that differs"
 )]
-pub fn lower_answer(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
-    let lowered = match method {
-        Method::SamplingCreateMessage => lower_sampled(raw, to)?,
+pub fn adapt_client_result(
+    method: Method,
+    raw: &str,
+    to: Revision,
+) -> Result<Cow<'_, str>, ShapeError> {
+    let adapted = match method {
+        Method::SamplingCreateMessage => adapt_sampled(raw, to)?,
         Method::ElicitationCreate if to.has(Feature::ElicitationForm) => {
             let mut answer = Members::of_body(raw)?;
             answer.trim(Object::ElicitResult, to);
@@ -42,15 +46,15 @@ pub fn lower_answer(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, s
         }
         _ => None,
     };
-    Ok(or_same(lowered, raw))
+    Ok(or_same(adapted, raw))
 }
 
-fn lower_sampled(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+fn adapt_sampled(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let mut answer = Members::of_body(raw)?;
     if !to.has(Feature::SamplingTools) {
         answer.rewrite("content", |raw| one_block(raw, to))?;
     }
-    answer.rewrite("content", |raw| sampling::lower_content(raw, to))?;
+    answer.rewrite("content", |raw| sampling::adapt_content(raw, to))?;
     Ok(answer.finish())
 }
 
@@ -150,8 +154,8 @@ mod tests {
             ("others", Method::Ping, "{ }", V2025_03_26, Ok("{ }")),
         ];
         for (name, method, raw, to, expected) in cells {
-            let lowered = lower_answer(method, raw, to);
-            assert_eq!(lowered.as_deref().map_err(|e| *e), expected, "{name}");
+            let adapted = adapt_client_result(method, raw, to);
+            assert_eq!(adapted.as_deref().map_err(|e| *e), expected, "{name}");
         }
     }
 }

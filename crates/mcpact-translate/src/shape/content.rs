@@ -9,13 +9,13 @@ use alloc::string::String;
 use mcpact_spec::{ContentKind, Object, Revision};
 use mcpact_wire::raw::ObjectWriter;
 
-use super::fault::ShapeError;
 use super::members::{Members, trim};
 use super::resource;
+use super::shape_error::ShapeError;
 
 /// Where a block stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ContentPosition {
     /// In the result of a tool.
     ToolResult,
     /// In a message of a prompt.
@@ -24,7 +24,7 @@ pub(super) enum Place {
     Sampling,
 }
 
-impl Place {
+impl ContentPosition {
     fn admits(self, kind: ContentKind, to: Revision) -> bool {
         match self {
             Self::ToolResult | Self::Prompt => kind.in_blocks(to),
@@ -34,17 +34,21 @@ impl Place {
 }
 
 /// A block for a peer of another revision.
-pub(super) fn lower(raw: &str, place: Place, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt(
+    raw: &str,
+    place: ContentPosition,
+    to: Revision,
+) -> Result<Option<String>, ShapeError> {
     match Members::of_value(raw)? {
-        Some(block) => lower_block(block, place, to),
+        Some(block) => adapt_block(block, place, to),
         None => Ok(None),
     }
 }
 
 /// The same for one that came apart already.
-pub(super) fn lower_block(
+pub(super) fn adapt_block(
     mut block: Members<'_>,
-    place: Place,
+    place: ContentPosition,
     to: Revision,
 ) -> Result<Option<String>, ShapeError> {
     let Some(name) = block.get_str("type").map(|name| name.into_owned()) else {
@@ -55,7 +59,7 @@ pub(super) fn lower_block(
         Some(kind) if place.admits(kind, to) => {
             block.trim(kind.object(), to);
             if kind == ContentKind::Resource {
-                block.rewrite("resource", |raw| resource::lower_contents(raw, to))?;
+                block.rewrite("resource", |raw| resource::adapt_contents(raw, to))?;
             }
             Ok(block.finish())
         }
@@ -72,11 +76,17 @@ pub(super) fn text_block(text: &str, annotations: Option<&str>) -> String {
         .finish()
 }
 
-fn substitute(block: &Members<'_>, kind: Option<ContentKind>, name: &str, place: Place) -> String {
+fn substitute(
+    block: &Members<'_>,
+    kind: Option<ContentKind>,
+    name: &str,
+    place: ContentPosition,
+) -> String {
     let note = match kind {
         Some(ContentKind::Audio) => match (place, block.get_str("data")) {
-            (Place::ToolResult, Some(data)) => return embedded_audio(block, &data),
-            (Place::Prompt | Place::Sampling, _) | (Place::ToolResult, None) => audio_note(block),
+            (ContentPosition::ToolResult, Some(data)) => return embedded_audio(block, &data),
+            (ContentPosition::Prompt | ContentPosition::Sampling, _)
+            | (ContentPosition::ToolResult, None) => audio_note(block),
         },
         Some(ContentKind::ResourceLink) => link_text(block),
         Some(
@@ -137,7 +147,7 @@ fn link_text(block: &Members<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Place::{Prompt, Sampling, ToolResult};
+    use ContentPosition::{Prompt, Sampling, ToolResult};
     use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25};
 
     const AUDIO: &str = r#"{"type":"audio","data":"AAA=","mimeType":"audio/wav","annotations":{"priority":1,"lastModified":"d"},"_meta":{}}"#;
@@ -235,8 +245,8 @@ mod tests {
             ("no block", "[1]", ToolResult, V2024_11_05, "[1]"),
         ];
         for (name, raw, place, to, expected) in cells {
-            let lowered = lower(raw, place, to).unwrap();
-            assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{name}");
+            let adapted = adapt(raw, place, to).unwrap();
+            assert_eq!(adapted.as_deref().unwrap_or(raw), expected, "{name}");
         }
     }
 }

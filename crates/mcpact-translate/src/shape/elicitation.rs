@@ -5,14 +5,14 @@ use alloc::string::String;
 
 use mcpact_spec::{Feature, Method, Object, Revision, Role};
 
-use super::fault::{ShapeError, Unrepresentable};
 use super::form;
 use super::members::{Members, or_same};
+use super::shape_error::{ShapeError, Unrepresentable};
 
 const ID: &str = "elicitationId";
 
 /// The parameters of `elicitation/create` for a client of another revision.
-pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     if Method::ElicitationCreate.role(to) == Role::Absent {
         return Err(Unrepresentable::Elicitation.to(to));
     }
@@ -21,7 +21,7 @@ pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
     match params.get_str("mode").as_deref() {
         None | Some("form") => {
             params.trim(Object::ElicitRequestFormParams, to);
-            params.rewrite("requestedSchema", |raw| form::lower(raw, to))?;
+            params.rewrite("requestedSchema", |raw| form::adapt(raw, to))?;
         }
         Some("url") if to.has(Feature::ElicitationUrl) => {
             params.trim(Object::ElicitRequestUrlParams, to);
@@ -111,8 +111,8 @@ mod tests {
             ),
         ];
         for (name, raw, to, expected) in cells {
-            let lowered = lower(raw, to).map(|new| or_same(new, raw).into_owned());
-            assert_eq!(lowered.as_deref().map_err(|e| *e), expected, "{name}");
+            let adapted = adapt(raw, to).map(|new| or_same(new, raw).into_owned());
+            assert_eq!(adapted.as_deref().map_err(|e| *e), expected, "{name}");
         }
     }
 

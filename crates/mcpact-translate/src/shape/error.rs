@@ -9,8 +9,8 @@ use mcpact_spec::{Era, ErrorCode, Feature, Method, Revision};
 use mcpact_wire::codec;
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 
-use super::fault::ShapeError;
 use super::members::{Members, or_same};
+use super::shape_error::ShapeError;
 
 /// The codes that 2026-07-28 reserves for itself; older revisions leave them to implementations.
 const RESERVED: core::ops::RangeInclusive<i64> = -32099..=-32020;
@@ -31,10 +31,10 @@ pub fn error<'a>(
     match (from.era(), to.era()) {
         _ if from == to => Ok(Cow::Borrowed(raw)),
         (Era::Modern, Era::Modern) => Ok(Cow::Borrowed(raw)),
-        (Era::Legacy, Era::Modern) => raise_error(raw, to),
+        (Era::Legacy, Era::Modern) => error_to_modern(raw, to),
         (Era::Legacy | Era::Modern, Era::Legacy) => {
             let params = Object::parse(params).unwrap_or_default();
-            lower_error(method, raw, params.get_str("uri").as_deref(), to)
+            error_to_legacy(method, raw, params.get_str("uri").as_deref(), to)
         }
     }
 }
@@ -46,7 +46,7 @@ pub fn error<'a>(
 ///
 /// # Errors
 /// The error is malformed.
-pub fn lower_error<'a>(
+pub fn error_to_legacy<'a>(
     method: Option<Method>,
     raw: &'a str,
     uri: Option<&str>,
@@ -97,7 +97,7 @@ pub fn lower_error<'a>(
 ///
 /// # Errors
 /// The error is malformed.
-pub fn raise_error(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
+pub fn error_to_modern(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
     let mut error = Members::of_body(raw)?;
     let Some(code) = code_of(&error).filter(|_| to.has(Feature::RequestMeta)) else {
         return Ok(Cow::Borrowed(raw));
@@ -214,11 +214,11 @@ mod tests {
     #[test]
     fn errors_are_lowered_by_code_and_method() {
         let named = r#"{"code":-32602,"message":"no","data":{"uri":"a:b"}}"#;
-        let lowered = r#"{"code":-32002,"message":"no","data":{"uri":"a:b"}}"#;
+        let adapted = r#"{"code":-32002,"message":"no","data":{"uri":"a:b"}}"#;
         let url = r#"{"code":-32042,"message":"go","data":{"elicitations":[{"url":"https://a"}]}}"#;
         let read = Method::ResourcesRead;
         let cells = [
-            ("no such resource", read, named, V2025_11_25, lowered),
+            ("no such resource", read, named, V2025_11_25, adapted),
             (
                 "the same to a modern client",
                 read,
@@ -306,10 +306,10 @@ mod tests {
             ),
         ];
         for (name, method, raw, to, expected) in cells {
-            let lowered = lower_error(Some(method), raw, Some("a:b"), to).unwrap();
-            assert_eq!(lowered, expected, "{name}");
-            let again = lower_error(Some(method), &lowered, Some("a:b"), to).unwrap();
-            assert_eq!(again, lowered, "{name}: twice is once");
+            let adapted = error_to_legacy(Some(method), raw, Some("a:b"), to).unwrap();
+            assert_eq!(adapted, expected, "{name}");
+            let again = error_to_legacy(Some(method), &adapted, Some("a:b"), to).unwrap();
+            assert_eq!(again, adapted, "{name}: twice is once");
         }
     }
 
@@ -333,8 +333,8 @@ mod tests {
     fn lacking_clients_are_told_by_code() {
         let raw =
             r#"{"code":-32602,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}"#;
-        let raised = raise_error(raw, V2026_07_28).unwrap();
-        assert_eq!(raised, raw.replace("-32602", "-32021"));
+        let adapted = error_to_modern(raw, V2026_07_28).unwrap();
+        assert_eq!(adapted, raw.replace("-32602", "-32021"));
     }
 
     /// BB-16, BB-17: no code reaches a modern client that its revision keeps for something else.
@@ -359,8 +359,8 @@ mod tests {
             ),
         ];
         for (raw, expected) in cells {
-            assert_eq!(raise_error(raw, V2026_07_28).unwrap(), expected);
-            assert_eq!(raise_error(raw, V2025_11_25).unwrap(), raw);
+            assert_eq!(error_to_modern(raw, V2026_07_28).unwrap(), expected);
+            assert_eq!(error_to_modern(raw, V2025_11_25).unwrap(), raw);
         }
     }
 }

@@ -9,22 +9,22 @@ use mcpact_spec::{Object, Revision};
 use mcpact_wire::raw::{self, JsonKind};
 use mcpact_wire::scan::text;
 
-use super::fault::{ShapeError, Unrepresentable};
 use super::members::{Members, array, each_value};
+use super::shape_error::{ShapeError, Unrepresentable};
 
 /// The `requestedSchema` for a client of the revision.
-pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut schema) = Members::of_value(raw)? else {
         return Ok(None);
     };
     schema.trim(Object::RequestedSchema, to);
     schema.rewrite("properties", |raw| {
-        each_value(raw, |raw| lower_field(raw, to))
+        each_value(raw, |raw| adapt_field(raw, to))
     })?;
     Ok(schema.finish())
 }
 
-fn lower_field(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+fn adapt_field(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut field) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -143,9 +143,9 @@ mod tests {
             ("unknown", r#"{"type":"object"}"#, r#"{"type":"object"}"#),
         ];
         for (name, raw, expected) in cells {
-            let lowered = lower_field(raw, V2025_06_18).unwrap();
-            assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{name}");
-            assert_eq!(lower_field(raw, V2025_11_25).unwrap(), None, "{name}");
+            let adapted = adapt_field(raw, V2025_06_18).unwrap();
+            assert_eq!(adapted.as_deref().unwrap_or(raw), expected, "{name}");
+            assert_eq!(adapt_field(raw, V2025_11_25).unwrap(), None, "{name}");
         }
     }
 
@@ -153,9 +153,9 @@ mod tests {
     fn several_choices_cannot_be_offered() {
         let raw = r#"{"properties":{"a":{"type":"array","items":{"enum":["x"]}}}}"#;
         assert_eq!(
-            lower(raw, V2025_06_18),
+            adapt(raw, V2025_06_18),
             Err(Unrepresentable::MultiSelect.to(V2025_06_18))
         );
-        assert_eq!(lower(raw, V2025_11_25), Ok(None));
+        assert_eq!(adapt(raw, V2025_11_25), Ok(None));
     }
 }

@@ -6,8 +6,8 @@ use mcpact_spec::tables::meta;
 use mcpact_spec::{Feature, Revision};
 use mcpact_wire::raw::{JsonKind, Object, ObjectWriter};
 
-use super::fault::ShapeError;
 use super::members::Members;
+use super::shape_error::ShapeError;
 
 const RESERVED: &str = "io.modelcontextprotocol/";
 /// What a model may be told while a task of 2025-11-25 runs.

@@ -4,12 +4,12 @@ use alloc::string::String;
 
 use mcpact_spec::{Object, Revision};
 
-use super::content::{self, Place};
-use super::fault::ShapeError;
+use super::content::{self, ContentPosition};
 use super::members::{Members, each_element, trim};
+use super::shape_error::ShapeError;
 
 /// A prompt in a list.
-pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut prompt) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -21,11 +21,13 @@ pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
 }
 
 /// A message of a prompt.
-pub(super) fn lower_message(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt_message(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut message) = Members::of_value(raw)? else {
         return Ok(None);
     };
-    message.rewrite("content", |raw| content::lower(raw, Place::Prompt, to))?;
+    message.rewrite("content", |raw| {
+        content::adapt(raw, ContentPosition::Prompt, to)
+    })?;
     Ok(message.finish())
 }
 
@@ -47,8 +49,8 @@ mod tests {
             (V2025_11_25, raw),
         ];
         for (to, expected) in cells {
-            let lowered = lower(raw, to).unwrap();
-            assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{to}");
+            let adapted = adapt(raw, to).unwrap();
+            assert_eq!(adapted.as_deref().unwrap_or(raw), expected, "{to}");
         }
     }
 
@@ -57,11 +59,11 @@ mod tests {
         let raw =
             r#"{"role":"user","content":{"type":"audio","data":"AAAA","mimeType":"audio/wav"}}"#;
         assert_eq!(
-            lower_message(raw, V2024_11_05).unwrap().as_deref(),
+            adapt_message(raw, V2024_11_05).unwrap().as_deref(),
             Some(
                 r#"{"role":"user","content":{"type":"text","text":"[audio audio/wav, 3 bytes]"}}"#
             )
         );
-        assert_eq!(lower_message(raw, V2025_03_26).unwrap(), None);
+        assert_eq!(adapt_message(raw, V2025_03_26).unwrap(), None);
     }
 }

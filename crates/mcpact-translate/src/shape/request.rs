@@ -5,8 +5,8 @@ use alloc::string::String;
 
 use mcpact_spec::{Method, Object, Revision};
 
-use super::fault::ShapeError;
 use super::members::{Members, or_same, trim};
+use super::shape_error::ShapeError;
 use super::{elicitation, sampling};
 
 /// The parameters of a request or notification for a peer that speaks the revision `to`.
@@ -21,18 +21,18 @@ use super::{elicitation, sampling};
     clippy::wildcard_enum_match_arm,
     reason = "every other method has the same parameters everywhere"
 )]
-pub fn lower_request(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
-    let lowered = match method {
-        Method::ElicitationCreate => elicitation::lower(raw, to)?,
-        Method::SamplingCreateMessage => sampling::lower(raw, to)?,
-        Method::CompletionComplete => lower_completion(raw, to)?,
-        Method::Progress => lower_progress(raw, to)?,
+pub fn adapt_params(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
+    let adapted = match method {
+        Method::ElicitationCreate => elicitation::adapt(raw, to)?,
+        Method::SamplingCreateMessage => sampling::adapt(raw, to)?,
+        Method::CompletionComplete => adapt_completion(raw, to)?,
+        Method::Progress => adapt_progress(raw, to)?,
         _ => None,
     };
-    Ok(or_same(lowered, raw))
+    Ok(or_same(adapted, raw))
 }
 
-fn lower_completion(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+fn adapt_completion(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let mut params = Members::of_body(raw)?;
     params.trim(Object::CompleteRequestParams, to);
     params.rewrite("ref", |raw| {
@@ -48,7 +48,7 @@ fn lower_completion(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
     Ok(params.finish())
 }
 
-fn lower_progress(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+fn adapt_progress(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let mut params = Members::of_body(raw)?;
     params.trim(Object::ProgressNotificationParams, to);
     Ok(params.finish())
@@ -86,8 +86,8 @@ mod tests {
             ),
         ];
         for (method, raw, to, expected) in cells {
-            let lowered = lower_request(method, raw, to).unwrap();
-            assert_eq!(lowered, expected, "{method} to {to}");
+            let adapted = adapt_params(method, raw, to).unwrap();
+            assert_eq!(adapted, expected, "{method} to {to}");
         }
     }
 }

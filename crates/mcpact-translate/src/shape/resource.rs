@@ -4,11 +4,11 @@ use alloc::string::String;
 
 use mcpact_spec::{Object, Revision};
 
-use super::fault::ShapeError;
 use super::members::{Members, trim};
+use super::shape_error::ShapeError;
 
 /// A resource or a template in a list.
-pub(super) fn lower(raw: &str, object: Object, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt(raw: &str, object: Object, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut resource) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -18,7 +18,7 @@ pub(super) fn lower(raw: &str, object: Object, to: Revision) -> Result<Option<St
 }
 
 /// What a resource holds, read or embedded.
-pub(super) fn lower_contents(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt_contents(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut contents) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -55,8 +55,8 @@ mod tests {
         ];
         for (to, expected) in cells {
             for object in [Object::Resource, Object::ResourceTemplate] {
-                let lowered = lower(raw, object, to).unwrap();
-                assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{to}");
+                let adapted = adapt(raw, object, to).unwrap();
+                assert_eq!(adapted.as_deref().unwrap_or(raw), expected, "{to}");
             }
         }
     }
@@ -75,10 +75,10 @@ mod tests {
         ];
         for (raw, expected) in cells {
             assert_eq!(
-                lower_contents(raw, V2025_03_26).unwrap().as_deref(),
+                adapt_contents(raw, V2025_03_26).unwrap().as_deref(),
                 Some(expected)
             );
-            assert_eq!(lower_contents(raw, V2025_06_18).unwrap(), None);
+            assert_eq!(adapt_contents(raw, V2025_06_18).unwrap(), None);
         }
     }
 }

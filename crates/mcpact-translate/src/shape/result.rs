@@ -5,9 +5,9 @@ use alloc::borrow::Cow;
 use mcpact_spec::{Era, Feature, Method, Object, Revision, Role};
 use mcpact_wire::raw::JsonKind;
 
-use super::content::{self, Place};
-use super::fault::ShapeError;
+use super::content::{self, ContentPosition};
 use super::members::{Members, each_element, each_object, or_same};
+use super::shape_error::ShapeError;
 use super::{meta, prompt, resource, structured, tool};
 
 const COMPLETE: &str = "complete";
@@ -28,9 +28,9 @@ pub fn result<'a>(
 ) -> Result<Cow<'a, str>, ShapeError> {
     match (from.era(), to.era()) {
         _ if from == to => Ok(Cow::Borrowed(raw)),
-        (Era::Legacy, Era::Modern) => raise_result(method, raw, to, server_info),
+        (Era::Legacy, Era::Modern) => result_to_modern(method, raw, to, server_info),
         (Era::Legacy | Era::Modern, Era::Legacy) | (Era::Modern, Era::Modern) => {
-            lower_result(method, raw, to)
+            result_to_legacy(method, raw, to)
         }
     }
 }
@@ -41,7 +41,11 @@ pub fn result<'a>(
 ///
 /// # Errors
 /// The result is malformed, or toward a legacy client it is not a complete one.
-pub fn lower_result(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeError> {
+pub fn result_to_legacy(
+    method: Method,
+    raw: &str,
+    to: Revision,
+) -> Result<Cow<'_, str>, ShapeError> {
     let Some(object) = result_of(method) else {
         return Ok(Cow::Borrowed(raw));
     };
@@ -49,7 +53,7 @@ pub fn lower_result(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, s
     if !to.has(Feature::ResultType) {
         refuse_unfinished(&result)?;
     }
-    lower_body(object, &mut result, to)?;
+    adapt_body(object, &mut result, to)?;
     result.trim(object, to);
     meta::strip(&mut result, to)?;
     Ok(or_same(result.finish(), raw))
@@ -63,7 +67,7 @@ pub fn lower_result(method: Method, raw: &str, to: Revision) -> Result<Cow<'_, s
 ///
 /// # Errors
 /// The result or `server_info` is malformed.
-pub fn raise_result<'a>(
+pub fn result_to_modern<'a>(
     method: Method,
     raw: &'a str,
     to: Revision,
@@ -74,7 +78,9 @@ pub fn raise_result<'a>(
     }
     let mut result = Members::of_body(raw)?;
     if result_of(method) == Some(Object::ListToolsResult) {
-        result.rewrite("tools", |raw| each_element(raw, |raw| tool::raise(raw, to)))?;
+        result.rewrite("tools", |raw| {
+            each_element(raw, |raw| tool::to_modern(raw, to))
+        })?;
     }
     // To a legacy server the word means nothing; to the client it could mean a question or a task.
     if result.get_str("resultType").as_deref() != Some(COMPLETE) {
@@ -114,35 +120,35 @@ fn result_of(method: Method) -> Option<Object> {
     clippy::wildcard_enum_match_arm,
     reason = "only the objects that `result_of` names arrive, and the last has nothing inside"
 )]
-fn lower_body(object: Object, result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
+fn adapt_body(object: Object, result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
     match object {
         Object::ListToolsResult => {
-            result.rewrite("tools", |raw| each_element(raw, |raw| tool::lower(raw, to)))
+            result.rewrite("tools", |raw| each_element(raw, |raw| tool::adapt(raw, to)))
         }
         Object::CallToolResult => {
             result.rewrite("content", |raw| {
                 each_object(raw, |block| {
-                    content::lower_block(block, Place::ToolResult, to)
+                    content::adapt_block(block, ContentPosition::ToolResult, to)
                 })
             })?;
-            structured::lower(result, to)
+            structured::adapt(result, to)
         }
         Object::ListPromptsResult => result.rewrite("prompts", |raw| {
-            each_element(raw, |raw| prompt::lower(raw, to))
+            each_element(raw, |raw| prompt::adapt(raw, to))
         }),
         Object::GetPromptResult => result.rewrite("messages", |raw| {
-            each_element(raw, |raw| prompt::lower_message(raw, to))
+            each_element(raw, |raw| prompt::adapt_message(raw, to))
         }),
         Object::ListResourcesResult => result.rewrite("resources", |raw| {
-            each_element(raw, |raw| resource::lower(raw, Object::Resource, to))
+            each_element(raw, |raw| resource::adapt(raw, Object::Resource, to))
         }),
         Object::ListResourceTemplatesResult => result.rewrite("resourceTemplates", |raw| {
             each_element(raw, |raw| {
-                resource::lower(raw, Object::ResourceTemplate, to)
+                resource::adapt(raw, Object::ResourceTemplate, to)
             })
         }),
         Object::ReadResourceResult => result.rewrite("contents", |raw| {
-            each_element(raw, |raw| resource::lower_contents(raw, to))
+            each_element(raw, |raw| resource::adapt_contents(raw, to))
         }),
         _ => Ok(()),
     }

@@ -6,13 +6,13 @@ use alloc::vec::Vec;
 use mcpact_spec::{ContentKind, Feature, Object, Revision};
 use mcpact_wire::raw::{self, JsonKind};
 
-use super::content::{self, Place};
-use super::fault::{ShapeError, Unrepresentable};
+use super::content::{self, ContentPosition};
 use super::members::{Members, array, each_element};
+use super::shape_error::{ShapeError, Unrepresentable};
 use super::structured;
 
 /// The parameters of `sampling/createMessage` for a client of another revision.
-pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let mut params = Members::of_body(raw)?;
     let has_tools = ["tools", "toolChoice"]
         .iter()
@@ -21,18 +21,18 @@ pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
         return Err(Unrepresentable::SamplingTools.to(to));
     }
     params.trim(Object::CreateMessageRequestParams, to);
-    params.rewrite("messages", |raw| lower_messages(raw, to))?;
+    params.rewrite("messages", |raw| adapt_messages(raw, to))?;
     Ok(params.finish())
 }
 
-fn lower_messages(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+fn adapt_messages(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     if JsonKind::of(raw) != JsonKind::Array {
         return Ok(None);
     }
     let mut changed = false;
     let mut messages = Vec::new();
     for message in raw::elements(raw)? {
-        match lower_message(message, to)? {
+        match adapt_message(message, to)? {
             Some(several) => {
                 changed = true;
                 messages.extend(several);
@@ -44,7 +44,7 @@ fn lower_messages(raw: &str, to: Revision) -> Result<Option<String>, ShapeError>
 }
 
 /// The messages that one message becomes; none when it stays as it is.
-fn lower_message(raw: &str, to: Revision) -> Result<Option<Vec<String>>, ShapeError> {
+fn adapt_message(raw: &str, to: Revision) -> Result<Option<Vec<String>>, ShapeError> {
     let Some(mut message) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -53,19 +53,19 @@ fn lower_message(raw: &str, to: Revision) -> Result<Option<Vec<String>>, ShapeEr
         return split(raw, content, to).map(Some);
     }
     message.trim(Object::SamplingMessage, to);
-    message.rewrite("content", |raw| lower_content(raw, to))?;
+    message.rewrite("content", |raw| adapt_content(raw, to))?;
     Ok(message.finish().map(|message| Vec::from([message])))
 }
 
 /// Content of one block or of several.
-pub(super) fn lower_content(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt_content(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     match JsonKind::of(raw) {
-        JsonKind::Array => each_element(raw, |raw| lower_block(raw, to)),
+        JsonKind::Array => each_element(raw, |raw| adapt_block(raw, to)),
         JsonKind::Object
         | JsonKind::String
         | JsonKind::Number
         | JsonKind::Boolean
-        | JsonKind::Null => lower_block(raw, to),
+        | JsonKind::Null => adapt_block(raw, to),
     }
 }
 
@@ -75,14 +75,14 @@ fn split(raw: &str, content: &str, to: Revision) -> Result<Vec<String>, ShapeErr
     for block in raw::elements(content)? {
         let mut message = Members::of_body(raw)?;
         message.trim(Object::SamplingMessage, to);
-        let lowered = lower_block(block, to)?;
-        message.set("content", lowered.unwrap_or_else(|| String::from(block)));
+        let adapted = adapt_block(block, to)?;
+        message.set("content", adapted.unwrap_or_else(|| String::from(block)));
         messages.extend(message.finish());
     }
     Ok(messages)
 }
 
-fn lower_block(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+fn adapt_block(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut block) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -95,7 +95,9 @@ fn lower_block(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
         }
         Some(ContentKind::ToolResult) => {
             block.rewrite("content", |raw| {
-                each_element(raw, |raw| content::lower(raw, Place::ToolResult, to))
+                each_element(raw, |raw| {
+                    content::adapt(raw, ContentPosition::ToolResult, to)
+                })
             })?;
             if !to.has(Feature::AnyStructuredContent) {
                 structured::wrap(&mut block);
@@ -110,7 +112,7 @@ fn lower_block(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
             | ContentKind::ResourceLink
             | ContentKind::ToolUse,
         )
-        | None => content::lower(raw, Place::Sampling, to),
+        | None => content::adapt(raw, ContentPosition::Sampling, to),
     }
 }
 
@@ -177,9 +179,9 @@ mod tests {
             ),
         ];
         for (name, raw, to, expected) in cells {
-            let lowered = lower(raw, to);
+            let adapted = adapt(raw, to);
             assert_eq!(
-                lowered.as_ref().map(Option::as_deref).map_err(|e| *e),
+                adapted.as_ref().map(Option::as_deref).map_err(|e| *e),
                 expected,
                 "{name}"
             );

@@ -9,15 +9,15 @@ use mcpact_wire::raw::{JsonKind, Object, ObjectWriter, elements};
 use mcpact_wire::scan::check;
 
 use super::content::text_block;
-use super::fault::ShapeError;
 use super::members::{Members, array, compact};
 use super::output_schema::WRAPPER;
+use super::shape_error::ShapeError;
 
 const MEMBER: &str = "structuredContent";
 
 /// Makes sure that the client can read the content: as text if it knows no other way, wrapped in
 /// an object if it knows only objects.
-pub(super) fn lower(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
+pub(super) fn adapt(result: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
     if to.has(Feature::AnyStructuredContent) {
         return Ok(());
     }
@@ -136,7 +136,7 @@ mod tests {
         ];
         for (name, raw, to, expected) in cells {
             let mut result = Members::of_body(raw).unwrap();
-            lower(&mut result, to).unwrap();
+            adapt(&mut result, to).unwrap();
             assert_eq!(
                 result.finish().as_deref().unwrap_or(raw),
                 expected,

@@ -10,8 +10,8 @@ use alloc::format;
 use mcpact_spec::{Method, Revision};
 use mcpact_wire::scan::check;
 
-use super::{ShapeError, lower_answer, lower_error, lower_request, lower_result};
-use super::{raise_error, raise_result, with_elicitation_id};
+use super::{ShapeError, adapt_client_result, adapt_params, error_to_legacy, result_to_legacy};
+use super::{error_to_modern, result_to_modern, with_elicitation_id};
 use bodies::{Source, arbitrary, broken, filled};
 
 const ROUNDS: u64 = 200;
@@ -36,12 +36,12 @@ fn rewrite<'a>(
 ) -> Result<Cow<'a, str>, ShapeError> {
     let info = Some(r#"{"name":"s","version":"1"}"#);
     match which {
-        0 => lower_result(method, raw, to),
-        1 => raise_result(method, raw, to, info),
-        2 => lower_request(method, raw, to),
-        3 => lower_answer(method, raw, to),
-        4 => lower_error(Some(method), raw, Some("a:b"), to),
-        5 => raise_error(raw, to),
+        0 => result_to_legacy(method, raw, to),
+        1 => result_to_modern(method, raw, to, info),
+        2 => adapt_params(method, raw, to),
+        3 => adapt_client_result(method, raw, to),
+        4 => error_to_legacy(Some(method), raw, Some("a:b"), to),
+        5 => error_to_modern(raw, to),
         _ => with_elicitation_id(raw, "id"),
     }
 }
@@ -93,9 +93,9 @@ fn lowering_results_gives_json_and_lowering_twice_is_lowering_once() {
         for (body, method) in RESULTS.map(|m| (filled(m, seed), m)) {
             for to in Revision::ALL {
                 let context = format!("seed {seed}, {method} to {to}: {body}");
-                let once = lower_result(method, &body, to).unwrap();
+                let once = result_to_legacy(method, &body, to).unwrap();
                 assert!(check(&once).is_ok(), "{context}\n{once}");
-                let twice = lower_result(method, &once, to).unwrap();
+                let twice = result_to_legacy(method, &once, to).unwrap();
                 assert!(
                     matches!(twice, Cow::Borrowed(_)),
                     "{context}\n{once}\n{twice}"
@@ -110,12 +110,12 @@ fn unknown_members_survive_in_every_revision_that_has_their_object() {
     for seed in 0..ROUNDS {
         for method in RESULTS {
             let body = filled(method, seed);
-            let lowered = lower_result(method, &body, Revision::V2025_11_25).unwrap();
+            let adapted = result_to_legacy(method, &body, Revision::V2025_11_25).unwrap();
             for unknown in body.split("\"x-").skip(1) {
                 let name: String = unknown.chars().take_while(|c| *c != '"').collect();
                 assert!(
-                    lowered.contains(&format!("\"x-{name}\"")),
-                    "seed {seed}, {method}, x-{name}: {body}\n{lowered}"
+                    adapted.contains(&format!("\"x-{name}\"")),
+                    "seed {seed}, {method}, x-{name}: {body}\n{adapted}"
                 );
             }
         }
@@ -141,6 +141,6 @@ fn nothing_panics_on_what_is_not_json_or_not_expected() {
         let body = broken(seed);
         let (which, method, to) = turn(seed, 0);
         drop(rewrite(which, method, &body, to));
-        drop(lower_result(method, &body, to));
+        drop(result_to_legacy(method, &body, to));
     }
 }

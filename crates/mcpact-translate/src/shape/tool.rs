@@ -5,12 +5,12 @@ use alloc::string::String;
 
 use mcpact_spec::{Feature, Object, Revision};
 
-use super::fault::ShapeError;
 use super::members::{Members, trim};
 use super::output_schema::{self, Fit};
+use super::shape_error::ShapeError;
 
 /// A tool for an older client; `inputSchema` is never touched.
-pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut tool) = Members::of_value(raw)? else {
         return Ok(None);
     };
@@ -23,7 +23,7 @@ pub(super) fn lower(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
 }
 
 /// A tool for a newer client: what its revision took away goes.
-pub(super) fn raise(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
+pub(super) fn to_modern(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     trim(raw, Object::Tool, to)
 }
 
@@ -89,8 +89,8 @@ mod tests {
             ("everything", V2025_11_25, RICH),
         ];
         for (name, to, expected) in cells {
-            let lowered = lower(RICH, to).unwrap();
-            assert_eq!(lowered.as_deref().unwrap_or(RICH), expected, "{name}");
+            let adapted = adapt(RICH, to).unwrap();
+            assert_eq!(adapted.as_deref().unwrap_or(RICH), expected, "{name}");
         }
     }
 
@@ -121,8 +121,8 @@ mod tests {
             ),
         ];
         for (name, raw, expected) in cells {
-            let lowered = lower(raw, V2025_03_26).unwrap();
-            assert_eq!(lowered.as_deref().unwrap_or(raw), expected, "{name}");
+            let adapted = adapt(raw, V2025_03_26).unwrap();
+            assert_eq!(adapted.as_deref().unwrap_or(raw), expected, "{name}");
         }
     }
 
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn raising_drops_only_what_was_taken_away() {
         let raw = r#"{"name":"t","execution":{},"x":1}"#;
-        let raised = raise(raw, V2026_07_28).unwrap();
-        assert_eq!(raised.as_deref(), Some(r#"{"name":"t","x":1}"#));
+        let adapted = to_modern(raw, V2026_07_28).unwrap();
+        assert_eq!(adapted.as_deref(), Some(r#"{"name":"t","x":1}"#));
     }
 }

@@ -10,8 +10,8 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::SHORTEST;
 use super::status::Status;
-use crate::fault::modern_fault;
 use crate::input::Outcome;
+use crate::wire_error::modern_error;
 
 /// How often to look, if the server does not say.
 const POLL: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const LOOKS: u32 = 3;
 ///           +------+ what was asked is answered by `tasks/update`
 /// ```
 #[derive(Clone, Debug)]
-pub struct Followed {
+pub struct FollowedTask {
     id: Box<str>,
     /// Every key that was asked, and in how many looks it has stood since: it means one question for as long as
     /// the task lives, which stands until the server has an answer that it takes.
@@ -53,7 +53,7 @@ pub enum Step {
     End(Outcome),
 }
 
-impl Followed {
+impl FollowedTask {
     /// The task in a server's result; it may ask at most so many questions.
     #[must_use]
     pub fn new(result: &str, most: usize) -> Option<Self> {
@@ -88,7 +88,7 @@ impl Followed {
     }
 
     /// The server said where its task stands.
-    pub fn seen(&mut self, detailed: &str) -> Step {
+    pub fn status(&mut self, detailed: &str) -> Step {
         let seen = Object::parse(detailed).unwrap_or_default();
         self.follow(&seen);
         let status = seen.get_str("status").and_then(|word| Status::parse(&word));
@@ -160,7 +160,7 @@ impl Followed {
 }
 
 fn failed(why: &str) -> Step {
-    let error = modern_fault(ErrorCode::InternalError, why);
+    let error = modern_error(ErrorCode::InternalError, why);
     Step::End(Outcome::Error(error.encode()))
 }
 
@@ -227,10 +227,10 @@ mod tests {
                 Step::End(Outcome::Error(String::from(r#"{"code":-1,"message":"m"}"#))),
             ),
         ];
-        let mut task = Followed::new(SEED, 1).unwrap();
+        let mut task = FollowedTask::new(SEED, 1).unwrap();
         assert_eq!((task.id(), task.pause()), ("t", SHORTEST));
         for (name, detailed, expected) in cells {
-            assert_eq!(task.seen(detailed), expected, "{name}");
+            assert_eq!(task.status(detailed), expected, "{name}");
         }
         let more = r#"{"status":"input_required","inputRequests":{"c":{}}}"#;
         for odd in [
@@ -239,9 +239,9 @@ mod tests {
             r#"{"status":"completed"}"#,
             r#"{"status":"cancelled"}"#,
         ] {
-            let step = task.seen(odd);
+            let step = task.status(odd);
             assert!(matches!(step, Step::End(Outcome::Error(_))), "{odd}");
         }
-        assert!(Followed::new(r#"{"content":[]}"#, 1).is_none());
+        assert!(FollowedTask::new(r#"{"content":[]}"#, 1).is_none());
     }
 }

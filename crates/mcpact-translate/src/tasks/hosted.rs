@@ -18,9 +18,9 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 
 use super::CORE;
 use super::status::Status;
-use crate::fault::fault;
 use crate::input::{Outcome, Question};
-use crate::shape::{lower_error, lower_result};
+use crate::shape::{error_to_legacy, result_to_legacy};
+use crate::wire_error::wire_error;
 use entry::Task;
 
 /// How much may be hosted.
@@ -42,7 +42,7 @@ pub struct HostLimits {
 
 /// The time: to count with, and to write down in ISO 8601.
 #[derive(Clone, Copy, Debug)]
-pub struct Now<'a> {
+pub struct Timestamp<'a> {
     /// To count with.
     pub moment: Moment,
     /// To write down.
@@ -51,8 +51,8 @@ pub struct Now<'a> {
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
-    /// Ask the server for its task, after this pause, and tell what it [answered](Hosted::polled).
+pub enum Action {
+    /// Ask the server for its task, after this pause, and tell what it [answered](HostedTasks::polled).
     Poll {
         /// Our task.
         task: Box<str>,
@@ -61,7 +61,7 @@ pub enum Act {
         /// How long to wait first.
         after: Duration,
     },
-    /// Ask the client, and tell what it [answered](Hosted::answered).
+    /// Ask the client, and tell what it [answered](HostedTasks::answered).
     Ask {
         /// Our task.
         task: Box<str>,
@@ -91,12 +91,12 @@ pub enum Act {
 
 /// What a request for the result leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Retrieved {
+pub enum ResultLookup {
     /// The task is over.
     Now(Outcome),
-    /// It is not; the answer comes as an [`Act::Answer`]. Meanwhile the client can be asked what
+    /// It is not; the answer comes as an [`Action::Answer`]. Meanwhile the client can be asked what
     /// the task is waiting for.
-    Later(Vec<Act>),
+    Later(Vec<Action>),
 }
 
 /// The tasks that are hosted here.
@@ -112,13 +112,13 @@ pub enum Retrieved {
 /// A task begins as working whatever the server says, and one that was cancelled stays cancelled
 /// whatever the server does.
 #[derive(Clone, Debug)]
-pub struct Hosted {
+pub struct HostedTasks {
     tasks: BTreeMap<Box<str>, Task>,
     next: u64,
     limits: HostLimits,
 }
 
-impl Hosted {
+impl HostedTasks {
     /// No tasks yet.
     #[must_use]
     pub const fn new(limits: HostLimits) -> Self {
@@ -140,12 +140,12 @@ impl Hosted {
         task: &str,
         owner: &str,
         wish: Option<&str>,
-        now: Now<'_>,
+        now: Timestamp<'_>,
     ) -> Result<String, WireError> {
         let of_owner = self.tasks.values().filter(|task| *task.owner == *owner);
         if self.tasks.len() >= self.limits.tasks || of_owner.count() >= self.limits.per_owner {
             let message = "too many tasks; wait for one to expire, or call without `task`";
-            return Err(fault(ErrorCode::InternalError, message, CORE));
+            return Err(wire_error(ErrorCode::InternalError, message, CORE));
         }
         let asked = wish.and_then(|raw| Object::parse(raw).ok()?.get("ttl")?.parse().ok());
         let ttl = asked.map_or(self.limits.longest, Duration::from_millis);
@@ -164,12 +164,12 @@ impl Hosted {
 
     /// The server made a task of the call: this result says which.
     #[must_use]
-    pub fn started(&mut self, task: &str, result: &str) -> Vec<Act> {
+    pub fn started(&mut self, task: &str, result: &str) -> Vec<Action> {
         let seed = Object::parse(result).unwrap_or_default();
         let upstream = seed.get_str("taskId").map(|id| Box::from(id.as_ref()));
         let Some(entry) = self.tasks.get_mut(task) else {
             let task = Box::from(task);
-            return Vec::from([Act::Cancel { task, upstream }]);
+            return Vec::from([Action::Cancel { task, upstream }]);
         };
         entry.upstream = upstream;
         if entry.status.is_terminal() {
@@ -187,9 +187,9 @@ impl Hosted {
         task: &str,
         detailed: &str,
         client: &Pact,
-        now: Now<'_>,
+        now: Timestamp<'_>,
         mint: &mut dyn FnMut() -> String,
-    ) -> Vec<Act> {
+    ) -> Vec<Action> {
         let Some(entry) = self.tasks.get_mut(task) else {
             return Vec::new();
         };
@@ -223,7 +223,7 @@ impl Hosted {
                 }
             }
             Some(Status::Completed) => {
-                let result = lowered(seen.get("result").unwrap_or("{}"), client.revision());
+                let result = adapted(seen.get("result").unwrap_or("{}"), client.revision());
                 entry.end(task, result, now)
             }
             Some(Status::Failed) => {
@@ -238,14 +238,14 @@ impl Hosted {
     /// The call ended without a task of the server, or following its task failed. The outcome is
     /// one for a client of 2025-11-25.
     #[must_use]
-    pub fn finished(&mut self, task: &str, outcome: Outcome, now: Now<'_>) -> Vec<Act> {
+    pub fn finished(&mut self, task: &str, outcome: Outcome, now: Timestamp<'_>) -> Vec<Action> {
         let entry = self.tasks.get_mut(task);
         let entry = entry.filter(|entry| !entry.status.is_terminal());
         entry.map_or_else(Vec::new, |entry| entry.end(task, outcome, now))
     }
 
     /// The call waits for the client, or does so no more; for calls that ask in rounds.
-    pub fn waits(&mut self, task: &str, status: Status, now: Now<'_>) {
+    pub fn waits(&mut self, task: &str, status: Status, now: Timestamp<'_>) {
         if let Some(entry) = self.tasks.get_mut(task)
             && !entry.status.is_terminal()
             && !status.is_terminal()
@@ -262,8 +262,8 @@ impl Hosted {
         task: &str,
         key: &str,
         answer: Option<&str>,
-        now: Now<'_>,
-    ) -> Vec<Act> {
+        now: Timestamp<'_>,
+    ) -> Vec<Action> {
         let Some(entry) = self.tasks.get_mut(task) else {
             return Vec::new();
         };
@@ -297,7 +297,7 @@ impl Hosted {
     /// # Errors
     /// The cursor is not one of ours.
     pub fn list(&self, owner: &str, cursor: Option<&str>) -> Result<String, WireError> {
-        let bad = |_| fault(ErrorCode::InvalidParams, "the cursor is not known", CORE);
+        let bad = |_| wire_error(ErrorCode::InvalidParams, "the cursor is not known", CORE);
         let from = cursor.map(str::parse::<u64>).transpose().map_err(bad)?;
         let mut all: Vec<_> = self
             .tasks
@@ -322,18 +322,23 @@ impl Hosted {
     ///
     /// # Errors
     /// The owner has no such task, or too many requests wait for it.
-    pub fn result(&mut self, task: &str, owner: &str, waiter: u64) -> Result<Retrieved, WireError> {
+    pub fn result(
+        &mut self,
+        task: &str,
+        owner: &str,
+        waiter: u64,
+    ) -> Result<ResultLookup, WireError> {
         let most = self.limits.per_task;
         let entry = self.owned_mut(task, owner)?;
         if let Some(outcome) = &entry.outcome {
-            return Ok(Retrieved::Now(outcome.clone()));
+            return Ok(ResultLookup::Now(outcome.clone()));
         }
         if entry.waiters.len() >= most {
             let message = "too many requests wait for this task";
-            return Err(fault(ErrorCode::InternalError, message, CORE));
+            return Err(wire_error(ErrorCode::InternalError, message, CORE));
         }
         entry.waiters.push(waiter);
-        Ok(Retrieved::Later(entry.asking(task)))
+        Ok(ResultLookup::Later(entry.asking(task)))
     }
 
     /// A request for the result was cancelled.
@@ -351,12 +356,12 @@ impl Hosted {
         &mut self,
         task: &str,
         owner: &str,
-        now: Now<'_>,
-    ) -> Result<(String, Vec<Act>), WireError> {
+        now: Timestamp<'_>,
+    ) -> Result<(String, Vec<Action>), WireError> {
         let entry = self.owned_mut(task, owner)?;
         if entry.status.is_terminal() {
             let message = format!("the task is already {}", entry.status.as_str());
-            return Err(fault(ErrorCode::InvalidParams, message, CORE));
+            return Err(wire_error(ErrorCode::InvalidParams, message, CORE));
         }
         let mut acts = Vec::from([entry.stop(task)]);
         acts.extend(entry.cancel(now));
@@ -365,7 +370,7 @@ impl Hosted {
 
     /// Forgets the tasks whose time is up.
     #[must_use]
-    pub fn expire(&mut self, now: Moment) -> Vec<Act> {
+    pub fn expire(&mut self, now: Moment) -> Vec<Action> {
         let mut acts = Vec::new();
         self.tasks.retain(|task, entry| {
             if entry.expires > now {
@@ -401,23 +406,23 @@ impl Hosted {
 /// Another's task is not told from none.
 fn unknown() -> WireError {
     let message = "there is no such task, or it has expired";
-    fault(ErrorCode::InvalidParams, message, CORE)
+    wire_error(ErrorCode::InvalidParams, message, CORE)
 }
 
 /// The result of a server's task for the client.
-fn lowered(result: &str, to: Revision) -> Outcome {
-    match lower_result(Method::ToolsCall, result, to) {
+fn adapted(result: &str, to: Revision) -> Outcome {
+    match result_to_legacy(Method::ToolsCall, result, to) {
         Ok(result) => Outcome::Result(result.into_owned()),
         Err(error) => {
             let message = format!("the result of the task cannot be read: {error}");
-            Outcome::Error(fault(ErrorCode::InternalError, message, to).encode())
+            Outcome::Error(wire_error(ErrorCode::InternalError, message, to).encode())
         }
     }
 }
 
 fn failed(error: Option<&str>, to: Revision) -> Outcome {
-    let error = error.and_then(|raw| lower_error(Some(Method::ToolsCall), raw, None, to).ok());
-    let unnamed = || fault(ErrorCode::InternalError, "the task failed", to).encode();
+    let error = error.and_then(|raw| error_to_legacy(Some(Method::ToolsCall), raw, None, to).ok());
+    let unnamed = || wire_error(ErrorCode::InternalError, "the task failed", to).encode();
     Outcome::Error(error.map_or_else(unnamed, String::from))
 }
 

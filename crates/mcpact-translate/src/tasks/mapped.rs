@@ -17,9 +17,9 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::Object;
 
 use super::CORE;
-use crate::fault::{fault, modern_fault};
 use crate::input::{Outcome, ServerAnswer};
 use crate::shape::ShapeError;
+use crate::wire_error::{modern_error, wire_error};
 use entry::Task;
 
 /// The answer to `tasks/update` and `tasks/cancel`: taken note of, and nothing promised.
@@ -51,23 +51,23 @@ pub struct TaskOrigin<'a> {
 
 /// Where a task stands, and what has to be done to know more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum TaskView {
     /// The `DetailedTask`: the answer to `tasks/get`, and the parameters of `notifications/tasks`.
     Now(String),
     /// The same. Besides, open `tasks/result` at the server: only there does it ask what it waits
-    /// for. Its answer goes to [`Mapped::ended`].
+    /// for. Its answer goes to [`MappedTasks::ended`].
     NowAndOpen(String),
     /// The task is over. Open `tasks/result` at the server, unless it is open, give its answer to
-    /// [`Mapped::ended`] and take what that says.
+    /// [`MappedTasks::ended`] and take what that says.
     AfterResult,
 }
 
 /// What a client wants to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum TaskLookup {
     /// It is known: the answer to `tasks/get`.
     Known(String),
-    /// Ask the server for its task of this id, and give the answer to [`Mapped::seen`].
+    /// Ask the server for its task of this id, and give the answer to [`MappedTasks::status`].
     Ask(Box<str>),
 }
 
@@ -76,12 +76,12 @@ pub enum Wanted {
 /// The server's ids are good in its session only and may be guessed; ours are good for their owner
 /// and must be such that nobody can guess them.
 #[derive(Clone, Debug)]
-pub struct Mapped {
+pub struct MappedTasks {
     tasks: BTreeMap<Box<str>, Task>,
     limits: MapLimits,
 }
 
-impl Mapped {
+impl MappedTasks {
     /// No tasks yet.
     #[must_use]
     pub const fn new(limits: MapLimits) -> Self {
@@ -100,7 +100,7 @@ impl Mapped {
         let of_owner = self.tasks.values().filter(|task| *task.owner == *owner);
         if self.tasks.len() >= self.limits.tasks || of_owner.count() >= self.limits.per_owner {
             let message = "too many tasks; wait for one to expire";
-            return Err(modern_fault(ErrorCode::InternalError, message));
+            return Err(modern_error(ErrorCode::InternalError, message));
         }
         Ok(())
     }
@@ -130,11 +130,11 @@ impl Mapped {
     ///
     /// # Errors
     /// It has no such task.
-    pub fn get(&self, task: &str, owner: &str) -> Result<Wanted, WireError> {
+    pub fn get(&self, task: &str, owner: &str) -> Result<TaskLookup, WireError> {
         let entry = self.owned(task, owner)?;
         Ok(match entry.over(task) {
-            Some(detailed) => Wanted::Known(detailed),
-            None => Wanted::Ask(entry.upstream.clone()),
+            Some(detailed) => TaskLookup::Known(detailed),
+            None => TaskLookup::Ask(entry.upstream.clone()),
         })
     }
 
@@ -142,31 +142,35 @@ impl Mapped {
     ///
     /// # Errors
     /// What it said is malformed.
-    pub fn seen(&mut self, task: &str, raw: &str) -> Result<Option<Seen>, ShapeError> {
+    pub fn status(&mut self, task: &str, raw: &str) -> Result<Option<TaskView>, ShapeError> {
         let entry = self.tasks.get_mut(task);
-        entry.map(|entry| entry.seen(task, raw)).transpose()
+        entry.map(|entry| entry.status(task, raw)).transpose()
     }
 
     /// A server said in a `notifications/tasks/status` where a task of the session stands: our name
-    /// for it, and as in [`seen`](Self::seen).
+    /// for it, and as in [`status`](Self::status).
     ///
     /// # Errors
     /// What it said is malformed.
-    pub fn told(&mut self, session: u64, raw: &str) -> Result<Option<(String, Seen)>, ShapeError> {
+    pub fn status_notification(
+        &mut self,
+        session: u64,
+        raw: &str,
+    ) -> Result<Option<(String, TaskView)>, ShapeError> {
         let upstream = Object::parse(raw)?
             .get_str("taskId")
             .unwrap_or(Cow::Borrowed(""));
-        let found = self.named(session, &upstream).map(String::from);
+        let found = self.local_id(session, &upstream).map(String::from);
         let Some(task) = found else {
             return Ok(None);
         };
-        let seen = self.seen(&task, raw)?;
+        let seen = self.status(&task, raw)?;
         Ok(seen.map(|seen| (task, seen)))
     }
 
     /// Our name for a task of a server, as it stands in the `related-task` of a question.
     #[must_use]
-    pub fn named(&self, session: u64, upstream: &str) -> Option<&str> {
+    pub fn local_id(&self, session: u64, upstream: &str) -> Option<&str> {
         let is_it = |task: &Task| task.session == session && *task.upstream == *upstream;
         let mut tasks = self.tasks.iter();
         tasks.find(|(_, task)| is_it(task)).map(|(id, _)| &**id)
@@ -191,7 +195,7 @@ impl Mapped {
     pub fn session_lost(&mut self, session: u64) -> Vec<Box<str>> {
         let message = "the session of the server that ran the task is lost, and the task with it; it may have had its \
                        effect: see whether it had, and call it again if not";
-        let error = modern_fault(ErrorCode::InternalError, message).encode();
+        let error = modern_error(ErrorCode::InternalError, message).encode();
         let mut lost = Vec::new();
         for (id, task) in &mut self.tasks {
             if task.session == session && task.over(id).is_none() {
@@ -203,7 +207,7 @@ impl Mapped {
     }
 
     /// The server asks something for a task: the key under which the client finds the question,
-    /// which is in its words already (see [`raise_question`](crate::input::raise_question)).
+    /// which is in its words already (see [`question_to_modern`](crate::input::question_to_modern)).
     ///
     /// # Errors
     /// What to answer the server: there is no such task, or it asked too much.
@@ -214,7 +218,7 @@ impl Mapped {
         method: Method,
         question: String,
     ) -> Result<String, WireError> {
-        let refused = |message| fault(ErrorCode::InternalError, message, CORE);
+        let refused = |message| wire_error(ErrorCode::InternalError, message, CORE);
         let most = self.limits.questions;
         let entry = self.tasks.get_mut(task);
         let entry = entry.ok_or_else(|| refused("the task is not known any more"))?;
@@ -245,7 +249,7 @@ impl Mapped {
         self.owned(task, owner)?;
         let malformed = || {
             let message = "`inputResponses` must be an object of objects";
-            modern_fault(ErrorCode::InvalidParams, message)
+            modern_error(ErrorCode::InvalidParams, message)
         };
         let responses = Object::parse(responses.unwrap_or("null")).map_err(|_| malformed())?;
         if responses.iter().any(|(_, raw)| Object::parse(raw).is_err()) {
@@ -297,7 +301,7 @@ impl Mapped {
         let entry = self.tasks.get(task).filter(|entry| *entry.owner == *owner);
         entry.ok_or_else(|| {
             let message = format!("there is no task `{task}`, or it has expired");
-            modern_fault(ErrorCode::InvalidParams, message)
+            modern_error(ErrorCode::InvalidParams, message)
         })
     }
 }

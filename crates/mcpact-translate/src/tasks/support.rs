@@ -18,7 +18,7 @@ use crate::shape::meta::put;
 
 /// How a call to a server of 2025-11-25 runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum CallMode {
     /// As any other call.
     Plain,
     /// As a task, which the client follows.
@@ -78,14 +78,14 @@ impl TaskSupports {
 
     /// How a call of this tool runs, for a client that follows tasks or not.
     #[must_use]
-    pub fn way(&self, tool: &str, server: &CapabilitySet, follows_tasks: bool) -> Way {
+    pub fn way(&self, tool: &str, server: &CapabilitySet, follows_tasks: bool) -> CallMode {
         if !server.declared().has(Capability::ServerTasksToolsCall) {
-            return Way::Plain;
+            return CallMode::Plain;
         }
         match (self.tools.get(tool), follows_tasks) {
-            (Some(TaskSupport::Optional | TaskSupport::Required), true) => Way::Task,
-            (Some(TaskSupport::Required), false) => Way::Waited,
-            (Some(TaskSupport::Optional | TaskSupport::Forbidden) | None, _) => Way::Plain,
+            (Some(TaskSupport::Optional | TaskSupport::Required), true) => CallMode::Task,
+            (Some(TaskSupport::Required), false) => CallMode::Waited,
+            (Some(TaskSupport::Optional | TaskSupport::Forbidden) | None, _) => CallMode::Plain,
         }
     }
 }
@@ -171,22 +171,30 @@ mod tests {
         let mut supports = TaskSupports::new(9);
         supports.learn(PAGE).unwrap();
         let cells = [
-            ("never", true, Way::Plain),
-            ("either", true, Way::Task),
-            ("either", false, Way::Plain),
-            ("only", true, Way::Task),
-            ("only", false, Way::Waited),
-            ("unheard of", true, Way::Plain),
+            ("never", true, CallMode::Plain),
+            ("either", true, CallMode::Task),
+            ("either", false, CallMode::Plain),
+            ("only", true, CallMode::Task),
+            ("only", false, CallMode::Waited),
+            ("unheard of", true, CallMode::Plain),
         ];
         for (tool, follows, expected) in cells {
             assert_eq!(supports.way(tool, &tasks, follows), expected, "{tool}");
-            assert_eq!(supports.way(tool, &none, follows), Way::Plain, "{tool}");
+            assert_eq!(
+                supports.way(tool, &none, follows),
+                CallMode::Plain,
+                "{tool}"
+            );
         }
         supports.learn(r#"{"tools":[{"name":"only"}]}"#).unwrap();
-        assert_eq!(supports.way("only", &tasks, true), Way::Plain, "changed");
+        assert_eq!(
+            supports.way("only", &tasks, true),
+            CallMode::Plain,
+            "changed"
+        );
         let mut small = TaskSupports::new(1);
         small.learn(PAGE).unwrap();
-        assert_eq!(small.way("only", &tasks, true), Way::Plain, "no room");
+        assert_eq!(small.way("only", &tasks, true), CallMode::Plain, "no room");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use mcpact_spec::{Capability, Revision, Side};
 use mcpact_wire::raw::Object;
 use proptest::prelude::*;
 
-use super::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
+use super::hosted::{Action, HostLimits, HostedTasks, ResultLookup, Timestamp};
 use super::status::Status;
 use crate::input::Outcome;
 
@@ -55,7 +55,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 /// A client and a server around one hosted task.
 struct Rig {
-    hosted: Hosted,
+    hosted: HostedTasks,
     client: Pact,
     seconds: u64,
     waiters: BTreeMap<u64, bool>,
@@ -71,7 +71,7 @@ impl Rig {
         };
         let client = party(Side::Client, &[Capability::Elicitation]);
         let second = Duration::from_secs(1);
-        let mut hosted = Hosted::new(HostLimits {
+        let mut hosted = HostedTasks::new(HostLimits {
             tasks: 1,
             per_owner: 1,
             per_task: 3,
@@ -137,38 +137,38 @@ impl Rig {
         self.watch();
     }
 
-    fn ask_for_the_result(&mut self) -> Vec<Act> {
+    fn ask_for_the_result(&mut self) -> Vec<Action> {
         let waiter = self.waiters.len() as u64 + 100 * self.seconds;
         if self.waiters.contains_key(&waiter) {
             return Vec::new();
         }
         match self.hosted.result("t", "me", waiter) {
-            Ok(Retrieved::Later(acts)) => {
+            Ok(ResultLookup::Later(acts)) => {
                 assert_eq!(self.over, None, "it is over");
                 self.waiters.insert(waiter, false);
                 acts
             }
-            Ok(Retrieved::Now(_)) | Err(_) => Vec::new(),
+            Ok(ResultLookup::Now(_)) | Err(_) => Vec::new(),
         }
     }
 
-    fn perform(&mut self, acts: Vec<Act>) {
+    fn perform(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
-                Act::Answer { waiter, .. } => {
+                Action::Answer { waiter, .. } => {
                     let answered = self.waiters.get_mut(&waiter).expect("it waits");
                     assert!(!*answered, "answered once");
                     *answered = true;
                 }
-                Act::Ask { question, .. } => {
+                Action::Ask { question, .. } => {
                     let key = String::from(&*question.key);
                     assert!(!self.asked.contains(&key), "asked once");
                     self.asked.push(key);
                 }
-                Act::Poll { .. } | Act::Update { .. } => {
+                Action::Poll { .. } | Action::Update { .. } => {
                     assert_eq!(self.over, None, "nothing goes on after the end");
                 }
-                Act::Cancel { .. } => {}
+                Action::Cancel { .. } => {}
             }
         }
     }
@@ -189,8 +189,8 @@ impl Rig {
     }
 }
 
-fn at(seconds: u64) -> Now<'static> {
-    Now {
+fn at(seconds: u64) -> Timestamp<'static> {
+    Timestamp {
         moment: Moment::at(Duration::from_secs(seconds)),
         stamp: "",
     }

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_engine::client::{CarrierKind, ClientTerms, EraMode, EraVerdict};
+use mcpact_engine::client::{ClientTerms, EraMode, EraVerdict, TransportKind};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{LogLevel, Revision};
 use mcpact_transport::address::shown;
@@ -301,25 +301,25 @@ impl ClientBuilder {
         };
         let carrier = match &target {
             Target::Url(address) => match Scheme::of(address) {
-                Scheme::Http => CarrierKind::Http,
-                Scheme::WebSocket | Scheme::Tcp => CarrierKind::Stream,
+                Scheme::Http => TransportKind::Http,
+                Scheme::WebSocket | Scheme::Tcp => TransportKind::Stream,
             },
             #[cfg(unix)]
-            Target::Child(_) => CarrierKind::Child,
-            Target::Link(_) => CarrierKind::Stream,
+            Target::Child(_) => TransportKind::Child,
+            Target::Link(_) => TransportKind::Stream,
         };
         let mut terms = ClientTerms::new(self.info, self.handlers.capabilities(), self.policy);
         terms.mode = self.mode;
         terms.floor = self.floor;
         terms.prior = prior;
-        terms.carrier = carrier;
+        terms.transport = carrier;
         terms.init_timeout = self.limits.timeout;
         terms.silence_limit = self.silence_limit.unwrap_or(terms.silence_limit);
         let shared = Arc::new(Shared::new(
             name.clone(),
             self.handlers,
             self.limits,
-            carrier == CarrierKind::Http,
+            carrier == TransportKind::Http,
             self.log_level,
             self.validation,
         ));

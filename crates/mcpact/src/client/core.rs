@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use mcpact_engine::client::probe::ProbeFailure;
 use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Failure, Input, Phase};
-use mcpact_engine::effect::{DropCause, Effect, End, Gravity};
+use mcpact_engine::effect::{DropCause, Effect, End, Severity};
 use mcpact_engine::negotiation::Negotiation;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::time::Moment;
 use mcpact_spec::{Era, Method};
@@ -38,7 +38,7 @@ pub(super) struct Ask {
     pub(super) ticket: u64,
     pub(super) method: String,
     pub(super) params: Option<String>,
-    pub(super) patience: Patience,
+    pub(super) patience: RequestTimeout,
     pub(super) reply: oneshot::Sender<Result<String, ClientError>>,
     pub(super) progress: Option<Arc<dyn Fn(Progress) + Send + Sync>>,
     pub(super) changes: Option<Arc<ChangeQueue>>,
@@ -141,7 +141,7 @@ impl Core {
         let (give_up, given_up) = mpsc::unbounded_channel();
         let (answer, answers) = mpsc::channel(QUEUE);
         let (opened_in, opened) = oneshot::channel();
-        let diary = Diary::new(terms.carrier);
+        let diary = Diary::new(terms.transport);
         let core = Self {
             machine: Machine::new(Arc::clone(&terms)),
             terms,
@@ -244,7 +244,7 @@ impl Core {
             self.shared.agree(Agreement {
                 pact: Arc::clone(pact),
                 instructions: instructions(bytes),
-                trail: self.machine.trail().clone(),
+                trail: self.machine.transcript().clone(),
             });
         }
         deeds
@@ -385,7 +385,7 @@ impl Core {
         }
         self.check_failure(&mut deeds);
         self.diary
-            .follow(self.machine.trail(), deeds.negotiated.take());
+            .follow(self.machine.transcript(), deeds.negotiated.take());
         deeds
     }
 
@@ -412,7 +412,7 @@ impl Core {
                     source: std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into(),
                 }
             }
-            failure => ClientError::failed(target, failure, self.machine.trail()),
+            failure => ClientError::failed(target, failure, self.machine.transcript()),
         };
         self.fail(error);
         deeds.next = Next::HangUp;
@@ -438,10 +438,12 @@ impl Core {
             Effect::Report { refusal, gravity } => {
                 let server = &self.shared.target;
                 match gravity {
-                    Gravity::Warning => {
+                    Severity::Warning => {
                         tracing::warn!(%server, %refusal, "the server broke a rule")
                     }
-                    Gravity::Error => tracing::error!(%server, %refusal, "the server broke a rule"),
+                    Severity::Error => {
+                        tracing::error!(%server, %refusal, "the server broke a rule")
+                    }
                 }
             }
             Effect::Remember(verdict) => self.verdict = Some(verdict),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcpact_engine::client::{Failure, ProbeFailure};
 use mcpact_engine::refusal::ApiMisuse;
-use mcpact_engine::trail::Trail;
+use mcpact_engine::transcript::Transcript;
 use mcpact_spec::ErrorCode;
 use mcpact_transport::error::DoorError;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub enum ClientError {
         #[source]
         failure: Failure,
         /// What happened, step by step.
-        trail: Box<Trail>,
+        trail: Box<Transcript>,
     },
     /// The server wants credentials.
     #[error("the server wants authentication (HTTP {status}): set an `Authorization` header{}", challenge.as_deref().map(|c| format!("; it asks for `{c}`")).unwrap_or_default())]
@@ -220,7 +220,7 @@ impl ClientError {
     }
 
     /// A failure of the machine, told in the words of the client.
-    pub(super) fn failed(target: &str, failure: Failure, trail: &Trail) -> Self {
+    pub(super) fn failed(target: &str, failure: Failure, trail: &Transcript) -> Self {
         match failure {
             Failure::Probe(ProbeFailure::Authentication(status)) => Self::Auth {
                 status,

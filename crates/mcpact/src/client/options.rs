@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpact_engine::outstanding::{OnProgress, Patience};
+use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use tokio::sync::watch;
 
 use crate::model::Progress;
@@ -95,10 +95,10 @@ impl CallOptions {
         self
     }
 
-    pub(super) fn patience(&self, timeout: Duration) -> Patience {
+    pub(super) fn patience(&self, timeout: Duration) -> RequestTimeout {
         let timeout = self.timeout.unwrap_or(timeout);
-        let usual = Patience::default().maximum;
-        Patience {
+        let usual = RequestTimeout::default().maximum;
+        RequestTimeout {
             timeout,
             maximum: self.maximum.unwrap_or_else(|| usual.max(timeout)),
             on_progress: OnProgress::Extend,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcpact_engine::classify::param_headers::Annotation;
 use mcpact_engine::pact::Pact;
-use mcpact_engine::trail::Trail;
+use mcpact_engine::transcript::Transcript;
 use mcpact_spec::LogLevel;
 
 use super::handlers::Handlers;
@@ -19,7 +19,7 @@ use crate::conformity::Validation;
 pub(super) struct Agreement {
     pub(super) pact: Arc<Pact>,
     pub(super) instructions: Option<String>,
-    pub(super) trail: Trail,
+    pub(super) trail: Transcript,
 }
 
 /// What the handles of a client and its driver both see. No lock is held across a wait.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcpact_engine::client::EraVerdict;
-use mcpact_engine::client::verdicts::{Advice, VerdictBook};
+use mcpact_engine::client::era_cache::{EraCache, EraLookup};
 use mcpact_engine::time::Moment;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -33,7 +33,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct State {
-    book: VerdictBook,
+    book: EraCache,
     dated: BTreeMap<String, Dated>,
 }
 
@@ -80,7 +80,7 @@ impl Verdicts {
     }
 
     fn with(dated: BTreeMap<String, Dated>, file: Option<PathBuf>) -> Self {
-        let mut book = VerdictBook::new(LIMIT, HOLDS_FOR);
+        let mut book = EraCache::new(LIMIT, HOLDS_FOR);
         for (key, entry) in &dated {
             if let Some(verdict) = parse(&entry.era) {
                 book.learn(key, verdict, Moment::at(Duration::from_secs(entry.learned)));
@@ -104,12 +104,12 @@ impl Verdicts {
         };
         loop {
             let learned = self.inner.learned.notified();
-            let advice = self.lock().book.consult(key, now());
+            let advice = self.lock().book.lookup(key, now());
             match advice {
-                Advice::Known(verdict) => return (Some(verdict), asking.settled()),
-                Advice::Ask => return (None, asking),
+                EraLookup::Known(verdict) => return (Some(verdict), asking.settled()),
+                EraLookup::Ask => return (None, asking),
                 // The book lets somebody else ask after a while, so this must look again.
-                Advice::Wait => {
+                EraLookup::Wait => {
                     let _ = tokio::time::timeout(Duration::from_secs(1), learned).await;
                 }
             }

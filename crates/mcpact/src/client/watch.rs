@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpact_engine::effect::Note;
-use mcpact_engine::outstanding::{OnProgress, Patience};
+use mcpact_engine::effect::IncomingNotification;
+use mcpact_engine::outstanding::{OnProgress, RequestTimeout};
 use mcpact_engine::server::listen::ListenFilter;
 use mcpact_spec::{Era, Method};
 use mcpact_wire::raw::{Object, ObjectWriter};
@@ -43,7 +43,7 @@ pub enum Change {
 }
 
 impl Change {
-    pub(super) fn of(note: &Note<'_>) -> Option<Self> {
+    pub(super) fn of(note: &IncomingNotification<'_>) -> Option<Self> {
         match note.method? {
             Method::ToolsListChanged => Some(Self::Tools),
             Method::PromptsListChanged => Some(Self::Prompts),
@@ -347,7 +347,7 @@ async fn keep(
 impl Client {
     /// The patience of a request that is not meant to be answered.
     async fn listen(&self, params: &str, queue: &Arc<ChangeQueue>) -> Result<String, ClientError> {
-        let endless = Patience {
+        let endless = RequestTimeout {
             timeout: Duration::MAX,
             maximum: Duration::MAX,
             on_progress: OnProgress::Ignore,

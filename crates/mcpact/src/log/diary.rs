@@ -1,8 +1,8 @@
 //! What the log hears of the negotiations of a client.
 
-use mcpact_engine::client::CarrierKind;
+use mcpact_engine::client::TransportKind;
 use mcpact_engine::negotiation::Negotiation;
-use mcpact_engine::trail::{Trail, TrailEvent};
+use mcpact_engine::transcript::{Transcript, TranscriptEvent};
 use mcpact_transport::stdio::child::Masks;
 
 use super::witness::Asking;
@@ -25,11 +25,11 @@ struct Page {
 impl Diary {
     /// For a client on this kind of carrier.
     #[must_use]
-    pub fn new(carrier: CarrierKind) -> Self {
+    pub fn new(carrier: TransportKind) -> Self {
         let kind = match carrier {
-            CarrierKind::Child => "child",
-            CarrierKind::Stream => "stream",
-            CarrierKind::Http => "http",
+            TransportKind::Child => "child",
+            TransportKind::Stream => "stream",
+            TransportKind::Http => "http",
         };
         Self {
             transport_id: super::transport_id(kind),
@@ -53,13 +53,13 @@ impl Diary {
     }
 
     /// Tells what is new on the trail, and how it ended.
-    pub fn follow(&mut self, trail: &Trail, ended: Option<Box<Negotiation>>) {
+    pub fn follow(&mut self, trail: &Transcript, ended: Option<Box<Negotiation>>) {
         let Some(page) = &mut self.open else {
             return;
         };
         let events = trail.events();
         for event in events.get(page.told..).unwrap_or_default() {
-            if let TrailEvent::Probed { saw, concluded } = event {
+            if let TranscriptEvent::Probed { saw, concluded } = event {
                 page.asking.step(saw, concluded);
             }
         }

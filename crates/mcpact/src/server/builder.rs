@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcpact_engine::policy::Policy;
 use mcpact_engine::revisions::RevisionSet;
 use mcpact_engine::server::{Listening as Granting, ServerTerms};
-use mcpact_engine::task_rule::Demand;
+use mcpact_engine::task_rule::TaskRequirement;
 use mcpact_spec::Revision;
 use mcpact_transport::http::server::{Guard, Limits, TlsIdentity, Token};
 use mcpact_transport::link::Link;
@@ -57,7 +57,7 @@ pub struct Settings {
     pub seal_keys: Option<SealKeys>,
     /// Whether clients of 2025-11-25 may call tools only as tasks, or as each tool says; it takes a
     /// tool that runs as a task for the server to declare them at all.
-    pub task_demand: Demand,
+    pub task_demand: TaskRequirement,
     /// How many legacy HTTP sessions may live at a time.
     pub session_limit: usize,
     /// After how long without any request or open stream a legacy HTTP session ends.
@@ -94,7 +94,7 @@ impl Default for Settings {
             page_size: 1000,
             input_timeout: Duration::from_secs(600),
             seal_keys: None,
-            task_demand: Demand::ByTool,
+            task_demand: TaskRequirement::ByTool,
             session_limit: 10_000,
             session_idle: Duration::from_secs(30 * 60),
             path: String::from("/mcp"),

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::Method as Verb;
 use http::header::ALLOW;
-use mcpact_engine::classify::{CarrierFacts, HttpFacts, Route, Seen, SessionFact, route};
-use mcpact_engine::classify::{Endpoint as Offered, Remembered, Verb as Kind};
+use mcpact_engine::classify::{CachedPact, Endpoint as Offered, Verb as Kind};
+use mcpact_engine::classify::{HeaderField, HttpFacts, Route, SessionFact, TransportFacts, route};
 use mcpact_engine::effect::Refused;
 use mcpact_engine::negotiation::Negotiation;
 use mcpact_engine::refusal::{Dialect, Misbehaviour, Refusal};
@@ -110,7 +110,7 @@ pub(super) struct HttpEndpoint<B> {
 #[derive(Clone, Debug)]
 struct Memory {
     terms: Arc<ServerTerms>,
-    agreed: Arc<Remembered>,
+    agreed: Arc<CachedPact>,
 }
 
 impl<B: Backend> HttpEndpoint<B> {
@@ -186,7 +186,7 @@ impl<B: Backend> HttpEndpoint<B> {
     }
 
     /// What a request on these terms need not agree on again.
-    fn known(&self, terms: &Arc<ServerTerms>) -> Option<Arc<Remembered>> {
+    fn known(&self, terms: &Arc<ServerTerms>) -> Option<Arc<CachedPact>> {
         let memory = self.memory();
         let memory = memory.as_ref()?;
         Arc::ptr_eq(&memory.terms, terms).then(|| Arc::clone(&memory.agreed))
@@ -225,16 +225,16 @@ impl<B: Backend> HttpEndpoint<B> {
     /// The live session that a request names; somebody else's is as unknown as none.
     fn session(
         &self,
-        named: Seen<'_>,
+        named: HeaderField<'_>,
         arrival: &Arrival,
     ) -> (SessionFact, Option<Arc<HttpSession>>) {
         if self.offered.legacy.is_empty() {
             return (SessionFact::Absent, None);
         }
         let named = match named {
-            Seen::Absent => return (SessionFact::Absent, None),
-            Seen::Once(id) => Some(id),
-            Seen::Repeated => None,
+            HeaderField::Absent => return (SessionFact::Absent, None),
+            HeaderField::Once(id) => Some(id),
+            HeaderField::Repeated => None,
         };
         let found = named
             .and_then(|id| self.sessions().get(id).cloned())
@@ -268,7 +268,7 @@ impl<B: Backend> HttpEndpoint<B> {
                 return Answer::json(error.http_status, text);
             }
         };
-        let facts = CarrierFacts::Http(HttpFacts {
+        let facts = TransportFacts::Http(HttpFacts {
             verb: Kind::Post,
             version,
             method,

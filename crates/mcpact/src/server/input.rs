@@ -1,11 +1,11 @@
 //! Asking the client for input: one way to write it, two ways to carry it.
 
 use futures_util::future::join_all;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::refusal::Misbehaviour;
 use mcpact_spec::tables::meta;
 use mcpact_spec::{Era, Method};
-use mcpact_translate::shape::{lower_request, with_elicitation_id};
+use mcpact_translate::shape::{adapt_params, with_elicitation_id};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -231,12 +231,12 @@ impl Context {
                 let minted = super::http::random_id().unwrap_or_else(|| key.clone());
                 params = with_elicitation_id(&params, &minted)?.into_owned();
             }
-            let params = lower_request(method, &params, self.pact().revision())?.into_owned();
+            let params = adapt_params(method, &params, self.pact().revision())?.into_owned();
             open.push(async move {
                 let CallScope {
                     session, outbox, ..
                 } = &*self.call;
-                let heard = session.ask(method, &params, Patience::default(), outbox);
+                let heard = session.ask(method, &params, RequestTimeout::default(), outbox);
                 (key, question, heard.await)
             });
         }

@@ -11,7 +11,7 @@ use bytestring::ByteString;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
-use mcpact_engine::classify::CarrierFacts;
+use mcpact_engine::classify::TransportFacts;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::ServerTerms;
 use mcpact_spec::Method;
@@ -222,7 +222,7 @@ impl<B: Backend> Connection<B> {
                 return;
             }
         };
-        let deeds = session.frame(&text, frame, CarrierFacts::Stream);
+        let deeds = session.frame(&text, frame, TransportFacts::Stream);
         self.perform(&session, deeds).await;
     }
 

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytestring::ByteString;
-use mcpact_engine::classify::{CarrierFacts, Remembered};
-use mcpact_engine::effect::{Effect, End, Gravity};
+use mcpact_engine::classify::{CachedPact, TransportFacts};
+use mcpact_engine::effect::{Effect, End, Severity};
 use mcpact_engine::negotiation::Negotiation;
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_engine::server::{Input, Scope, Server};
@@ -119,12 +119,12 @@ impl Session {
     /// A session for one modern request, with what the last one like it has agreed on.
     pub(super) fn remembering(
         welcome: Welcome,
-        memory: Option<Arc<Remembered>>,
+        memory: Option<Arc<CachedPact>>,
         visitor: &Visitor,
         settings: &Settings,
     ) -> Self {
         let Welcome { terms, state } = welcome;
-        let machine = Server::new(terms, now()).remembering(memory);
+        let machine = Server::new(terms, now()).with_cached_pact(memory);
         Self {
             machine: Mutex::new(machine),
             waiting: Mutex::new(Some(HashMap::new())),
@@ -188,7 +188,7 @@ impl Session {
 
     /// Whether the client has said anything in this conversation.
     pub(super) fn has_heard(&self) -> bool {
-        self.machine().has_heard()
+        self.machine().has_received()
     }
 
     /// Whether the answer to a request is still wanted.
@@ -196,13 +196,13 @@ impl Session {
         self.machine().is_serving(id)
     }
 
-    pub(super) fn memory(&self) -> Option<Arc<Remembered>> {
-        self.machine().memory()
+    pub(super) fn memory(&self) -> Option<Arc<CachedPact>> {
+        self.machine().cached_pact()
     }
 
     /// What is no message.
     pub(super) fn bytes(&self, bytes: &[u8]) -> SmallVec<[Deed; 1]> {
-        let facts = CarrierFacts::Stream;
+        let facts = TransportFacts::Stream;
         self.step(Input::Bytes { bytes, facts }, None)
     }
 
@@ -210,7 +210,7 @@ impl Session {
         &self,
         source: &ByteString,
         frame: Frame<'_>,
-        facts: CarrierFacts<'_>,
+        facts: TransportFacts<'_>,
     ) -> SmallVec<[Deed; 1]> {
         self.step(Input::Frame { frame, facts }, Some(source))
     }
@@ -254,7 +254,7 @@ impl Session {
         self: &Arc<Self>,
         method: Method,
         params: &str,
-        patience: Patience,
+        patience: RequestTimeout,
         outbox: &Outbox,
     ) -> Heard {
         match self.put(method, params, patience, outbox).await {
@@ -271,7 +271,7 @@ impl Session {
         self: &Arc<Self>,
         method: Method,
         params: &str,
-        patience: Patience,
+        patience: RequestTimeout,
         outbox: &Outbox,
     ) -> Result<OpenQuestion, Heard> {
         let asked = self.question(method, params, patience);
@@ -294,7 +294,7 @@ impl Session {
         &self,
         method: Method,
         params: &str,
-        patience: Patience,
+        patience: RequestTimeout,
     ) -> Result<(i64, String, oneshot::Receiver<Heard>), String> {
         self.fits(method, params, &Scope::Connection)?;
         let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
@@ -307,7 +307,7 @@ impl Session {
             id,
             method: method.as_str(),
             params: Some(params),
-            patience,
+            timeout: patience,
         };
         for deed in self.step(input, None) {
             match deed {
@@ -444,8 +444,8 @@ impl Session {
             Effect::Report { refusal, gravity } => {
                 let (reason, text) = (refusal.reason(), refusal.log_text());
                 match gravity {
-                    Gravity::Warning => tracing::warn!(reason, "{text}"),
-                    Gravity::Error => tracing::error!(reason, "{text}"),
+                    Severity::Warning => tracing::warn!(reason, "{text}"),
+                    Severity::Error => tracing::error!(reason, "{text}"),
                 }
                 return None;
             }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcpact_engine::classify::Seen;
+use mcpact_engine::classify::HeaderField;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::ErrorCode;
 
@@ -71,15 +71,15 @@ impl Visitor {
 
 impl Mark {
     /// What a header says.
-    pub(super) fn named(header: Seen<'_>) -> Result<Self, WireError> {
+    pub(super) fn named(header: HeaderField<'_>) -> Result<Self, WireError> {
         let is_fit = |key: &str| {
             let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
             (1..=LONGEST).contains(&key.len()) && is_visible
         };
         match header {
-            Seen::Absent => Ok(Self::None),
-            Seen::Once(key) if is_fit(key) => Ok(Self::Key(Arc::from(key))),
-            Seen::Once(_) | Seen::Repeated => Err(WireError {
+            HeaderField::Absent => Ok(Self::None),
+            HeaderField::Once(key) if is_fit(key) => Ok(Self::Key(Arc::from(key))),
+            HeaderField::Once(_) | HeaderField::Repeated => Err(WireError {
                 code: ErrorCode::InvalidRequest.code(),
                 message: format!(
                     "`Mcpact-Key` has to be one word of 1 to {LONGEST} visible ASCII characters, once; \
@@ -101,18 +101,18 @@ mod tests {
     fn keys() {
         let longest = "k".repeat(LONGEST);
         for key in ["a", "~!{}", longest.as_str()] {
-            let mark = Mark::named(Seen::Once(key)).unwrap();
+            let mark = Mark::named(HeaderField::Once(key)).unwrap();
             assert_eq!(mark, Mark::Key(Arc::from(key)));
             assert_eq!(format!("{mark:?}"), "Key(..)");
         }
-        assert_eq!(Mark::named(Seen::Absent), Ok(Mark::None));
+        assert_eq!(Mark::named(HeaderField::Absent), Ok(Mark::None));
         let too_long = "k".repeat(LONGEST + 1);
         for header in [
-            Seen::Once(""),
-            Seen::Once("two words"),
-            Seen::Once("\u{0}"),
-            Seen::Once(&too_long),
-            Seen::Repeated,
+            HeaderField::Once(""),
+            HeaderField::Once("two words"),
+            HeaderField::Once("\u{0}"),
+            HeaderField::Once(&too_long),
+            HeaderField::Repeated,
         ] {
             let refused = Mark::named(header).unwrap_err();
             assert_eq!(refused.http_status, 400);

@@ -212,7 +212,7 @@ fn ga_14_and_15_an_unsupported_task_is_ignored() {
 fn ga_13_task_support_is_enforced() {
     use mcpact_engine::policy::ErrorDialect;
     use mcpact_engine::refusal::Dialect;
-    use mcpact_engine::task_rule::{Demand, TaskSupport, Wish, judge};
+    use mcpact_engine::task_rule::{CallMode, TaskRequirement, TaskSupport, judge};
     let able = json!({"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}});
     let able = pact(Revision::V2025_11_25, json!({}), able);
     let unable = pact(Revision::V2025_11_25, json!({}), json!({"tools": {}}));
@@ -224,8 +224,8 @@ fn ga_13_task_support_is_enforced() {
         judge(pact, TaskSupport::parse(support), wish, demand)
             .map_err(|refusal| refusal.on_wire(dialect).code)
     };
-    use Demand::{Always, ByTool};
-    use Wish::{Plain, Task};
+    use CallMode::{Plain, Task};
+    use TaskRequirement::{Always, ByTool};
     for (support, wish, demand, expected) in [
         (Some("required"), Plain, ByTool, Err(-32601)),
         (Some("required"), Task, ByTool, Ok(Task)),

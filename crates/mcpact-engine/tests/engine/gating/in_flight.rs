@@ -1,6 +1,6 @@
 //! Requests that are being answered, and their cancellation.
 
-use mcpact_engine::classify::{CarrierFacts, HttpFacts, SessionFact};
+use mcpact_engine::classify::{HttpFacts, SessionFact, TransportFacts};
 use mcpact_engine::client::{self, Input};
 use mcpact_engine::server;
 use mcpact_spec::Revision;
@@ -35,7 +35,7 @@ fn an_id_in_flight_is_not_taken_twice() {
 #[test]
 fn an_id_in_flight_may_come_again_on_http() {
     let mut server = server_at("2025-11-25", json!({"tools": {}}), json!({}));
-    let facts = CarrierFacts::Http(HttpFacts {
+    let facts = TransportFacts::Http(HttpFacts {
         session: SessionFact::Live(Revision::V2025_11_25),
         ..HttpFacts::BARE_POST
     });
@@ -137,7 +137,7 @@ fn cancelling_is_told_in_the_way_of_the_era() {
     assert_eq!(out[0].reply()["params"], json!({"requestId": 5}));
     assert_eq!(out[1], Out::Settled("5".into(), Ended::Cancelled));
     let mut modern = ClientRig::with(modern_only(), json!({}), |t| {
-        t.carrier = client::CarrierKind::Http
+        t.transport = client::TransportKind::Http
     });
     modern.ready_modern(json!({"tools": {}}));
     modern.ask(5, "tools/list", json!({}));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_spec::{Era, Method, Revision};
-use mcpact_translate::input::{Ended, Outcome, ParkId, ServerAnswer, ServerQuestion};
+use mcpact_translate::input::{CallEnd, Outcome, ServerAnswer, ServerQuestion, SuspendedCallId};
 use mcpact_translate::progress::Progress;
 use mcpact_wire::model::error::ErrorBody;
 use tokio::sync::{mpsc, oneshot};
@@ -44,7 +44,7 @@ pub(super) struct Seat {
 
 /// The task of one parked call. It ends with the call, and the call with it.
 pub(super) struct Keeper {
-    id: ParkId,
+    id: SuspendedCallId,
     bridge: Arc<Bridge>,
     open: Open,
     seats: Vec<Seat>,
@@ -54,7 +54,7 @@ pub(super) struct Keeper {
 }
 
 impl Keeper {
-    pub(super) fn start(bridge: &Arc<Bridge>, id: ParkId, open: Open) {
+    pub(super) fn start(bridge: &Arc<Bridge>, id: SuspendedCallId, open: Open) {
         // One word for each request of a client that found its park, which the parks limit.
         let (say, words) = mpsc::unbounded_channel();
         let connection = open.crossing.connection();
@@ -164,7 +164,7 @@ impl Keeper {
                 // Words are said under the same lock: whoever has resumed has a seat.
                 if self.words.is_empty() {
                     let now = self.bridge.clock.now();
-                    break parks.park(self.id, binding, revision, questions, now);
+                    break parks.suspend(self.id, binding, revision, questions, now);
                 }
             }
             if !self.catch_up().await {
@@ -196,8 +196,8 @@ impl Keeper {
             }
         };
         match ended {
-            Ended::Deliver(_) => self.deliver(&outcome),
-            Ended::Kept | Ended::Dropped => {}
+            CallEnd::Deliver(_) => self.deliver(&outcome),
+            CallEnd::Kept | CallEnd::Dropped => {}
         }
         false
     }

@@ -9,7 +9,9 @@ use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact::server::backend::{Mark, Sealer, Visitor};
 use mcpact_spec::{Era, ErrorCode, Revision};
-use mcpact_translate::input::{ParkId, ParkLimits, Parks, Round, input_required};
+use mcpact_translate::input::{
+    Round, SuspendLimits, SuspendedCallId, SuspendedCalls, input_required,
+};
 use tokio::sync::{Notify, mpsc};
 
 use super::keeper::{LAST_WORDS, Word};
@@ -22,8 +24,8 @@ const ROUND: Duration = Duration::from_secs(1);
 /// All parked calls, and who keeps them.
 #[derive(Debug)]
 pub(in crate::bridge) struct ParkingLot {
-    parks: Mutex<Parks>,
-    keepers: Mutex<HashMap<ParkId, Post>>,
+    parks: Mutex<SuspendedCalls>,
+    keepers: Mutex<HashMap<SuspendedCallId, Post>>,
     /// Told whenever a keeper has ended.
     released: Notify,
     pub(super) clock: Clock,
@@ -40,9 +42,9 @@ pub(super) struct Post {
 }
 
 impl ParkingLot {
-    pub(in crate::bridge) fn new(limits: ParkLimits, clock: Clock, sealer: Sealer) -> Self {
+    pub(in crate::bridge) fn new(limits: SuspendLimits, clock: Clock, sealer: Sealer) -> Self {
         Self {
-            parks: Mutex::new(Parks::new(limits)),
+            parks: Mutex::new(SuspendedCalls::new(limits)),
             keepers: Mutex::default(),
             released: Notify::new(),
             clock,
@@ -50,11 +52,11 @@ impl ParkingLot {
         }
     }
 
-    pub(super) fn parks(&self) -> MutexGuard<'_, Parks> {
+    pub(super) fn parks(&self) -> MutexGuard<'_, SuspendedCalls> {
         self.parks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<ParkId, Post>> {
+    pub(super) fn keepers(&self) -> MutexGuard<'_, HashMap<SuspendedCallId, Post>> {
         self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +99,7 @@ impl ParkingLot {
                 let mut parks = lot.parks();
                 for park in parks.expire(lot.clock.now()) {
                     tracing::info!("a client did not come back with its answers");
-                    lot.say(park.park, Word::Expired(park.answers));
+                    lot.say(park.call, Word::Expired(park.answers));
                 }
             }
         });
@@ -115,7 +117,7 @@ impl ParkingLot {
     /// Gives up what only somebody could come back to who says nothing any more.
     pub(in crate::bridge) fn dismiss(&self, visitor: &Visitor) {
         let is_theirs = |post: &Post| post.connection.as_ref() == Some(&visitor.mark);
-        let theirs: Vec<ParkId> = {
+        let theirs: Vec<SuspendedCallId> = {
             let keepers = self.keepers();
             let theirs = keepers.iter().filter(|(_, post)| is_theirs(post));
             theirs.map(|(park, _)| *park).collect()
@@ -123,7 +125,7 @@ impl ParkingLot {
         self.give_up(|park| theirs.contains(&park));
     }
 
-    fn give_up(&self, is_meant: impl Fn(ParkId) -> bool) -> Vec<ParkId> {
+    fn give_up(&self, is_meant: impl Fn(SuspendedCallId) -> bool) -> Vec<SuspendedCallId> {
         let mut parks = self.parks();
         let given_up = parks.abandon(is_meant, self.clock.now());
         let count = given_up.len();
@@ -134,13 +136,13 @@ impl ParkingLot {
             );
         }
         let told = given_up.into_iter().map(|park| {
-            self.say(park.park, Word::Expired(park.answers));
-            park.park
+            self.say(park.call, Word::Expired(park.answers));
+            park.call
         });
         told.collect()
     }
 
-    async fn until_released(&self, parks: &[ParkId]) {
+    async fn until_released(&self, parks: &[SuspendedCallId]) {
         loop {
             let mut released = pin!(self.released.notified());
             released.as_mut().enable();
@@ -156,14 +158,14 @@ impl ParkingLot {
     }
 
     /// The keeper of a call has ended.
-    pub(super) fn release(&self, park: ParkId) {
+    pub(super) fn release(&self, park: SuspendedCallId) {
         self.keepers().remove(&park);
         self.released.notify_waiters();
     }
 
     /// Tells a keeper what was decided, while the parks are locked: so it knows of everybody who waits
     /// before it decides itself.
-    pub(super) fn say(&self, park: ParkId, word: Word) {
+    pub(super) fn say(&self, park: SuspendedCallId, word: Word) {
         if let Some(keeper) = self.keepers().get(&park) {
             // A keeper that has ended has nothing left to do.
             let _ = keeper.say.send(word);

@@ -48,7 +48,7 @@ impl Bridge {
             }
             if let Some(ticket) = Ticket::parse(&plain) {
                 let binding = binding(&crossing.waiter);
-                let presented = present(
+                let presented = redeem(
                     ticket,
                     &binding,
                     responses,
@@ -85,7 +85,7 @@ impl Bridge {
         presented: Presented,
     ) -> Result<ByteString, ServeError> {
         match presented {
-            Presented::Refused { error, cause } => {
+            TicketOutcome::Refused { error, cause } => {
                 tracing::warn!(cause, "a client came with a state that is worth nothing");
                 Err(error.into())
             }
@@ -115,20 +115,20 @@ impl ParkingLot {
         let (outcome, mut waiting) = {
             let mut parks = self.parks();
             let answers = match parks.resume(claims, &binding, responses, self.clock.now()) {
-                Resume::Refused { error, cause } => {
+                ResumeOutcome::Refused { error, cause } => {
                     tracing::warn!(cause, "a client came with a state that is worth nothing");
                     return Err(error.into());
                 }
-                Resume::Done(outcome) => return told(outcome),
-                Resume::Join => Vec::new(),
-                Resume::Go {
+                ResumeOutcome::Done(outcome) => return told(outcome),
+                ResumeOutcome::Join => Vec::new(),
+                ResumeOutcome::Go {
                     answers,
                     missing: Some(round),
                 } => {
-                    self.say(claims.park, Word::Resumed(answers, None));
+                    self.say(claims.call, Word::Resumed(answers, None));
                     return self.asked(&round);
                 }
-                Resume::Go {
+                ResumeOutcome::Go {
                     answers,
                     missing: None,
                 } => answers,
@@ -139,10 +139,10 @@ impl ParkingLot {
                 progress: Progress::default(),
                 reply,
             };
-            self.say(claims.park, Word::Resumed(answers, Some(Box::new(seat))));
+            self.say(claims.call, Word::Resumed(answers, Some(Box::new(seat))));
             let say = self
                 .keepers()
-                .get(&claims.park)
+                .get(&claims.call)
                 .map(|post| post.say.clone());
             (outcome, Waiting { say })
         };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::error::ServeError;
 use bytestring::ByteString;
 use mcpact_spec::{ErrorCode, Method};
-use mcpact_translate::input::{Outcome, Rounds, Turn};
-use mcpact_translate::tasks::{Followed, Step};
+use mcpact_translate::input::{NextStep, Outcome, Rounds};
+use mcpact_translate::tasks::{FollowedTask, Step};
 
 use super::waited::Started;
 use super::{QUESTIONS, of_task};
@@ -37,7 +37,7 @@ impl Bridge {
         let mut rounds = self.rounds_of_task(&crossing);
         loop {
             let detailed = self.look(&crossing, task.id(), pause).await?;
-            let step = task.seen(&detailed);
+            let step = task.status(&detailed);
             if let Step::Ask(_) = step {
                 // What is asked again is limited as in a call without a task.
                 rounds = self.rounds_of_task(&crossing);
@@ -98,7 +98,7 @@ impl Bridge {
             self.settings.rounds,
             self.clock.now(),
         );
-        rounds.represented_by(&self.settings.stand_in)
+        rounds.with_default_answers(&self.settings.stand_in)
     }
 
     /// Puts what the task asks to the client, and the answers to the task. If the call ends here for
@@ -113,10 +113,10 @@ impl Bridge {
         let mut turn = rounds.upstream(round, self.clock.now(), &mut mint);
         loop {
             match turn {
-                Turn::Ask(questions) => {
+                NextStep::Ask(questions) => {
                     turn = self.ask(crossing, Asking::Here, questions, rounds).await;
                 }
-                Turn::Again => {
+                NextStep::Again => {
                     let answers = rounds.next_params(params);
                     crossing.aside(Method::TasksUpdate, &answers).await?;
                     return Ok(None);

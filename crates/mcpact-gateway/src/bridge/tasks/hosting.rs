@@ -10,9 +10,9 @@ use bytestring::ByteString;
 use mcpact::server::backend::{Heard, Job, Reach, date};
 use mcpact_spec::{Capability, Era, ErrorCode, Method};
 use mcpact_translate::input::{Outcome, Question};
-use mcpact_translate::shape::lower_answer;
+use mcpact_translate::shape::adapt_client_result;
 use mcpact_translate::tasks::Status;
-use mcpact_translate::tasks::hosted::{Act, HostLimits, Hosted, Now, Retrieved};
+use mcpact_translate::tasks::hosted::{Action, HostLimits, HostedTasks, ResultLookup, Timestamp};
 use mcpact_wire::model::error::ErrorBody;
 use mcpact_wire::raw::Object;
 use tokio::sync::oneshot;
@@ -38,7 +38,7 @@ const LIMITS: HostLimits = HostLimits {
 /// The hosted tasks, who works for them and who waits for them.
 #[derive(Debug)]
 pub(in crate::bridge) struct Hosting {
-    hosted: Mutex<Hosted>,
+    hosted: Mutex<HostedTasks>,
     runners: Mutex<HashMap<Box<str>, Arc<Runner>>>,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
     last: AtomicU64,
@@ -82,7 +82,7 @@ impl Forgetful for Hosting {
 impl Hosting {
     pub(in crate::bridge) fn new(clock: Clock) -> Self {
         Self {
-            hosted: Mutex::new(Hosted::new(LIMITS)),
+            hosted: Mutex::new(HostedTasks::new(LIMITS)),
             runners: Mutex::default(),
             waiting: Mutex::default(),
             last: AtomicU64::new(0),
@@ -90,14 +90,14 @@ impl Hosting {
         }
     }
 
-    fn hosted(&self) -> MutexGuard<'_, Hosted> {
+    fn hosted(&self) -> MutexGuard<'_, HostedTasks> {
         lock(&self.hosted)
     }
 
     /// What a step of the machine leads to, at this very time.
-    fn at<T>(&self, step: impl FnOnce(&mut Hosted, Now<'_>) -> T) -> T {
+    fn at<T>(&self, step: impl FnOnce(&mut HostedTasks, Timestamp<'_>) -> T) -> T {
         let stamp = date();
-        let now = Now {
+        let now = Timestamp {
             moment: self.clock.now(),
             stamp: &stamp,
         };
@@ -149,25 +149,25 @@ impl Hosting {
     }
 
     /// Does what the machine wants; the server is looked after by whoever called.
-    fn perform(self: &Arc<Self>, acts: Vec<Act>, runner: Option<&Arc<Runner>>) -> Option<Look> {
+    fn perform(self: &Arc<Self>, acts: Vec<Action>, runner: Option<&Arc<Runner>>) -> Option<Look> {
         let mut look = None;
         for act in acts {
             match act {
-                Act::Poll {
+                Action::Poll {
                     upstream, after, ..
                 } => look = Some(Look { upstream, after }),
-                Act::Ask { task, question } => {
+                Action::Ask { task, question } => {
                     let runner = lock(&self.runners).get(&task).cloned();
                     if let Some(runner) = runner {
                         self.ask(task, question, &runner);
                     }
                 }
-                Act::Update { params } => {
+                Action::Update { params } => {
                     if let Some(runner) = runner {
                         request_apart(runner, Method::TasksUpdate, params);
                     }
                 }
-                Act::Cancel { task, upstream } => {
+                Action::Cancel { task, upstream } => {
                     let employed = lock(&self.runners).remove(&task);
                     if let Some(runner) = employed.as_ref().or(runner) {
                         if let Some(upstream) = upstream {
@@ -177,7 +177,7 @@ impl Hosting {
                         runner.stop();
                     }
                 }
-                Act::Answer { waiter, outcome } => {
+                Action::Answer { waiter, outcome } => {
                     if let Some(waiting) = lock(&self.waiting).remove(&waiter) {
                         // Whoever waited may have gone.
                         let _ = waiting.send(outcome);
@@ -197,7 +197,7 @@ impl Hosting {
                 params,
             } = question;
             let answer = match asker.ask(method, &params).await {
-                Heard::Result(raw) => lower_answer(method, &raw, asker.upstream())
+                Heard::Result(raw) => adapt_client_result(method, &raw, asker.upstream())
                     .ok()
                     .map(std::borrow::Cow::into_owned),
                 Heard::Error(_) | Heard::Lost(_) | Heard::Refused(_) => None,
@@ -368,8 +368,8 @@ impl Bridge {
         };
         let retrieved = hosting.hosted().result(task, ear.owner(), waiter)?;
         let outcome = match retrieved {
-            Retrieved::Now(outcome) => outcome,
-            Retrieved::Later(acts) => {
+            ResultLookup::Now(outcome) => outcome,
+            ResultLookup::Later(acts) => {
                 // Who takes no stream cannot be asked there.
                 let reach = asked.job.reach;
                 let runner = waiting.runner.as_ref();

@@ -7,9 +7,11 @@ use bytestring::ByteString;
 use mcpact_engine::pact::Pact;
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Method};
-use mcpact_translate::input::{Outcome, raise_question};
+use mcpact_translate::input::{Outcome, question_to_modern};
 use mcpact_translate::tasks::created_task;
-use mcpact_translate::tasks::mapped::{ACKNOWLEDGED, MapLimits, Mapped, Seen, TaskOrigin, Wanted};
+use mcpact_translate::tasks::mapped::{
+    ACKNOWLEDGED, MapLimits, MappedTasks, TaskLookup, TaskOrigin, TaskView,
+};
 use mcpact_wire::model::error;
 use mcpact_wire::raw::Object;
 use tokio::sync::watch;
@@ -35,7 +37,7 @@ const LIMITS: MapLimits = MapLimits {
 /// The server's tasks under names of our own, and the sessions that they live in.
 #[derive(Debug)]
 pub(in crate::bridge) struct Mapping {
-    mapped: Mutex<Mapped>,
+    mapped: Mutex<MappedTasks>,
     /// Those that may still change.
     open: Mutex<HashMap<Box<str>, Open>>,
     clock: Clock,
@@ -89,13 +91,13 @@ impl Forgetful for Mapping {
 impl Mapping {
     pub(in crate::bridge) fn new(clock: Clock) -> Self {
         Self {
-            mapped: Mutex::new(Mapped::new(LIMITS)),
+            mapped: Mutex::new(MappedTasks::new(LIMITS)),
             open: Mutex::default(),
             clock,
         }
     }
 
-    fn mapped(&self) -> MutexGuard<'_, Mapped> {
+    fn mapped(&self) -> MutexGuard<'_, MappedTasks> {
         self.mapped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,7 +115,7 @@ impl Mapping {
     /// The same, if the task is over.
     fn tidy(&self, task: &str, owner: &str) {
         let known = self.mapped().get(task, owner);
-        if matches!(known, Ok(Wanted::Known(_))) {
+        if matches!(known, Ok(TaskLookup::Known(_))) {
             self.close(task);
         }
     }
@@ -161,14 +163,14 @@ impl Mapping {
     }
 
     /// Where a task stands; once it is over, with its result.
-    async fn shown(self: &Arc<Self>, task: &str, seen: Seen) -> Option<String> {
+    async fn shown(self: &Arc<Self>, task: &str, seen: TaskView) -> Option<String> {
         match seen {
-            Seen::Now(detailed) => Some(detailed),
-            Seen::NowAndOpen(detailed) => {
+            TaskView::Now(detailed) => Some(detailed),
+            TaskView::NowAndOpen(detailed) => {
                 let _ = self.fetch(task);
                 Some(detailed)
             }
-            Seen::AfterResult => {
+            TaskView::AfterResult => {
                 let mut ended = self.fetch(task)?;
                 // It is closed, which is how it ends.
                 while ended.changed().await.is_ok() {}
@@ -179,16 +181,18 @@ impl Mapping {
 
     /// The server said in a notification where a task stands.
     pub(in crate::bridge) fn told(self: &Arc<Self>, lane: &Lane, note: &Note) -> Option<String> {
-        let told = self.mapped().told(lane.session, &note.params);
+        let told = self
+            .mapped()
+            .status_notification(lane.session, &note.params);
         let (task, seen) = told.ok()??;
         match seen {
-            Seen::Now(detailed) => Some(detailed),
-            Seen::NowAndOpen(detailed) => {
+            TaskView::Now(detailed) => Some(detailed),
+            TaskView::NowAndOpen(detailed) => {
                 let _ = self.fetch(&task);
                 Some(detailed)
             }
             // Whoever fetches it tells.
-            Seen::AfterResult => {
+            TaskView::AfterResult => {
                 let _ = self.fetch(&task);
                 None
             }
@@ -199,7 +203,7 @@ impl Mapping {
     pub(in crate::bridge) fn task_of(&self, lane: &Lane, ask: &Ask) -> Option<String> {
         let upstream = related_task(&ask.params)?;
         let mapped = self.mapped();
-        mapped.named(lane.session, &upstream).map(str::to_owned)
+        mapped.local_id(lane.session, &upstream).map(str::to_owned)
     }
 
     /// The server asks something for a task: its client finds it there.
@@ -211,7 +215,7 @@ impl Mapping {
         let Some(ask) = lane.stands_in(&pact, ask, method).await else {
             return;
         };
-        let raised = raise_question(method, Some(&ask.params), lane.revision(), &pact);
+        let raised = question_to_modern(method, Some(&ask.params), lane.revision(), &pact);
         let refused = match raised {
             Ok(question) => self.keep(task, ask, method, question),
             Err(unasked) => Some((ask, unasked.answer)),
@@ -370,14 +374,14 @@ impl Bridge {
         let mapping = &self.shared.mapping;
         let owner = crossing.waiter.ear.owner();
         let upstream = match mapping.mapped().get(task, owner)? {
-            Wanted::Known(detailed) => return Ok(detailed.into()),
-            Wanted::Ask(upstream) => upstream,
+            TaskLookup::Known(detailed) => return Ok(detailed.into()),
+            TaskLookup::Ask(upstream) => upstream,
         };
         let lane = mapping.open().get(task).map(|open| Arc::clone(&open.lane));
         if let Some(lane) = lane {
             match lane.request(Method::TasksGet, &of_task(&upstream)).await {
                 Ok(Reply::Result(raw)) => {
-                    let seen = mapping.mapped().seen(task, &raw);
+                    let seen = mapping.mapped().status(task, &raw);
                     let seen = seen.map_err(|fault| crossing.unfit("task", fault))?;
                     if let Some(seen) = seen
                         && let Some(shown) = mapping.shown(task, seen).await
@@ -411,8 +415,8 @@ impl Bridge {
         };
         match lane.request(Method::TasksCancel, &of_task(upstream)).await {
             Ok(Reply::Result(raw)) => {
-                let seen = mapping.mapped().seen(task, &raw);
-                if let Ok(Some(Seen::Now(detailed))) = seen {
+                let seen = mapping.mapped().status(task, &raw);
+                if let Ok(Some(TaskView::Now(detailed))) = seen {
                     mapping.tidy(task, owner);
                     lane.announce(&detailed).await;
                 }

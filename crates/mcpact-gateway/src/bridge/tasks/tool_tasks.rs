@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcpact_spec::{Capability, Extension, Feature, Method};
-use mcpact_translate::tasks::{TaskSupports, Way};
+use mcpact_translate::tasks::{CallMode, TaskSupports};
 use mcpact_wire::raw::Object;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -63,14 +63,14 @@ impl ToolTasks {
 
 impl Bridge {
     /// How a call to a server of 2025-11-25 runs. A client of the same revision decides itself.
-    pub(in crate::bridge) async fn way(&self, crossing: &Crossing) -> Way {
+    pub(in crate::bridge) async fn way(&self, crossing: &Crossing) -> CallMode {
         let job = &crossing.waiter.job;
         let server = &crossing.lane.upstream.introduction.capabilities;
         let is_plain = job.method != Some(Method::ToolsCall)
             || crossing.downstream().has(Feature::TasksCore)
             || !server.declared().has(Capability::ServerTasksToolsCall);
         if is_plain {
-            return Way::Plain;
+            return CallMode::Plain;
         }
         Box::pin(self.read_tools_once(crossing)).await;
         let params = Object::parse(&job.params).unwrap_or_default();

@@ -13,8 +13,8 @@ use mcpact_wire::raw::{Object, ObjectWriter};
 use super::Question;
 use crate::input::answer::{ACCEPTED, CANCELLED, Outcome};
 use crate::input::check_boxes::{CheckBoxes, spread};
-use crate::input::question::{Unlowered, is_question, lower_question};
-use crate::input::stand_in::StandIn;
+use crate::input::default_answers::DefaultAnswers;
+use crate::input::question::{QuestionError, is_question, question_to_legacy};
 use crate::shape::with_elicitation_id;
 
 /// A URL that the client is sent to.
@@ -76,7 +76,7 @@ pub(super) struct Plan {
 /// Who is asked, and what was asked before.
 pub(super) struct Reading<'a> {
     pub(super) downstream: &'a Pact,
-    pub(super) stand_in: &'a StandIn,
+    pub(super) default_answers: &'a DefaultAnswers,
     pub(super) visits: &'a [Visit],
     pub(super) most: usize,
     pub(super) mint: &'a mut dyn FnMut() -> String,
@@ -113,7 +113,7 @@ impl Reading<'_> {
             return Ok(());
         }
         let params = self.identify(visit.as_mut(), params)?;
-        match self.lower(method, &params) {
+        match self.adapt(method, &params) {
             Ok((params, boxes)) => {
                 let key = key.into();
                 let question = Question {
@@ -128,29 +128,29 @@ impl Reading<'_> {
                 });
             }
             // The nearest meaning: the user saw no form and chose nothing.
-            Err(Unlowered::Inexpressible) => plan.answers.push((key.into(), CANCELLED.into())),
-            Err(Unlowered::Undeclared(what)) => match self.stand_in.answer(method) {
+            Err(QuestionError::Inexpressible) => plan.answers.push((key.into(), CANCELLED.into())),
+            Err(QuestionError::Undeclared(what)) => match self.default_answers.answer(method) {
                 Some(Outcome::Result(answer)) => plan.answers.push((key.into(), answer)),
                 Some(Outcome::Error(error)) => plan.refused = Some((key.into(), method, error)),
                 None => return Err(what),
             },
-            Err(Unlowered::Violation(what)) => return Err(what),
+            Err(QuestionError::Violation(what)) => return Err(what),
         }
         Ok(())
     }
 
-    fn lower(
+    fn adapt(
         &self,
         method: Method,
         params: &str,
-    ) -> Result<(String, Option<CheckBoxes>), Unlowered> {
-        match lower_question(method, params, self.downstream) {
-            Err(Unlowered::Inexpressible) => {
-                let (form, boxes) = spread(params).ok_or(Unlowered::Inexpressible)?;
-                let lowered = lower_question(method, &form, self.downstream)?;
-                Ok((lowered, Some(boxes)))
+    ) -> Result<(String, Option<CheckBoxes>), QuestionError> {
+        match question_to_legacy(method, params, self.downstream) {
+            Err(QuestionError::Inexpressible) => {
+                let (form, boxes) = spread(params).ok_or(QuestionError::Inexpressible)?;
+                let adapted = question_to_legacy(method, &form, self.downstream)?;
+                Ok((adapted, Some(boxes)))
             }
-            lowered => lowered.map(|params| (params, None)),
+            adapted => adapted.map(|params| (params, None)),
         }
     }
 

@@ -14,12 +14,13 @@ use proptest::test_runner::TestCaseResult;
 
 use super::{at, binding, json, pact};
 use crate::input::{
-    Claims, Ended, Heard, Outcome, ParkId, ParkLimits, Parked, Parks, Question, Resume, Round,
-    RoundLimits, Rounds, ServerAnswer, ServerQuestion, Turn,
+    CallEnd, Claims, ClientReply, NextStep, Outcome, Question, ResumeOutcome, Round, RoundLimits,
+    Rounds, ServerAnswer, ServerQuestion, SuspendLimits, SuspendOutcome, SuspendedCallId,
+    SuspendedCalls,
 };
 
 const SLOTS: usize = 4;
-const LIMITS: ParkLimits = ParkLimits {
+const LIMITS: SuspendLimits = SuspendLimits {
     ttl: Duration::from_secs(10),
     call: Duration::from_secs(3600),
     tombstone: Duration::from_secs(5),
@@ -85,7 +86,7 @@ struct Asked {
 }
 
 struct World {
-    parks: Parks,
+    suspended: SuspendedCalls,
     now: Moment,
     calls: Vec<Call>,
     next_call: u8,
@@ -96,14 +97,14 @@ fn principal_of(slot: usize) -> u8 {
     u8::try_from(slot % 2).unwrap()
 }
 
-fn park_id(number: u8) -> ParkId {
-    ParkId::new([number; 16])
+fn call_id(number: u8) -> SuspendedCallId {
+    SuspendedCallId::new([number; 16])
 }
 
 impl World {
     fn new() -> Self {
         Self {
-            parks: Parks::new(LIMITS),
+            suspended: SuspendedCalls::new(LIMITS),
             now: at(0),
             calls: (0..SLOTS)
                 .map(|_| Call {
@@ -129,7 +130,7 @@ impl World {
             Event::Leave => self.leave(slot)?,
             Event::Tick(seconds) => self.tick(seconds)?,
         }
-        prop_assert!(self.parks.len() <= LIMITS.total, "memory");
+        prop_assert!(self.suspended.len() <= LIMITS.total, "memory");
         Ok(())
     }
 
@@ -159,21 +160,21 @@ impl World {
             });
         }
         let binding = binding(principal_of(slot), 1);
-        let parked = self.parks.park(
-            park_id(number),
+        let outcome = self.suspended.suspend(
+            call_id(number),
             binding,
             Revision::V2025_11_25,
             questions,
             self.now,
         );
-        match parked {
-            Parked::Asked(round) => {
+        match outcome {
+            SuspendOutcome::Asked(round) => {
                 prop_assert!(self.calls[slot].waiters > 0, "there is somebody to ask");
                 self.calls[slot].waiters = 0;
                 self.hand_out(slot, round);
             }
-            Parked::Held => prop_assert_eq!(self.calls[slot].waiters, 0),
-            Parked::Full(answers) => {
+            SuspendOutcome::Held => prop_assert_eq!(self.calls[slot].waiters, 0),
+            SuspendOutcome::Full(answers) => {
                 prop_assert_eq!(answers.len(), count);
                 self.answered(slot, &answers)?;
             }
@@ -213,21 +214,23 @@ impl World {
             .collect();
         let responses = format!("{{{}}}", given.join(","));
         let resumed =
-            self.parks
+            self.suspended
                 .resume(&claims, &binding(principal, 1), Some(&responses), self.now);
         let is_owner = principal == principal_of(slot);
-        let is_refused = matches!(resumed, Resume::Refused { .. });
+        let is_refused = matches!(resumed, ResumeOutcome::Refused { .. });
         prop_assert!(is_refused || is_owner, "nobody continues another's call");
         prop_assert!(is_refused || state == 0, "an old state is worth nothing");
-        prop_assert!(is_refused || !self.calls[slot].is_over || matches!(resumed, Resume::Done(_)));
+        prop_assert!(
+            is_refused || !self.calls[slot].is_over || matches!(resumed, ResumeOutcome::Done(_))
+        );
         match resumed {
-            Resume::Refused { .. } => {}
-            Resume::Done(_) => self.calls[slot].states.clear(),
-            Resume::Join => {
+            ResumeOutcome::Refused { .. } => {}
+            ResumeOutcome::Done(_) => self.calls[slot].states.clear(),
+            ResumeOutcome::Join => {
                 prop_assert!(self.calls[slot].waiters > 0);
                 self.calls[slot].waiters += 1;
             }
-            Resume::Go { answers, missing } => {
+            ResumeOutcome::Go { answers, missing } => {
                 prop_assert_eq!(self.calls[slot].waiters, 0);
                 self.answered(slot, &answers)?;
                 match missing {
@@ -256,11 +259,14 @@ impl World {
             return Ok(());
         }
         let outcome = Outcome::Result("{}".into());
-        let is_parked = !call.states.is_empty();
-        match self.parks.ended(park_id(call.number), outcome, self.now) {
-            Ended::Deliver(_) => prop_assert!(is_parked && call.waiters > 0),
-            Ended::Kept => prop_assert!(is_parked && call.waiters == 0),
-            Ended::Dropped => prop_assert!(!is_parked, "somebody is owed the outcome"),
+        let is_suspended = !call.states.is_empty();
+        match self
+            .suspended
+            .ended(call_id(call.number), outcome, self.now)
+        {
+            CallEnd::Deliver(_) => prop_assert!(is_suspended && call.waiters > 0),
+            CallEnd::Kept => prop_assert!(is_suspended && call.waiters == 0),
+            CallEnd::Dropped => prop_assert!(!is_suspended, "somebody is owed the outcome"),
         }
         self.close(slot);
         Ok(())
@@ -276,7 +282,7 @@ impl World {
             asked.is_moot = true;
             let raw = format!("{id}");
             let id = IdRef::from_token(&raw).unwrap();
-            self.parks.withdrawn(park_id(number), id);
+            self.suspended.withdrawn(call_id(number), id);
         }
     }
 
@@ -287,8 +293,8 @@ impl World {
         }
         call.waiters -= 1;
         let is_last = call.waiters == 0;
-        let park = park_id(call.number);
-        prop_assert_eq!(self.parks.waiter_left(park, self.now), is_last);
+        let call = call_id(call.number);
+        prop_assert_eq!(self.suspended.waiter_left(call, self.now), is_last);
         if is_last {
             self.close(slot);
         }
@@ -297,8 +303,8 @@ impl World {
 
     fn tick(&mut self, seconds: u64) -> TestCaseResult {
         self.now = self.now.after(Duration::from_secs(seconds));
-        for expired in self.parks.expire(self.now) {
-            let is_it = |call: &Call| !call.is_over && park_id(call.number) == expired.park;
+        for expired in self.suspended.expire(self.now) {
+            let is_it = |call: &Call| !call.is_over && call_id(call.number) == expired.call;
             let slot = self.calls.iter().position(is_it);
             let Some(slot) = slot else {
                 return Err(TestCaseError::fail("a call that is over expires"));
@@ -315,7 +321,7 @@ proptest! {
     /// A server's question is answered exactly once, by its own client or for want of one; every
     /// request of a client has one end; what is kept is bounded and goes away by itself.
     #[test]
-    fn parks_keep_their_promises(events in prop::collection::vec(event(), 0..60)) {
+    fn suspended_calls_keep_their_promises(events in prop::collection::vec(event(), 0..60)) {
         let mut world = World::new();
         for (slot, event) in events {
             world.handle(slot, event)?;
@@ -326,12 +332,12 @@ proptest! {
                 world.end(slot)?;
             }
         }
-        while let Some(deadline) = world.parks.next_deadline() {
+        while let Some(deadline) = world.suspended.next_deadline() {
             prop_assert!(deadline > world.now, "what is due is done");
             let wait = deadline.since(world.now);
             world.tick(wait.as_secs().max(1))?;
         }
-        prop_assert!(world.parks.is_empty());
+        prop_assert!(world.suspended.is_empty());
         for (id, asked) in &world.questions {
             prop_assert!(asked.is_moot || asked.answers == 1, "{id} got no answer");
         }
@@ -351,9 +357,9 @@ proptest! {
         let mut answers = answers.into_iter().cycle();
         let mut asked = 0;
         for result in results {
-            let mut turn = rounds.upstream(&result, at(1), &mut || "id".into());
+            let mut turn = rounds.server_result(&result, at(1), &mut || "id".into());
             let mut questions = Vec::new();
-            if let Turn::Ask(all) = turn {
+            if let NextStep::Ask(all) = turn {
                 asked += 1;
                 let keys: Vec<_> = all.iter().map(|question| &*question.key).collect();
                 prop_assert_eq!(rounds.open_questions().collect::<Vec<_>>(), keys);
@@ -361,17 +367,17 @@ proptest! {
                 questions = all;
             }
             match turn {
-                Turn::Again | Turn::Wait(_) => {
+                NextStep::Again | NextStep::Wait(_) => {
                     json(&rounds.next_params(r#"{"name":"p"}"#));
                 }
-                Turn::Finish | Turn::Fail(_) => {
+                NextStep::Finish | NextStep::Fail(_) => {
                     for question in questions {
-                        let again = rounds.heard(&question.key, fitting(question.method));
+                        let again = rounds.client_reply(&question.key, fitting(question.method));
                         prop_assert_eq!(again, None, "a call ends once");
                     }
                     break;
                 }
-                Turn::Ask(_) | Turn::Task | Turn::Answer(_) => {
+                NextStep::Ask(_) | NextStep::Task | NextStep::Answer(_) => {
                     return Err(TestCaseError::fail(format!("{turn:?}")));
                 }
             }
@@ -407,7 +413,7 @@ fn result() -> impl Strategy<Value = String> {
     prop_oneof![20 => asking, 1 => Just("{}".into())]
 }
 
-fn fitting(method: Method) -> Heard<'static> {
+fn fitting(method: Method) -> ClientReply<'static> {
     let answers = [
         (Method::ElicitationCreate, r#"{"action":"accept"}"#),
         (Method::RootsList, r#"{"roots":[]}"#),
@@ -417,7 +423,7 @@ fn fitting(method: Method) -> Heard<'static> {
         ),
     ];
     let answer = answers.iter().find(|(of, _)| *of == method).unwrap();
-    Heard::Result(answer.1)
+    ClientReply::Result(answer.1)
 }
 
 /// Answers until the machine takes its turn, each question twice.
@@ -425,16 +431,16 @@ fn answer_all(
     rounds: &mut Rounds,
     questions: &[Question],
     answers: &mut impl Iterator<Item = usize>,
-) -> Result<Turn, TestCaseError> {
+) -> Result<NextStep, TestCaseError> {
     for question in questions {
         let answer = match answers.next() {
-            Some(1) => Heard::Error(r#"{"code":-1,"message":"no"}"#),
-            Some(2) => Heard::Lost("gone"),
-            Some(3) => Heard::Result("7"),
+            Some(1) => ClientReply::Error(r#"{"code":-1,"message":"no"}"#),
+            Some(2) => ClientReply::Lost("gone"),
+            Some(3) => ClientReply::Result("7"),
             _ => fitting(question.method),
         };
-        let turn = rounds.heard(&question.key, answer);
-        let again = rounds.heard(&question.key, answer);
+        let turn = rounds.client_reply(&question.key, answer);
+        let again = rounds.client_reply(&question.key, answer);
         prop_assert_eq!(again, None, "an answer counts once");
         if let Some(turn) = turn {
             return Ok(turn);

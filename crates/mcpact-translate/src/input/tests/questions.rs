@@ -2,14 +2,14 @@ use mcpact_spec::{Capability, Method, ParamGate, Revision, Violation};
 use serde_json::{Value, json as value};
 
 use super::{json, pact};
-use crate::input::{Unasked, raise_question};
+use crate::input::{QuestionRefusal, question_to_modern};
 use Revision::{V2025_11_25, V2026_07_28};
 
 const FORM: &str = r#"{"message":"m","requestedSchema":{"type":"object","properties":{}}}"#;
 
-fn raise(method: Method, params: &str, caps: &str) -> Result<Value, Unasked> {
-    let raised = raise_question(method, Some(params), V2025_11_25, &pact(V2026_07_28, caps));
-    raised.map(|raw| json(&raw))
+fn to_modern(method: Method, params: &str, caps: &str) -> Result<Value, QuestionRefusal> {
+    let adapted = question_to_modern(method, Some(params), V2025_11_25, &pact(V2026_07_28, caps));
+    adapted.map(|raw| json(&raw))
 }
 
 #[test]
@@ -50,9 +50,13 @@ fn questions_are_embedded_without_what_only_a_request_has() {
     ];
     for (method, params, caps, expected) in cells {
         let expected = value!({"method": method.as_str(), "params": expected});
-        assert_eq!(raise(method, params, caps).unwrap(), expected, "{params}");
+        assert_eq!(
+            to_modern(method, params, caps).unwrap(),
+            expected,
+            "{params}"
+        );
     }
-    let roots = raise(Method::RootsList, r#"{"_meta":{}}"#, r#"{"roots":{}}"#);
+    let roots = to_modern(Method::RootsList, r#"{"_meta":{}}"#, r#"{"roots":{}}"#);
     assert_eq!(roots.unwrap(), value!({"method": "roots/list"}));
 }
 
@@ -99,7 +103,7 @@ fn undeclared_questions_are_answered_and_remembered() {
         (elicit, "[]", r#"{"elicitation":{}}"#, -32602, None),
     ];
     for (method, params, caps, code, missing) in cells {
-        let unasked = raise(method, params, caps).unwrap_err();
+        let unasked = to_modern(method, params, caps).unwrap_err();
         assert_eq!(
             (unasked.answer.code, unasked.missing),
             (code, missing),

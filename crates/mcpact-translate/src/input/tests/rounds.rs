@@ -7,7 +7,7 @@ use mcpact_spec::{Method, Revision};
 use serde_json::json as value;
 
 use super::{at, json, pact};
-use crate::input::{Heard, Question, RoundLimits, Rounds, Turn};
+use crate::input::{ClientReply, NextStep, Question, RoundLimits, Rounds};
 use Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
 
 const EVERYTHING: &str = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
@@ -48,23 +48,23 @@ fn asking(requests: &[(&str, &str)], state: Option<&str>) -> String {
     )
 }
 
-fn step(rounds: &mut Rounds, result: &str, seconds: u64) -> Turn {
+fn step(rounds: &mut Rounds, result: &str, seconds: u64) -> NextStep {
     let mut minted = 0;
-    rounds.upstream(result, at(seconds), &mut || {
+    rounds.server_result(result, at(seconds), &mut || {
         minted += 1;
         format!("minted-{seconds}-{minted}")
     })
 }
 
-fn asked(turn: Turn) -> Vec<Question> {
-    let Turn::Ask(questions) = turn else {
+fn asked(turn: NextStep) -> Vec<Question> {
+    let NextStep::Ask(questions) = turn else {
         panic!("nothing is asked: {turn:?}");
     };
     questions
 }
 
-fn code(turn: &Turn) -> i64 {
-    let Turn::Fail(error) = turn else {
+fn code(turn: &NextStep) -> i64 {
+    let NextStep::Fail(error) = turn else {
         panic!("no failure: {turn:?}");
     };
     error.code
@@ -88,12 +88,15 @@ fn rounds_repeat_the_call_with_the_latest_answers_and_state() {
         ]
     );
     let roots = r#"{"roots":[{"uri":"file:///a"}],"_meta":{}}"#;
-    assert_eq!(rounds.heard("roots", Heard::Result(roots)), None);
+    assert_eq!(
+        rounds.client_reply("roots", ClientReply::Result(roots)),
+        None
+    );
     assert_eq!(rounds.open_questions().collect::<Vec<_>>(), ["form"]);
     let accept = r#"{"action":"accept","content":{"a":1}}"#;
     assert_eq!(
-        rounds.heard("form", Heard::Result(accept)),
-        Some(Turn::Again)
+        rounds.client_reply("form", ClientReply::Result(accept)),
+        Some(NextStep::Again)
     );
     let next = rounds.next_params(ORIGINAL);
     assert!(
@@ -112,12 +115,12 @@ fn rounds_repeat_the_call_with_the_latest_answers_and_state() {
 
     let second = asking(&[("more", FORM)], None);
     asked(step(&mut rounds, &second, 2));
-    let decline = Heard::Result(r#"{"action":"decline"}"#);
-    assert_eq!(rounds.heard("more", decline), Some(Turn::Again));
+    let decline = ClientReply::Result(r#"{"action":"decline"}"#);
+    assert_eq!(rounds.client_reply("more", decline), Some(NextStep::Again));
     let next = json(&rounds.next_params(r#"{"name":"t"}"#));
     let expected = value!({"name": "t", "inputResponses": {"more": {"action": "decline"}}});
     assert_eq!(next, expected, "no state came, so none goes");
-    assert_eq!(step(&mut rounds, COMPLETE, 3), Turn::Finish);
+    assert_eq!(step(&mut rounds, COMPLETE, 3), NextStep::Finish);
 }
 
 /// MR-03: another call of the same client knows nothing of the rounds of this one.
@@ -180,8 +183,8 @@ fn undeclared_questions_spoil_the_round() {
         let round = asking(&[("good", FORM), ("bad", bad)], None);
         assert_eq!(code(&step(&mut rounds, &round, 1)), -32603, "{name}");
         assert_eq!(rounds.open_questions().count(), 0, "{name}");
-        let answer = Heard::Result(r#"{"action":"accept"}"#);
-        assert_eq!(rounds.heard("good", answer), None, "{name}");
+        let answer = ClientReply::Result(r#"{"action":"accept"}"#);
+        assert_eq!(rounds.client_reply("good", answer), None, "{name}");
     }
 }
 
@@ -210,9 +213,9 @@ fn results_that_break_the_protocol_end_the_call() {
         assert_eq!(code(&step(&mut rounds, &result, 1)), -32603, "{result}");
     }
     for (result, expected) in [
-        ("{}", Turn::Finish),
-        (r#"{"resultType":null}"#, Turn::Finish),
-        (r#"{"resultType":"task"}"#, Turn::Task),
+        ("{}", NextStep::Finish),
+        (r#"{"resultType":null}"#, NextStep::Finish),
+        (r#"{"resultType":"task"}"#, NextStep::Task),
     ] {
         assert_eq!(step(&mut tool(), result, 1), expected, "{result}");
     }
@@ -222,22 +225,26 @@ fn results_that_break_the_protocol_end_the_call() {
 #[test]
 fn a_failed_form_was_dismissed() {
     let cells = [
-        Heard::Error(r#"{"code":-32603,"message":"no"}"#),
-        Heard::Lost("the connection closed"),
-        Heard::Result(r#"{"action":"dream"}"#),
-        Heard::Result("7"),
+        ClientReply::Error(r#"{"code":-32603,"message":"no"}"#),
+        ClientReply::Lost("the connection closed"),
+        ClientReply::Result(r#"{"action":"dream"}"#),
+        ClientReply::Result("7"),
     ];
     for answer in cells {
         let mut rounds = tool();
         asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
-        assert_eq!(rounds.heard("a", answer), Some(Turn::Again), "{answer:?}");
+        assert_eq!(
+            rounds.client_reply("a", answer),
+            Some(NextStep::Again),
+            "{answer:?}"
+        );
         let next = json(&rounds.next_params("{}"));
         assert_eq!(
             next,
             value!({"inputResponses": {"a": {"action": "cancel"}}})
         );
         assert_eq!(
-            rounds.heard("a", answer),
+            rounds.client_reply("a", answer),
             None,
             "the second answer is ignored"
         );
@@ -247,7 +254,7 @@ fn a_failed_form_was_dismissed() {
 /// BA-08: a rejected sample ends the call, and the server hears no more of it.
 #[test]
 fn a_failed_sample_ends_the_call() {
-    let rejected = Heard::Error(r#"{"code":-1,"message":"rejected"}"#);
+    let rejected = ClientReply::Error(r#"{"code":-1,"message":"rejected"}"#);
     for (method, question, word) in [
         (Method::ToolsCall, SAMPLE, "sampling/createMessage"),
         (Method::ToolsCall, ROOTS, "roots/list"),
@@ -258,7 +265,7 @@ fn a_failed_sample_ends_the_call() {
             &asking(&[("s", question), ("a", FORM)], None),
             1,
         ));
-        let Some(Turn::Answer(result)) = rounds.heard("s", rejected) else {
+        let Some(NextStep::Answer(result)) = rounds.client_reply("s", rejected) else {
             panic!("{word} goes on");
         };
         let text = format!("{word} was not completed by the client: rejected");
@@ -266,13 +273,17 @@ fn a_failed_sample_ends_the_call() {
         assert_eq!(json(&result), expected);
         let open: Vec<_> = rounds.open_questions().collect();
         assert_eq!(open, ["a"], "the other question is to be withdrawn");
-        let late = Heard::Result(r#"{"action":"accept"}"#);
-        assert_eq!(rounds.heard("a", late), None, "one answer for one call");
+        let late = ClientReply::Result(r#"{"action":"accept"}"#);
+        assert_eq!(
+            rounds.client_reply("a", late),
+            None,
+            "one answer for one call"
+        );
     }
     for method in [Method::PromptsGet, Method::ResourcesRead] {
         let mut rounds = call(method, V2025_11_25, EVERYTHING);
         asked(step(&mut rounds, &asking(&[("s", SAMPLE)], None), 1));
-        let Some(Turn::Fail(error)) = rounds.heard("s", rejected) else {
+        let Some(NextStep::Fail(error)) = rounds.client_reply("s", rejected) else {
             panic!("{method} goes on");
         };
         assert_eq!(error.code, -32603);
@@ -290,7 +301,7 @@ fn a_server_that_sheds_load_is_called_again_up_to_a_limit() {
     let mut pauses = vec![];
     for n in 0..10 {
         let busy = format!(r#"{{"resultType":"input_required","requestState":"{n}"}}"#);
-        let Turn::Wait(pause) = step(&mut rounds, &busy, 1) else {
+        let NextStep::Wait(pause) = step(&mut rounds, &busy, 1) else {
             panic!("no pause in round {n}");
         };
         pauses.push(pause.as_millis());
@@ -308,8 +319,8 @@ fn a_server_that_never_stops_asking_is_stopped() {
     let mut rounds = tool();
     for _ in 0..10 {
         asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
-        let accept = Heard::Result(r#"{"action":"accept"}"#);
-        assert_eq!(rounds.heard("a", accept), Some(Turn::Again));
+        let accept = ClientReply::Result(r#"{"action":"accept"}"#);
+        assert_eq!(rounds.client_reply("a", accept), Some(NextStep::Again));
     }
     let turn = step(&mut rounds, &asking(&[("a", FORM)], None), 1);
     assert_eq!(code(&turn), -32603);
@@ -325,7 +336,7 @@ fn a_server_that_never_stops_asking_is_stopped() {
 fn a_cancelled_call_names_its_open_questions() {
     let mut rounds = tool();
     asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
-    rounds.heard("a", Heard::Result(r#"{"action":"accept"}"#));
+    rounds.client_reply("a", ClientReply::Result(r#"{"action":"accept"}"#));
     asked(step(
         &mut rounds,
         &asking(&[("b", FORM), ("c", ROOTS)], None),
@@ -340,8 +351,8 @@ fn results_after_a_question_are_not_first() {
     let mut rounds = call(Method::ResourcesRead, V2025_11_25, EVERYTHING);
     assert!(rounds.is_first());
     asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
-    rounds.heard("a", Heard::Result(r#"{"action":"accept"}"#));
-    assert_eq!(step(&mut rounds, COMPLETE, 1), Turn::Finish);
+    rounds.client_reply("a", ClientReply::Result(r#"{"action":"accept"}"#));
+    assert_eq!(step(&mut rounds, COMPLETE, 1), NextStep::Finish);
     assert!(!rounds.is_first());
 }
 
@@ -364,9 +375,12 @@ fn forms_follow_the_revision_of_the_client_or_are_dismissed() {
     let plain = value!({"type": "object", "properties": {}});
     assert_eq!(asked_for, [("m", boxes), ("f", plain)]);
     let accept = r#"{"action":"accept","content":{"a_1":true}}"#;
-    assert_eq!(rounds.heard("m", Heard::Result(accept)), None);
+    assert_eq!(rounds.client_reply("m", ClientReply::Result(accept)), None);
     let accept = r#"{"action":"accept","content":{}}"#;
-    assert_eq!(rounds.heard("f", Heard::Result(accept)), Some(Turn::Again));
+    assert_eq!(
+        rounds.client_reply("f", ClientReply::Result(accept)),
+        Some(NextStep::Again)
+    );
     let next = json(&rounds.next_params("{}"));
     let responses = value!({
         "h": {"action": "cancel"},
@@ -376,7 +390,7 @@ fn forms_follow_the_revision_of_the_client_or_are_dismissed() {
     assert_eq!(next["inputResponses"], responses);
 
     let turn = step(&mut rounds, &asking(&[("h", &hopeless)], None), 2);
-    assert_eq!(turn, Turn::Again, "there is nobody to wait for");
+    assert_eq!(turn, NextStep::Again, "there is nobody to wait for");
     let able = asked(step(&mut tool(), &asking(&[("m", MULTI)], None), 1));
     assert!(
         able[0].params.contains(r#""type":"array""#),
@@ -410,14 +424,18 @@ fn a_url_is_shown_once_and_waited_for() {
     let question = asked(step(&mut rounds, &asking(&[("u", URL)], Some(r#""1""#)), 1));
     let params = json(&question[0].params);
     assert_eq!(params["elicitationId"], "minted-1-1");
-    let accept = Heard::Result(r#"{"action":"accept"}"#);
-    assert_eq!(rounds.heard("u", accept), Some(Turn::Again));
+    let accept = ClientReply::Result(r#"{"action":"accept"}"#);
+    assert_eq!(rounds.client_reply("u", accept), Some(NextStep::Again));
     assert_eq!(rounds.visited().collect::<Vec<_>>(), ["minted-1-1"]);
 
     for (n, pause) in [5, 10, 15, 15].into_iter().chain([15; 30]).enumerate() {
         let state = format!("\"{}\"", n + 2);
         let turn = step(&mut rounds, &asking(&[("again", URL)], Some(&state)), 2);
-        assert_eq!(turn, Turn::Wait(Duration::from_secs(pause)), "after {n}");
+        assert_eq!(
+            turn,
+            NextStep::Wait(Duration::from_secs(pause)),
+            "after {n}"
+        );
         let next = json(&rounds.next_params("{}"));
         let expected = value!({"inputResponses": {"again": {"action": "accept"}}, "requestState": (n + 2).to_string()});
         assert_eq!(next, expected);
@@ -435,7 +453,7 @@ fn a_url_is_shown_once_and_waited_for() {
         &asking(&[("again", URL)], Some(r#""last""#)),
         599,
     );
-    let Turn::Fail(error) = late.late() else {
+    let NextStep::Fail(error) = late.late() else {
         panic!("the deadline passed");
     };
     assert_eq!(error.code, -32042);
@@ -451,8 +469,8 @@ fn a_refused_url_may_be_shown_again() {
     let mut rounds = tool();
     for _ in 0..2 {
         asked(step(&mut rounds, &asking(&[("u", URL)], None), 1));
-        let decline = Heard::Result(r#"{"action":"decline"}"#);
-        assert_eq!(rounds.heard("u", decline), Some(Turn::Again));
+        let decline = ClientReply::Result(r#"{"action":"decline"}"#);
+        assert_eq!(rounds.client_reply("u", decline), Some(NextStep::Again));
     }
     assert_eq!(rounds.visited().count(), 0);
 }
@@ -469,7 +487,7 @@ fn nothing_lasts_longer_than_its_deadline() {
 
     let mut rounds = tool();
     asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));
-    let Turn::Answer(result) = rounds.late() else {
+    let NextStep::Answer(result) = rounds.late() else {
         panic!("the user is silent");
     };
     assert!(
@@ -477,11 +495,11 @@ fn nothing_lasts_longer_than_its_deadline() {
         "{result}"
     );
     assert_eq!(rounds.open_questions().collect::<Vec<_>>(), ["a"]);
-    let answer = Heard::Result(r#"{"action":"accept"}"#);
-    assert_eq!(rounds.heard("a", answer), None, "too late");
+    let answer = ClientReply::Result(r#"{"action":"accept"}"#);
+    assert_eq!(rounds.client_reply("a", answer), None, "too late");
     assert_eq!(
         step(&mut tool(), COMPLETE, 900),
-        Turn::Finish,
+        NextStep::Finish,
         "an answer is an answer"
     );
 }

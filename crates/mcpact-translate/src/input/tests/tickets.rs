@@ -9,7 +9,7 @@ use serde_json::json as value;
 
 use super::{at, binding, json, pact};
 use crate::input::{
-    Claims, Completions, Presented, Ticket, UrlRequired, invalid_state, present, url_required,
+    Claims, Completions, Ticket, TicketOutcome, UrlRequired, invalid_state, redeem, url_required,
 };
 
 const URLS: &str = r#"{"elicitation":{"url":{}}}"#;
@@ -49,7 +49,7 @@ fn the_urls_of_an_error_become_questions() {
     let bytes = ticket.encode();
     assert_eq!(Ticket::parse(&bytes), Some(ticket));
     assert_eq!(Ticket::parse(&bytes[..bytes.len() - 1]), None);
-    assert_eq!(Claims::parse(&bytes), None, "a ticket is no park");
+    assert_eq!(Claims::parse(&bytes), None, "a ticket is no suspended call");
 }
 
 /// BB-15: a client that cannot be sent to a URL is told what it lacks; the server's code never
@@ -100,14 +100,13 @@ fn errors_that_name_no_url_fail() {
 #[test]
 fn consent_leads_to_the_call_and_refusal_to_its_end() {
     let here = binding(1, 1);
-    let shown = |responses: Option<&str>| {
-        present(ticket(), &here, responses, Revision::V2026_07_28, at(20))
-    };
+    let shown =
+        |responses: Option<&str>| redeem(ticket(), &here, responses, Revision::V2026_07_28, at(20));
     let ids: Vec<Box<str>> = ["i-1".into(), "i-2".into()].into();
     let both = answers("accept", "accept");
-    assert_eq!(shown(Some(&both)), Presented::Wait(ids));
+    assert_eq!(shown(Some(&both)), TicketOutcome::Wait(ids));
     for refusal in [answers("accept", "decline"), answers("cancel", "accept")] {
-        let Presented::Answer(result) = shown(Some(&refusal)) else {
+        let TicketOutcome::Answer(result) = shown(Some(&refusal)) else {
             panic!("{refusal} is consent");
         };
         let result = json(&result);
@@ -117,11 +116,10 @@ fn consent_leads_to_the_call_and_refusal_to_its_end() {
         );
     }
     for some in [None, Some("{}"), Some(r#"{"url-1":{"action":"accept"}}"#)] {
-        assert_eq!(shown(some), Presented::Again, "{some:?}");
+        assert_eq!(shown(some), TicketOutcome::Again, "{some:?}");
     }
     for bad in ["7", r#"{"url-1":{"action":"dream"}}"#, r#"{"url-2":7}"#] {
-        let is_refused =
-            matches!(shown(Some(bad)), Presented::Refused { error, .. } if error.code == -32602);
+        let is_refused = matches!(shown(Some(bad)), TicketOutcome::Refused { error, .. } if error.code == -32602);
         assert!(is_refused, "{bad}");
     }
     let prompt = |mut binding: crate::input::Binding| {
@@ -133,14 +131,14 @@ fn consent_leads_to_the_call_and_refusal_to_its_end() {
         ..ticket()
     };
     let refusal = answers("accept", "decline");
-    let shown = present(
+    let shown = redeem(
         ticket,
         &prompt(here),
         Some(&refusal),
         Revision::V2026_07_28,
         at(20),
     );
-    assert!(matches!(shown, Presented::Fail(error) if error.code == -32603));
+    assert!(matches!(shown, TicketOutcome::Fail(error) if error.code == -32603));
 }
 
 #[test]
@@ -155,7 +153,7 @@ fn a_ticket_is_good_only_for_its_caller_and_call_and_time() {
         (binding(1, 1), 311),
     ];
     for (binding, now) in cells {
-        let Presented::Refused { error, .. } = present(
+        let TicketOutcome::Refused { error, .. } = redeem(
             ticket(),
             &binding,
             Some(&both),

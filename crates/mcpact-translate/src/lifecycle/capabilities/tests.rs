@@ -219,7 +219,7 @@ fn a_client_hears_what_the_server_declared_and_what_is_hosted_here() {
             "{}",
         ),
         (
-            "core tasks, raised",
+            "core tasks, adapted",
             TASKS,
             V2025_11_25,
             V2026_07_28,
@@ -235,7 +235,7 @@ fn a_client_hears_what_the_server_declared_and_what_is_hosted_here() {
             r#"{"tools":{}}"#,
         ),
         (
-            "core tasks, lowered",
+            "core tasks, adapted",
             TASKS,
             V2025_11_25,
             V2025_06_18,

@@ -4,7 +4,7 @@ use mcpact_spec::Side;
 use super::*;
 use Method::{PromptsListChanged, ResourcesUpdated, SubscriptionsAcknowledged, ToolsListChanged};
 
-const LIMITS: RegistryLimits = RegistryLimits {
+const LIMITS: ListenLimits = ListenLimits {
     listens: 3,
     uris: 2,
     held: 2,
@@ -15,8 +15,8 @@ fn server() -> CapabilitySet {
     CapabilitySet::declaring(Side::Server, rows)
 }
 
-fn registry() -> Registry {
-    Registry::new(&server(), Push::Works, LIMITS)
+fn registry() -> ListenRegistry {
+    ListenRegistry::new(&server(), ServerPush::Works, LIMITS)
 }
 
 fn key(caller: u64, id: Id) -> ListenKey {
@@ -32,38 +32,38 @@ fn filter(tools: bool, uris: &[&str]) -> ListenFilter {
     }
 }
 
-fn open(registry: &mut Registry, listen: &ListenKey, filter: ListenFilter) -> Vec<Act> {
+fn open(registry: &mut ListenRegistry, listen: &ListenKey, filter: ListenFilter) -> Vec<Action> {
     registry.open(listen.clone(), filter, |_| false).unwrap()
 }
 
-fn subscribe(uri: &str) -> Act {
-    Act::Subscribe { uri: uri.into() }
+fn subscribe(uri: &str) -> Action {
+    Action::Subscribe { uri: uri.into() }
 }
 
-fn unsubscribe(uri: &str) -> Act {
-    Act::Unsubscribe { uri: uri.into() }
+fn unsubscribe(uri: &str) -> Action {
+    Action::Unsubscribe { uri: uri.into() }
 }
 
-fn notify(listen: &ListenKey, method: Method, body: &str) -> Act {
+fn notify(listen: &ListenKey, method: Method, body: &str) -> Action {
     let tag = format!(
         r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}"#,
         listen.id.raw()
     );
     let comma = if body.is_empty() { "" } else { "," };
-    Act::Notify {
+    Action::Notify {
         listen: listen.clone(),
         method,
         params: format!("{{{body}{comma}{tag}}}"),
     }
 }
 
-fn acknowledge(listen: &ListenKey, accepted: &str) -> Act {
+fn acknowledge(listen: &ListenKey, accepted: &str) -> Action {
     let body = format!(r#""notifications":{accepted}"#);
     notify(listen, SubscriptionsAcknowledged, &body)
 }
 
-fn update(registry: &mut Registry, uri: &str) -> Vec<Act> {
-    registry.heard(ResourcesUpdated, Some(&format!(r#"{{"uri":"{uri}"}}"#)))
+fn update(registry: &mut ListenRegistry, uri: &str) -> Vec<Action> {
+    registry.notification(ResourcesUpdated, Some(&format!(r#"{{"uri":"{uri}"}}"#)))
 }
 
 #[test]
@@ -86,9 +86,13 @@ fn one_subscription_serves_many_streams() {
     assert_eq!(update(&mut registry, "a:1"), both);
     assert_eq!(update(&mut registry, "a:1/part").len(), 2, "sub-resource");
     assert_eq!(update(&mut registry, "a:12"), [], "another resource");
-    let acts = registry.heard(ToolsListChanged, None);
+    let acts = registry.notification(ToolsListChanged, None);
     assert_eq!(acts, [notify(&text, ToolsListChanged, "")]);
-    assert_eq!(registry.heard(PromptsListChanged, None), [], "not granted");
+    assert_eq!(
+        registry.notification(PromptsListChanged, None),
+        [],
+        "not granted"
+    );
 
     assert_eq!(registry.close(&text), []);
     assert_eq!(registry.close(&number), [unsubscribe("a:1")]);
@@ -114,7 +118,7 @@ fn what_the_server_refuses_is_left_out_of_the_acknowledgement() {
 /// BB-19: a server that cannot push is not expected to.
 #[test]
 fn nothing_is_promised_that_cannot_arrive() {
-    let mut registry = Registry::new(&server(), Push::Missing, LIMITS);
+    let mut registry = ListenRegistry::new(&server(), ServerPush::Missing, LIMITS);
     let listen = key(1, Id::number(1));
     let acts = open(&mut registry, &listen, filter(true, &["a:1"]));
     assert_eq!(acts, [acknowledge(&listen, "{}")]);
@@ -126,7 +130,7 @@ fn nothing_goes_out_before_the_acknowledgement() {
     let listen = key(1, Id::number(1));
     let _ = open(&mut registry, &listen, filter(true, &["a:1"]));
     for _ in 0..3 {
-        assert_eq!(registry.heard(ToolsListChanged, None), []);
+        assert_eq!(registry.notification(ToolsListChanged, None), []);
         assert_eq!(update(&mut registry, "a:1/x"), []);
         assert_eq!(update(&mut registry, "a:1/y"), [], "beyond the limit");
     }
@@ -145,11 +149,11 @@ fn a_lost_session_is_made_up_for() {
     let (first, second) = (key(1, Id::number(1)), key(2, Id::number(1)));
     let _ = open(&mut registry, &first, filter(true, &["a:1"]));
     let _ = registry.subscribed("a:1");
-    registry.lost();
+    registry.session_lost();
     let acts = open(&mut registry, &second, filter(false, &["a:1", "a:2"]));
     assert_eq!(acts, [], "there is nobody to ask");
     assert_eq!(
-        registry.restored(&server(), Push::Works),
+        registry.session_restored(&server(), ServerPush::Works),
         [
             subscribe("a:1"),
             subscribe("a:2"),
@@ -161,7 +165,7 @@ fn a_lost_session_is_made_up_for() {
     let acts = registry.refused("a:2");
     let accepted = r#"{"resourceSubscriptions":["a:1"]}"#;
     assert_eq!(acts[0], acknowledge(&second, accepted));
-    registry.lost();
+    registry.session_lost();
     assert_eq!(registry.close_caller(1), []);
     assert_eq!(registry.close_caller(2), [], "nobody to tell");
     assert!(registry.is_idle());
@@ -200,14 +204,14 @@ fn streams_have_ids_and_limits_of_their_own() {
         acts,
         Ok(Vec::from([acknowledge(&fourth, r#"{"taskIds":["mine"]}"#)]))
     );
-    let acts = registry.heard(Method::TasksChanged, Some(r#"{"taskId":"mine"}"#));
+    let acts = registry.notification(Method::TasksChanged, Some(r#"{"taskId":"mine"}"#));
     assert_eq!(
         acts,
         [notify(&fourth, Method::TasksChanged, r#""taskId":"mine""#)]
     );
     assert_eq!(
         registry.end()[0],
-        Act::End {
+        Action::End {
             listen: first,
             result: String::from(
                 r#"{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":"x"}}"#

@@ -84,7 +84,11 @@ fn results_are_lowered_by_their_method() {
         ),
     ];
     for (name, method, raw, to, expected) in cells {
-        assert_eq!(lower_result(method, raw, to).unwrap(), expected, "{name}");
+        assert_eq!(
+            result_to_legacy(method, raw, to).unwrap(),
+            expected,
+            "{name}"
+        );
     }
 }
 
@@ -92,9 +96,9 @@ fn results_are_lowered_by_their_method() {
 fn what_fits_is_borrowed() {
     let raw = "{ \"content\" : [ {\"type\":\"text\",\"text\":\"\\u00e9\"} ] }";
     for to in Revision::ALL {
-        let lowered = lower_result(Method::ToolsCall, raw, to).unwrap();
+        let adapted = result_to_legacy(Method::ToolsCall, raw, to).unwrap();
         assert!(
-            matches!(lowered, Cow::Borrowed(same) if same == raw),
+            matches!(adapted, Cow::Borrowed(same) if same == raw),
             "{to}"
         );
     }
@@ -104,11 +108,11 @@ fn what_fits_is_borrowed() {
 fn a_question_is_no_answer() {
     for kind in ["input_required", "task", "vendor"] {
         let raw = alloc::format!(r#"{{"resultType":"{kind}"}}"#);
-        let lowered = lower_result(Method::ToolsCall, &raw, V2025_11_25);
-        assert_eq!(lowered, Err(ShapeError::Unfinished), "{kind}");
-        assert!(lower_result(Method::ToolsCall, &raw, V2026_07_28).is_ok());
+        let adapted = result_to_legacy(Method::ToolsCall, &raw, V2025_11_25);
+        assert_eq!(adapted, Err(ShapeError::Unfinished), "{kind}");
+        assert!(result_to_legacy(Method::ToolsCall, &raw, V2026_07_28).is_ok());
     }
-    let faulty = lower_result(Method::ToolsCall, "[]", V2025_11_25);
+    let faulty = result_to_legacy(Method::ToolsCall, "[]", V2025_11_25);
     assert!(matches!(faulty, Err(ShapeError::Malformed(_))));
 }
 
@@ -183,10 +187,10 @@ fn results_are_raised_by_their_method() {
         ),
     ];
     for (name, method, raw, to, server_info, expected) in cells {
-        let raised = raise_result(method, raw, to, server_info).unwrap();
-        assert_eq!(raised, expected, "{name}");
-        let again = raise_result(method, &raised, to, server_info).unwrap();
+        let adapted = result_to_modern(method, raw, to, server_info).unwrap();
+        assert_eq!(adapted, expected, "{name}");
+        let again = result_to_modern(method, &adapted, to, server_info).unwrap();
         assert!(matches!(again, Cow::Borrowed(_)), "{name}: twice is once");
     }
-    assert!(raise_result(Method::ToolsCall, "{}", V2026_07_28, Some("{")).is_err());
+    assert!(result_to_modern(Method::ToolsCall, "{}", V2026_07_28, Some("{")).is_err());
 }

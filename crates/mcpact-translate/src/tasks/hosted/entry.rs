@@ -11,11 +11,11 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{ErrorCode, Method};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::{Act, Now};
-use crate::fault::fault;
+use super::{Action, Timestamp};
 use crate::input::{Outcome, Question};
 use crate::tasks::status::Status;
 use crate::tasks::{CORE, SHORTEST, related};
+use crate::wire_error::wire_error;
 
 #[derive(Clone, Debug)]
 pub(super) struct Task {
@@ -43,7 +43,7 @@ impl Task {
         order: u64,
         ttl: Duration,
         interval: Duration,
-        now: Now<'_>,
+        now: Timestamp<'_>,
     ) -> Self {
         Self {
             owner: Box::from(owner),
@@ -96,15 +96,15 @@ impl Task {
         }
     }
 
-    pub(super) fn turn(&mut self, status: Status, now: Now<'_>) {
+    pub(super) fn turn(&mut self, status: Status, now: Timestamp<'_>) {
         if self.status != status {
             self.status = status;
             self.updated = Box::from(now.stamp);
         }
     }
 
-    pub(super) fn poll(&self, id: &str) -> Option<Act> {
-        Some(Act::Poll {
+    pub(super) fn poll(&self, id: &str) -> Option<Action> {
+        Some(Action::Poll {
             task: Box::from(id),
             upstream: self.upstream.clone()?,
             after: self.interval,
@@ -119,42 +119,42 @@ impl Task {
     }
 
     /// The questions that can be asked now: a client that waits for the result expects them.
-    pub(super) fn asking(&mut self, id: &str) -> Vec<Act> {
+    pub(super) fn asking(&mut self, id: &str) -> Vec<Action> {
         if self.waiters.is_empty() {
             return Vec::new();
         }
         let questions = mem::take(&mut self.unasked).into_iter();
         questions
-            .map(|question| Act::Ask {
+            .map(|question| Action::Ask {
                 task: Box::from(id),
                 question,
             })
             .collect()
     }
 
-    pub(super) fn update(&self, key: &str, answer: &str) -> Option<Act> {
+    pub(super) fn update(&self, key: &str, answer: &str) -> Option<Action> {
         let answers = ObjectWriter::new().raw(key, answer).finish();
         let params = ObjectWriter::new()
             .text("taskId", self.upstream.as_deref()?)
             .raw("inputResponses", &answers)
             .finish();
-        Some(Act::Update { params })
+        Some(Action::Update { params })
     }
 
-    pub(super) fn stop(&self, id: &str) -> Act {
-        Act::Cancel {
+    pub(super) fn stop(&self, id: &str) -> Action {
+        Action::Cancel {
             task: Box::from(id),
             upstream: self.upstream.clone(),
         }
     }
 
     /// The task is over with this outcome, which everybody who waits for it hears.
-    pub(super) fn end(&mut self, id: &str, outcome: Outcome, now: Now<'_>) -> Vec<Act> {
+    pub(super) fn end(&mut self, id: &str, outcome: Outcome, now: Timestamp<'_>) -> Vec<Action> {
         let outcome = match outcome {
             Outcome::Result(raw) => related(&raw, id).map_or_else(
                 |error| {
                     let message = alloc::format!("the result of the task cannot be read: {error}");
-                    Outcome::Error(fault(ErrorCode::InternalError, message, CORE).encode())
+                    Outcome::Error(wire_error(ErrorCode::InternalError, message, CORE).encode())
                 },
                 Outcome::Result,
             ),
@@ -169,7 +169,7 @@ impl Task {
         self.outcome = Some(outcome.clone());
         let waiters = mem::take(&mut self.waiters).into_iter();
         waiters
-            .map(|waiter| Act::Answer {
+            .map(|waiter| Action::Answer {
                 waiter,
                 outcome: outcome.clone(),
             })
@@ -177,7 +177,7 @@ impl Task {
     }
 
     /// The task is cancelled, for good.
-    pub(super) fn cancel(&mut self, now: Now<'_>) -> Vec<Act> {
+    pub(super) fn cancel(&mut self, now: Timestamp<'_>) -> Vec<Action> {
         self.turn(Status::Cancelled, now);
         self.unasked.clear();
         let acts = self.dismiss("the task was cancelled");
@@ -186,10 +186,10 @@ impl Task {
     }
 
     /// Those who wait for the result wait in vain.
-    pub(super) fn dismiss(&mut self, why: &'static str) -> Vec<Act> {
+    pub(super) fn dismiss(&mut self, why: &'static str) -> Vec<Action> {
         let waiters = mem::take(&mut self.waiters).into_iter();
         waiters
-            .map(|waiter| Act::Answer {
+            .map(|waiter| Action::Answer {
                 waiter,
                 outcome: refusal(why),
             })
@@ -198,7 +198,7 @@ impl Task {
 }
 
 fn refusal(why: &'static str) -> Outcome {
-    Outcome::Error(fault(ErrorCode::InternalError, why, CORE).encode())
+    Outcome::Error(wire_error(ErrorCode::InternalError, why, CORE).encode())
 }
 
 fn is_error(result: &str) -> bool {

@@ -11,10 +11,10 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{ErrorCode, Kind, Method, Revision, Side, Violation};
 use mcpact_wire::raw::Object;
 
-use crate::fault::fault;
 use crate::input::Question;
-use crate::shape::{ShapeError, lower_request, with_elicitation_id};
+use crate::shape::{ShapeError, adapt_params, with_elicitation_id};
 use crate::tasks::related;
+use crate::wire_error::wire_error;
 
 /// The questions under keys that were not seen before: a key means one question for as long as
 /// the task lives.
@@ -31,7 +31,7 @@ pub(super) fn new_ones(
 ) -> Result<Vec<Question>, WireError> {
     let broken = |why: String| {
         let message = format!("the server's question cannot be asked: {why}");
-        fault(ErrorCode::InternalError, message, client.revision())
+        wire_error(ErrorCode::InternalError, message, client.revision())
     };
     let asked = Object::parse(asked).map_err(|error| broken(format!("{error}")))?;
     let mut questions = Vec::new();
@@ -65,7 +65,7 @@ fn read(
         let path = gate.capability.path();
         return Err(format!("the client did not declare `{path}`"));
     }
-    let params = lowered(task, method, params, client.revision(), mint)
+    let params = adapted(task, method, params, client.revision(), mint)
         .map_err(|error| format!("{error}"))?;
     Ok(Question {
         key: Box::from(key),
@@ -74,19 +74,19 @@ fn read(
     })
 }
 
-fn lowered(
+fn adapted(
     task: &str,
     method: Method,
     params: &str,
     to: Revision,
     mint: &mut dyn FnMut() -> String,
 ) -> Result<String, ShapeError> {
-    let named = match lower_request(method, params, to) {
+    let named = match adapt_params(method, params, to) {
         Err(ShapeError::NoElicitationId) => {
             let params = with_elicitation_id(params, &mint())?;
-            lower_request(method, &params, to)?.into_owned()
+            adapt_params(method, &params, to)?.into_owned()
         }
-        lowered => lowered?.into_owned(),
+        adapted => adapted?.into_owned(),
     };
     related(&named, task)
 }

@@ -15,8 +15,8 @@ const LIMITS: HostLimits = HostLimits {
     page: 2,
 };
 
-fn at(seconds: u64) -> Now<'static> {
-    Now {
+fn at(seconds: u64) -> Timestamp<'static> {
+    Timestamp {
         moment: Moment::at(Duration::from_secs(seconds)),
         stamp: "2026-01-01T00:00:00Z",
     }
@@ -30,8 +30,8 @@ fn client(rows: &[Capability]) -> Pact {
     Pact::new(CORE, party(Side::Client, rows), party(Side::Server, &[]))
 }
 
-fn hosted() -> Hosted {
-    let mut hosted = Hosted::new(LIMITS);
+fn hosted() -> HostedTasks {
+    let mut hosted = HostedTasks::new(LIMITS);
     let wish = Some(r#"{"ttl":30000}"#);
     let created = hosted.create("t", "me", wish, at(0)).unwrap();
     assert_eq!(
@@ -41,13 +41,13 @@ fn hosted() -> Hosted {
     hosted
 }
 
-fn polled(hosted: &mut Hosted, detailed: &str) -> Vec<Act> {
+fn polled(hosted: &mut HostedTasks, detailed: &str) -> Vec<Action> {
     let all = client(&[Capability::ElicitationUrl, Capability::Sampling]);
     let mut mint = || String::from("minted");
     hosted.polled("t", detailed, &all, at(1), &mut mint)
 }
 
-fn status(hosted: &Hosted) -> String {
+fn status(hosted: &HostedTasks) -> String {
     let task = hosted.get("t", "me").unwrap();
     Object::parse(&task)
         .unwrap()
@@ -56,16 +56,16 @@ fn status(hosted: &Hosted) -> String {
         .into_owned()
 }
 
-fn poll(milliseconds: u64) -> Act {
-    Act::Poll {
+fn poll(milliseconds: u64) -> Action {
+    Action::Poll {
         task: "t".into(),
         upstream: "up".into(),
         after: Duration::from_millis(milliseconds),
     }
 }
 
-fn cancel(upstream: Option<&str>) -> Act {
-    Act::Cancel {
+fn cancel(upstream: Option<&str>) -> Action {
+    Action::Cancel {
         task: "t".into(),
         upstream: upstream.map(Box::from),
     }
@@ -78,10 +78,10 @@ fn code(outcome: &Outcome) -> Option<i64> {
     }
 }
 
-fn retrieved(hosted: &mut Hosted) -> Outcome {
+fn retrieved(hosted: &mut HostedTasks) -> Outcome {
     match hosted.result("t", "me", 9).unwrap() {
-        Retrieved::Now(outcome) => outcome,
-        Retrieved::Later(acts) => panic!("not over: {acts:?}"),
+        ResultLookup::Now(outcome) => outcome,
+        ResultLookup::Later(acts) => panic!("not over: {acts:?}"),
     }
 }
 
@@ -99,13 +99,13 @@ fn a_task_follows_the_servers_task() {
     assert!(hosted.get("t", "me").unwrap().contains(r#""half""#));
     assert_eq!(
         hosted.result("t", "me", 7),
-        Ok(Retrieved::Later(Vec::new()))
+        Ok(ResultLookup::Later(Vec::new()))
     );
     let done = r#"{"resultType":"complete","taskId":"up","status":"completed","result":{"resultType":"complete","content":[]}}"#;
     let outcome = Outcome::Result(
         r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#.into(),
     );
-    let answer = Act::Answer {
+    let answer = Action::Answer {
         waiter: 7,
         outcome: outcome.clone(),
     };
@@ -176,7 +176,7 @@ fn questions_are_asked_once_and_of_a_client_that_waits() {
     let asks = r#"{"status":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://x"}}}}"#;
     assert_eq!(polled(&mut hosted, asks), [poll(1000)]);
     assert_eq!(status(&hosted), "input_required");
-    let question = Act::Ask {
+    let question = Action::Ask {
         task: "t".into(),
         question: Question {
             key: "a".into(),
@@ -185,13 +185,13 @@ fn questions_are_asked_once_and_of_a_client_that_waits() {
         },
     };
     let later = hosted.result("t", "me", 7).unwrap();
-    assert_eq!(later, Retrieved::Later(Vec::from([question])));
+    assert_eq!(later, ResultLookup::Later(Vec::from([question])));
     assert_eq!(
         polled(&mut hosted, asks),
         [poll(1000)],
         "the same key again"
     );
-    let update = |answer: &str| Act::Update {
+    let update = |answer: &str| Action::Update {
         params: format!(r#"{{"taskId":"up","inputResponses":{{"a":{answer}}}}}"#),
     };
     let accept = r#"{"action":"accept"}"#;
@@ -247,7 +247,7 @@ fn a_cancelled_task_stays_cancelled() {
     assert!(task.contains(r#""status":"cancelled""#));
     assert_eq!(acts[0], cancel(Some("up")));
     assert!(
-        matches!(&acts[1..], [Act::Answer { waiter: 7, outcome }] if code(outcome) == Some(-32603))
+        matches!(&acts[1..], [Action::Answer { waiter: 7, outcome }] if code(outcome) == Some(-32603))
     );
     assert_eq!(hosted.cancel("t", "me", at(3)).unwrap_err().code, -32602);
     assert_eq!(
@@ -306,7 +306,7 @@ fn tasks_belong_to_their_owner_and_have_limits() {
     for waiter in 0..2 {
         assert_eq!(
             hosted.result("t", "me", waiter),
-            Ok(Retrieved::Later(Vec::new()))
+            Ok(ResultLookup::Later(Vec::new()))
         );
     }
     assert_eq!(hosted.result("t", "me", 2).unwrap_err().code, -32603);
@@ -327,7 +327,7 @@ fn tasks_expire_with_what_they_asked_for() {
     assert_eq!(hosted.expire(at(29).moment), []);
     let acts = hosted.expire(at(30).moment);
     assert_eq!(acts[0], cancel(None));
-    assert!(matches!(&acts[1..], [Act::Answer { waiter: 7, .. }]));
+    assert!(matches!(&acts[1..], [Action::Answer { waiter: 7, .. }]));
     assert_eq!(hosted.get("t", "me").unwrap_err().code, -32602);
     assert_eq!(hosted.next_deadline(), Some(at(60).moment), "the longest");
     assert_eq!(polled(&mut hosted, r#"{"status":"working"}"#), []);

@@ -13,11 +13,11 @@ use mcpact_wire::id::Id;
 use mcpact_wire::model::error;
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::{Seen, TaskOrigin};
+use super::{TaskOrigin, TaskView};
 use crate::input::{Outcome, ServerAnswer};
 use crate::shape::members::{Members, or_same};
 use crate::shape::meta::{sign, strip};
-use crate::shape::{ShapeError, lower_answer, raise_error, raise_result};
+use crate::shape::{ShapeError, adapt_client_result, error_to_modern, result_to_modern};
 use crate::tasks::CORE;
 use crate::tasks::status::Status;
 
@@ -96,9 +96,9 @@ impl Task {
     }
 
     /// Takes over what the server says of its task.
-    pub(super) fn seen(&mut self, id: &str, raw: &str) -> Result<Seen, ShapeError> {
+    pub(super) fn status(&mut self, id: &str, raw: &str) -> Result<TaskView, ShapeError> {
         if let Some(detailed) = self.over(id) {
-            return Ok(Seen::Now(detailed));
+            return Ok(TaskView::Now(detailed));
         }
         let said = Object::parse(raw)?.get_str("status");
         self.form = renamed(raw, self.client)?;
@@ -106,26 +106,28 @@ impl Task {
             .and_then(|word| Status::parse(&word))
             .unwrap_or(Status::Working);
         Ok(match self.status {
-            Status::Working | Status::Cancelled => Seen::Now(self.detailed(id)),
-            Status::InputRequired if self.is_result_open => Seen::Now(self.detailed(id)),
+            Status::Working | Status::Cancelled => TaskView::Now(self.detailed(id)),
+            Status::InputRequired if self.is_result_open => TaskView::Now(self.detailed(id)),
             Status::InputRequired => {
                 self.is_result_open = true;
-                Seen::NowAndOpen(self.detailed(id))
+                TaskView::NowAndOpen(self.detailed(id))
             }
             Status::Completed | Status::Failed => {
                 self.is_result_open = true;
-                Seen::AfterResult
+                TaskView::AfterResult
             }
         })
     }
 
     /// The server gave the result of the task, or the error that it ended with.
     pub(super) fn end(&mut self, outcome: &Outcome, server_info: Option<&str>) {
-        let raised = match outcome {
-            Outcome::Result(raw) => raise_result(Method::ToolsCall, raw, self.client, server_info)
-                .map(|raw| Outcome::Result(raw.into_owned())),
+        let adapted = match outcome {
+            Outcome::Result(raw) => {
+                result_to_modern(Method::ToolsCall, raw, self.client, server_info)
+                    .map(|raw| Outcome::Result(raw.into_owned()))
+            }
             Outcome::Error(raw) => {
-                raise_error(raw, self.client).map(|raw| Outcome::Error(raw.into_owned()))
+                error_to_modern(raw, self.client).map(|raw| Outcome::Error(raw.into_owned()))
             }
         };
         let unreadable = |error: ShapeError| {
@@ -135,7 +137,7 @@ impl Task {
         };
         self.pending.clear();
         self.is_result_open = false;
-        self.outcome = Some(raised.unwrap_or_else(unreadable));
+        self.outcome = Some(adapted.unwrap_or_else(unreadable));
     }
 
     /// The task as it stands for good, if it is over.
@@ -202,7 +204,7 @@ impl Task {
             let Some(pending) = self.pending.remove(key) else {
                 continue;
             };
-            let outcome = match lower_answer(pending.method, raw, CORE) {
+            let outcome = match adapt_client_result(pending.method, raw, CORE) {
                 Ok(answer) => Outcome::Result(answer.into_owned()),
                 Err(fault) => {
                     let message = format!("the client's answer does not fit: {fault}");

@@ -47,8 +47,8 @@ fn expect(seen: &str, status: &str, more: &[(&str, &str)]) {
     assert_eq!(seen.len(), common.len() + more.len());
 }
 
-fn mapped() -> Mapped {
-    let mut mapped = Mapped::new(LIMITS);
+fn mapped() -> MappedTasks {
+    let mut mapped = MappedTasks::new(LIMITS);
     let created = format!(
         r#"{{"task":{},"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"up"}},"k":1}}}}"#,
         task("working")
@@ -65,9 +65,9 @@ fn mapped() -> Mapped {
     mapped
 }
 
-fn now(seen: Option<Seen>) -> String {
+fn now(seen: Option<TaskView>) -> String {
     match seen {
-        Some(Seen::Now(detailed)) => detailed,
+        Some(TaskView::Now(detailed)) => detailed,
         other => panic!("{other:?}"),
     }
 }
@@ -75,9 +75,9 @@ fn now(seen: Option<Seen>) -> String {
 #[test]
 fn a_task_is_shown_with_its_result() {
     let mut mapped = mapped();
-    assert_eq!(mapped.get("t", "me"), Ok(Wanted::Ask("up".into())));
+    assert_eq!(mapped.get("t", "me"), Ok(TaskLookup::Ask("up".into())));
     expect(
-        &now(mapped.seen("t", &task("working")).unwrap()),
+        &now(mapped.status("t", &task("working")).unwrap()),
         "working",
         &[],
     );
@@ -111,10 +111,17 @@ fn a_task_is_shown_with_its_result() {
     ];
     for (said, outcome, status, member) in cells {
         let mut mapped = mapped.clone();
-        assert_eq!(mapped.seen("t", &task(said)), Ok(Some(Seen::AfterResult)));
+        assert_eq!(
+            mapped.status("t", &task(said)),
+            Ok(Some(TaskView::AfterResult))
+        );
         let over = mapped.ended("t", &outcome, info).unwrap();
         expect(&over, status, &[member]);
-        assert_eq!(mapped.get("t", "me"), Ok(Wanted::Known(over)), "for good");
+        assert_eq!(
+            mapped.get("t", "me"),
+            Ok(TaskLookup::Known(over)),
+            "for good"
+        );
         assert_eq!(mapped.cancel("t", "me"), Ok(None), "nothing to cancel");
     }
 }
@@ -122,13 +129,14 @@ fn a_task_is_shown_with_its_result() {
 #[test]
 fn questions_are_found_in_the_task_and_answered_once() {
     let mut mapped = mapped();
-    let Ok(Some(Seen::NowAndOpen(waiting))) = mapped.seen("t", &task("input_required")) else {
+    let Ok(Some(TaskView::NowAndOpen(waiting))) = mapped.status("t", &task("input_required"))
+    else {
         panic!("the result was to be opened");
     };
     expect(&waiting, "working", &[]);
-    assert_eq!(mapped.named(7, "up"), Some("t"));
-    assert_eq!(mapped.named(8, "up"), None, "another session");
-    let ask = |mapped: &mut Mapped, id, question: &str| {
+    assert_eq!(mapped.local_id(7, "up"), Some("t"));
+    assert_eq!(mapped.local_id(8, "up"), None, "another session");
+    let ask = |mapped: &mut MappedTasks, id, question: &str| {
         mapped.asked(
             "t",
             Id::number(id),
@@ -139,7 +147,7 @@ fn questions_are_found_in_the_task_and_answered_once() {
     assert_eq!(ask(&mut mapped, 5, r#"{"q":1}"#).unwrap(), "question-1");
     assert_eq!(ask(&mut mapped, 6, r#"{"q":2}"#).unwrap(), "question-2");
     assert_eq!(ask(&mut mapped, 7, "{}").unwrap_err().code, -32603);
-    let seen = now(mapped.seen("t", &task("input_required")).unwrap());
+    let seen = now(mapped.status("t", &task("input_required")).unwrap());
     let questions = r#"{"question-1":{"q":1},"question-2":{"q":2}}"#;
     expect(&seen, "input_required", &[("inputRequests", questions)]);
 
@@ -155,7 +163,7 @@ fn questions_are_found_in_the_task_and_answered_once() {
     assert_eq!(answers, [answer]);
     assert_eq!(mapped.update("t", "me", responses).unwrap(), [], "once");
     mapped.withdrawn("t", Id::number(6).as_ref());
-    let seen = now(mapped.seen("t", &task("input_required")).unwrap());
+    let seen = now(mapped.status("t", &task("input_required")).unwrap());
     expect(&seen, "working", &[]);
 }
 
@@ -164,31 +172,37 @@ fn cancelling_is_a_wish() {
     let mut mapped = mapped();
     assert_eq!(mapped.cancel("t", "me"), Ok(Some("up".into())));
     expect(
-        &now(mapped.seen("t", &task("working")).unwrap()),
+        &now(mapped.status("t", &task("working")).unwrap()),
         "working",
         &[],
     );
     expect(
-        &now(mapped.seen("t", &task("cancelled")).unwrap()),
+        &now(mapped.status("t", &task("cancelled")).unwrap()),
         "cancelled",
         &[],
     );
     assert_eq!(mapped.cancel("t", "me"), Ok(None));
-    assert!(matches!(mapped.get("t", "me"), Ok(Wanted::Known(_))));
+    assert!(matches!(mapped.get("t", "me"), Ok(TaskLookup::Known(_))));
 }
 
 #[test]
 fn notifications_and_lost_sessions_name_the_clients_task() {
     let mut mapped = mapped();
-    let (name, seen) = mapped.told(7, &task("working")).unwrap().unwrap();
+    let (name, seen) = mapped
+        .status_notification(7, &task("working"))
+        .unwrap()
+        .unwrap();
     assert_eq!(name, "t");
     expect(&now(Some(seen)), "working", &[]);
-    assert_eq!(mapped.told(8, &task("working")), Ok(None));
-    assert_eq!(mapped.told(7, r#"{"taskId":"other"}"#), Ok(None));
+    assert_eq!(mapped.status_notification(8, &task("working")), Ok(None));
+    assert_eq!(
+        mapped.status_notification(7, r#"{"taskId":"other"}"#),
+        Ok(None)
+    );
     assert_eq!(mapped.session_lost(8), []);
     assert_eq!(mapped.session_lost(7), [Box::from("t")]);
     assert_eq!(mapped.session_lost(7), [], "once");
-    let Ok(Wanted::Known(over)) = mapped.get("t", "me") else {
+    let Ok(TaskLookup::Known(over)) = mapped.get("t", "me") else {
         panic!("not over");
     };
     assert!(over.contains(r#""status":"failed""#) && over.contains("-32603"));

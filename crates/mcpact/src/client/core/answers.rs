@@ -50,7 +50,7 @@ pub(super) fn offers_what_we_speak(failure: &Failure, terms: &ClientTerms) -> bo
             offered,
             ..
         })) => {
-            let speakable = terms.speakable();
+            let speakable = terms.supported();
             offered.iter().any(|offer| {
                 speakable
                     .iter()

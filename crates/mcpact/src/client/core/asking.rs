@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpact_engine::client::{Client as Machine, ClientTerms, EraVerdict, Input};
 use mcpact_engine::effect::{Effect, End};
-use mcpact_engine::outstanding::Patience;
+use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_spec::Method;
 use mcpact_transport::error::DoorError;
 use mcpact_wire::envelope::{Envelope, Outcome};
@@ -26,7 +26,7 @@ impl Core {
             ticket: self.shared.ticket(),
             method: method.as_str().to_owned(),
             params: Some(params),
-            patience: Patience::default(),
+            patience: RequestTimeout::default(),
             reply,
             progress: None,
             changes: None,
@@ -44,7 +44,7 @@ impl Core {
             id,
             method: &ask.method,
             params: ask.params.as_deref(),
-            patience: ask.patience,
+            timeout: ask.patience,
         };
         let mut deeds = Deeds::default();
         let mut withheld = None;

@@ -1,6 +1,6 @@
 //! What comes and goes, held against the official schemas.
 
-use mcpact_engine::effect::{Call, Note};
+use mcpact_engine::effect::{Call, IncomingNotification};
 use mcpact_spec::Revision;
 use mcpact_wire::envelope::Envelope;
 
@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// Judges what the server tells.
-    pub(super) fn is_fit(&self, note: &Note<'_>) -> bool {
+    pub(super) fn is_fit(&self, note: &IncomingNotification<'_>) -> bool {
         self.schema().is_none_or(|(validation, revision)| {
             validation
                 .params("server", revision, &note.name, note.params.raw)

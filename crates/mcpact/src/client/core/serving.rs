@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use mcpact_engine::client::Input;
-use mcpact_engine::effect::{Call, Note};
+use mcpact_engine::effect::{Call, IncomingNotification};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::Method;
 use mcpact_wire::id::{Id, IdRef};
@@ -58,7 +58,7 @@ impl Core {
         self.feed(Input::Answer { id, outcome })
     }
 
-    pub(super) fn observe(&mut self, note: Note<'_>, deeds: &mut Deeds) {
+    pub(super) fn observe(&mut self, note: IncomingNotification<'_>, deeds: &mut Deeds) {
         if !self.is_fit(&note) {
             return;
         }
@@ -100,13 +100,13 @@ impl Core {
         }
     }
 
-    pub(super) fn subscription(&self, note: &Note<'_>) -> Option<Arc<ChangeQueue>> {
+    pub(super) fn subscription(&self, note: &IncomingNotification<'_>) -> Option<Arc<ChangeQueue>> {
         let id = IdRef::from_token(note.params.meta.subscription_id?)?;
         self.pending.get(&number(id)?)?.changes.clone()
     }
 
     /// The server gives up a question of its own, or ends a subscription of ours.
-    pub(super) fn cancelled(&mut self, note: &Note<'_>, deeds: &mut Deeds) {
+    pub(super) fn cancelled(&mut self, note: &IncomingNotification<'_>, deeds: &mut Deeds) {
         let params = Object::parse(note.params.raw.unwrap_or("{}")).unwrap_or_default();
         let Some(id) = params.get("requestId").and_then(IdRef::from_token) else {
             return;
@@ -126,7 +126,7 @@ impl Core {
         }
     }
 
-    pub(super) fn progressed(&self, note: &Note<'_>) {
+    pub(super) fn progressed(&self, note: &IncomingNotification<'_>) {
         let Ok(progress) = serde_json::from_str::<Progress>(note.params.raw.unwrap_or("{}")) else {
             return;
         };

@@ -92,11 +92,11 @@ impl Served {
         match (self, revision.era(), method) {
             (Self::Final(raw), _, _) | (Self::Result(raw), _, None) => raw,
             (Self::Result(raw), Era::Legacy, Some(method)) => {
-                owned(shape::lower_result(method, &raw, revision).ok()).unwrap_or(raw)
+                owned(shape::result_to_legacy(method, &raw, revision).ok()).unwrap_or(raw)
             }
             (Self::Result(raw), Era::Modern, Some(method)) => {
                 let info = signature.map(|signature| signature.info.as_str());
-                owned(shape::raise_result(method, &raw, revision, info).ok()).unwrap_or(raw)
+                owned(shape::result_to_modern(method, &raw, revision, info).ok()).unwrap_or(raw)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpact_engine::task_rule::{self, Wish};
+use mcpact_engine::task_rule::{self, CallMode};
 use mcpact_spec::{Era, ErrorCode, Extension, Feature};
 use serde_json::{Value, json};
 
@@ -107,11 +107,11 @@ impl Core {
             TaskSupport::Required => task_rule::TaskSupport::Required,
         };
         let wish = match params.get("task") {
-            Some(_) => Wish::Task,
-            None => Wish::Plain,
+            Some(_) => CallMode::Task,
+            None => CallMode::Plain,
         };
         task_rule::judge(pact, support, wish, self.settings.task_demand)
-            .map(|wish| wish == Wish::Task)
+            .map(|wish| wish == CallMode::Task)
             .map_err(|refusal| HandlerError(Kind::Refused(Box::new(refusal))))
     }
 }

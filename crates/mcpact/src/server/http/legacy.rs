@@ -11,7 +11,7 @@ use futures_util::future::{AbortHandle, Abortable, BoxFuture, join_all};
 use futures_util::stream::unfold;
 use http::HeaderName;
 use http::header::ACCEPT;
-use mcpact_engine::classify::{CarrierFacts, SessionFact};
+use mcpact_engine::classify::{SessionFact, TransportFacts};
 use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Feature, Method};
 use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
@@ -50,7 +50,7 @@ impl<B: Backend> HttpEndpoint<B> {
         arrival: &Arrival,
         body: &ByteString,
         frame: Frame<'_>,
-        facts: CarrierFacts<'_>,
+        facts: TransportFacts<'_>,
     ) -> Answer {
         let visitor = Visitor::of(self.principal(arrival));
         let session = match self.welcome(&frame, &visitor).await {
@@ -86,7 +86,7 @@ impl<B: Backend> HttpEndpoint<B> {
         session: &Arc<HttpSession>,
         body: &ByteString,
         frame: Frame<'_>,
-        facts: CarrierFacts<'_>,
+        facts: TransportFacts<'_>,
         arrival: &Arrival,
     ) -> Answer {
         let reach = reach(arrival);

@@ -8,7 +8,7 @@ use bytestring::ByteString;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::unfold;
-use mcpact_engine::classify::{CarrierFacts, Seen, param_headers};
+use mcpact_engine::classify::{HeaderField, TransportFacts, param_headers};
 use mcpact_engine::refusal::{Dialect, Refusal, WireError};
 use mcpact_spec::Method;
 use mcpact_transport::http::server::{Answer, Arrival, KEEP_ALIVE};
@@ -83,7 +83,7 @@ impl<B: Backend> HttpEndpoint<B> {
         arrival: &Arrival,
         body: &ByteString,
         frame: Frame<'_>,
-        facts: CarrierFacts<'_>,
+        facts: TransportFacts<'_>,
         mark: Mark,
     ) -> Answer {
         // It has no session by which it could be known.
@@ -110,7 +110,7 @@ impl<B: Backend> HttpEndpoint<B> {
         arrival: &Arrival,
         body: &ByteString,
         frame: Frame<'_>,
-        facts: CarrierFacts<'_>,
+        facts: TransportFacts<'_>,
         welcome: Welcome,
         visitor: &Visitor,
     ) -> Result<Admitted, Answer> {
@@ -157,7 +157,7 @@ impl<B: Backend> HttpEndpoint<B> {
         }
         let params: &str = &job.params;
         let params = Object::parse(params).unwrap_or_default();
-        let header = |name: &str| -> Seen<'_> { seen(arrival, name) };
+        let header = |name: &str| -> HeaderField<'_> { seen(arrival, name) };
         param_headers::check(&annotations, params.get("arguments"), header).map_err(|fault| {
             let dialect = Dialect {
                 revision: job.pact.revision(),

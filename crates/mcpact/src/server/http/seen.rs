@@ -2,7 +2,7 @@
 
 use http::HeaderName;
 use http::header::AsHeaderName;
-use mcpact_engine::classify::Seen;
+use mcpact_engine::classify::HeaderField;
 use mcpact_transport::http::server::Arrival;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -14,12 +14,12 @@ pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const NO_TEXT: &str = "\u{0}";
 
 /// A header as the engine wants to know of it.
-pub(super) fn seen(arrival: &Arrival, name: impl AsHeaderName) -> Seen<'_> {
+pub(super) fn seen(arrival: &Arrival, name: impl AsHeaderName) -> HeaderField<'_> {
     let mut all = arrival.headers.get_all(name).iter();
     match (all.next(), all.next()) {
-        (None, _) => Seen::Absent,
-        (Some(value), None) => Seen::Once(value.to_str().unwrap_or(NO_TEXT)),
-        (Some(_), Some(_)) => Seen::Repeated,
+        (None, _) => HeaderField::Absent,
+        (Some(value), None) => HeaderField::Once(value.to_str().unwrap_or(NO_TEXT)),
+        (Some(_), Some(_)) => HeaderField::Repeated,
     }
 }
 
@@ -27,8 +27,8 @@ pub(super) fn seen(arrival: &Arrival, name: impl AsHeaderName) -> Seen<'_> {
 pub(super) fn seen_all<'h, const N: usize>(
     arrival: &'h Arrival,
     names: [&HeaderName; N],
-) -> [Seen<'h>; N] {
-    let mut all = [Seen::Absent; N];
+) -> [HeaderField<'h>; N] {
+    let mut all = [HeaderField::Absent; N];
     for (name, value) in &arrival.headers {
         let found = all
             .iter_mut()
@@ -36,8 +36,8 @@ pub(super) fn seen_all<'h, const N: usize>(
             .find(|(_, wanted)| *wanted == name);
         if let Some((place, _)) = found {
             *place = match place {
-                Seen::Absent => Seen::Once(value.to_str().unwrap_or(NO_TEXT)),
-                Seen::Once(_) | Seen::Repeated => Seen::Repeated,
+                HeaderField::Absent => HeaderField::Once(value.to_str().unwrap_or(NO_TEXT)),
+                HeaderField::Once(_) | HeaderField::Repeated => HeaderField::Repeated,
             };
         }
     }
@@ -83,10 +83,10 @@ mod tests {
         assert_eq!(
             each,
             [
-                Seen::Once(NO_TEXT),
-                Seen::Once("a"),
-                Seen::Repeated,
-                Seen::Absent
+                HeaderField::Once(NO_TEXT),
+                HeaderField::Once("a"),
+                HeaderField::Repeated,
+                HeaderField::Absent
             ]
         );
     }

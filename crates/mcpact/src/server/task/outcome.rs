@@ -167,8 +167,8 @@ pub(super) fn finish(
 fn shaped(result: &ToolResult, revision: Revision) -> Value {
     let raw = serde_json::to_string(result).unwrap_or_default();
     let shaped = match revision.era() {
-        Era::Legacy => shape::lower_result(Method::ToolsCall, &raw, revision),
-        Era::Modern => shape::raise_result(Method::ToolsCall, &raw, revision, None),
+        Era::Legacy => shape::result_to_legacy(Method::ToolsCall, &raw, revision),
+        Era::Modern => shape::result_to_modern(Method::ToolsCall, &raw, revision, None),
     };
     shaped
         .ok()

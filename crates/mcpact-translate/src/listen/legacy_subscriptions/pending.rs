@@ -7,14 +7,14 @@ use mcpact_spec::Method;
 
 /// What the client has to hear as soon as it can.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unsaid {
+pub(super) struct PendingNotifications {
     pub(super) lists: BTreeSet<Method>,
     pub(super) uris: BTreeSet<Box<str>>,
     /// More resources than there is room for: then all of them.
     pub(super) is_all: bool,
 }
 
-impl Unsaid {
+impl PendingNotifications {
     /// Remembers a notification; of so many resources at most.
     pub(super) fn remember(&mut self, method: Method, uri: Option<&str>, most: usize) {
         match uri {

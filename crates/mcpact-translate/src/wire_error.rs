@@ -6,7 +6,11 @@ use mcpact_engine::refusal::WireError;
 use mcpact_spec::{Era, ErrorCode, Revision, Site};
 
 /// An error for a client that speaks the revision.
-pub(crate) fn fault(code: ErrorCode, message: impl Into<String>, revision: Revision) -> WireError {
+pub(crate) fn wire_error(
+    code: ErrorCode,
+    message: impl Into<String>,
+    revision: Revision,
+) -> WireError {
     WireError {
         code: code.code(),
         message: message.into(),
@@ -16,6 +20,6 @@ pub(crate) fn fault(code: ErrorCode, message: impl Into<String>, revision: Revis
 }
 
 /// An error for a client that is known to be modern, by a code with one status in that era.
-pub(crate) fn modern_fault(code: ErrorCode, message: impl Into<String>) -> WireError {
-    fault(code, message, Revision::newest(Era::Modern))
+pub(crate) fn modern_error(code: ErrorCode, message: impl Into<String>) -> WireError {
+    wire_error(code, message, Revision::newest(Era::Modern))
 }

@@ -1,8 +1,8 @@
 //! Calls of modern clients that a legacy server does not finish before it is answered.
 //!
-//! A park begins with the first question of a call and ends with its outcome. While it waits for
+//! A call begins with the first question of a call and ends with its outcome. While it waits for
 //! the client it expires by itself; while requests of the client wait for the call, its owner ends
-//! it with [`Parks::ended`] or [`Parks::waiter_left`].
+//! it with [`SuspendedCalls::ended`] or [`SuspendedCalls::waiter_left`].
 
 mod call;
 
@@ -18,30 +18,30 @@ use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::ObjectWriter;
 
 use super::answer::{Outcome, ServerAnswer, unanswered};
-use super::claims::{Binding, Claims, ParkId, seconds};
+use super::claims::{Binding, Claims, SuspendedCallId, seconds};
 use super::ending::{invalid_answers, invalid_state};
-use call::{Park, State};
+use call::{State, SuspendedCall};
 
-/// How many calls may be parked, and for how long.
+/// How many calls may be suspended, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParkLimits {
+pub struct SuspendLimits {
     /// How long a client may take for one round.
     pub ttl: Duration,
     /// How long a call may take with all its rounds, from when it asks for the first time.
     pub call: Duration,
-    /// How long the end of a park is remembered.
+    /// How long the end of a call is remembered.
     pub tombstone: Duration,
-    /// Parks of one principal.
+    /// SuspendedCalls of one principal.
     pub per_principal: usize,
-    /// Parks of all; as many ends are remembered.
+    /// SuspendedCalls of all; as many ends are remembered.
     pub total: usize,
-    /// Questions of one park that wait at the same time.
+    /// Questions of one call that wait at the same time.
     pub questions: usize,
     /// Requests of the client that may wait for the same answer.
     pub waiters: u32,
 }
 
-impl Default for ParkLimits {
+impl Default for SuspendLimits {
     fn default() -> Self {
         Self {
             ttl: Duration::from_secs(300),
@@ -62,7 +62,7 @@ pub struct ServerQuestion {
     pub id: Id,
     /// Its method.
     pub method: Method,
-    /// The `InputRequest` for the client, from [`raise_question`](super::raise_question).
+    /// The `InputRequest` for the client, from [`question_to_modern`](super::question_to_modern).
     pub request: String,
 }
 
@@ -77,7 +77,7 @@ pub struct Round {
 
 /// What became of a server's questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Parked {
+pub enum SuspendOutcome {
     /// Every request of the client that waits for this call is answered with the round.
     Asked(Round),
     /// No request of the client waits; the questions come with its next one.
@@ -88,7 +88,7 @@ pub enum Parked {
 
 /// What a client's retry comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Resume {
+pub enum ResumeOutcome {
     /// Nothing happens.
     Refused {
         /// What the client sees.
@@ -111,7 +111,7 @@ pub enum Resume {
 
 /// What becomes of the outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CallEnd {
     /// Requests of the client wait for it.
     Deliver(Outcome),
     /// It is kept until the client asks.
@@ -120,23 +120,23 @@ pub enum Ended {
     Dropped,
 }
 
-/// A park whose client did not come back. The server gets the answers; if the call does not end
+/// A call whose client did not come back. The server gets the answers; if the call does not end
 /// soon after, it is to be cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Expired {
-    /// The park, which is gone.
-    pub park: ParkId,
+pub struct ExpiredCall {
+    /// The call, which is gone.
+    pub call: SuspendedCallId,
     /// What the server gets.
     pub answers: Vec<ServerAnswer>,
 }
 
-/// All parked calls.
+/// All suspended calls.
 #[derive(Clone, Debug)]
-pub struct Parks {
-    limits: ParkLimits,
-    parks: BTreeMap<ParkId, Park>,
-    /// Why a park is gone, for the log.
-    tombstones: BTreeMap<ParkId, (Moment, &'static str)>,
+pub struct SuspendedCalls {
+    limits: SuspendLimits,
+    calls: BTreeMap<SuspendedCallId, SuspendedCall>,
+    /// Why a call is gone, for the log.
+    ended: BTreeMap<SuspendedCallId, (Moment, &'static str)>,
 }
 
 /// The result that asks a modern client.
@@ -149,14 +149,14 @@ pub fn input_required(input_requests: &str, state: &str) -> String {
         .finish()
 }
 
-impl Parks {
-    /// No parks yet.
+impl SuspendedCalls {
+    /// No calls yet.
     #[must_use]
-    pub const fn new(limits: ParkLimits) -> Self {
+    pub const fn new(limits: SuspendLimits) -> Self {
         Self {
             limits,
-            parks: BTreeMap::new(),
-            tombstones: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            ended: BTreeMap::new(),
         }
     }
 
@@ -168,46 +168,46 @@ impl Parks {
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.parks.len()
+        self.calls.len()
     }
 
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.parks.is_empty()
+        self.calls.is_empty()
     }
 
     /// A server asks during a call. `id` is new for a call that asks for the first time, and stays
     /// the id of that call; `upstream` is the server's revision.
-    pub fn park(
+    pub fn suspend(
         &mut self,
-        id: ParkId,
+        id: SuspendedCallId,
         binding: Binding,
         upstream: Revision,
         questions: Vec<ServerQuestion>,
         now: Moment,
-    ) -> Parked {
+    ) -> SuspendOutcome {
         let limits = self.limits;
         if questions.len() > limits.questions {
-            return Parked::Full(give_up(questions));
+            return SuspendOutcome::Full(give_up(questions));
         }
-        if let Some(park) = self.parks.get_mut(&id) {
-            return park.ask(id, questions, limits, now);
+        if let Some(call) = self.calls.get_mut(&id) {
+            return call.ask(id, questions, limits, now);
         }
         if !self.has_room(&binding) {
-            return Parked::Full(give_up(questions));
+            return SuspendOutcome::Full(give_up(questions));
         }
-        let (park, round) = Park::open(id, binding, upstream, questions, limits, now);
-        self.parks.insert(id, park);
-        Parked::Asked(round)
+        let (call, round) = SuspendedCall::open(id, binding, upstream, questions, limits, now);
+        self.calls.insert(id, call);
+        SuspendOutcome::Asked(round)
     }
 
     fn has_room(&self, binding: &Binding) -> bool {
         let of_principal = self
-            .parks
+            .calls
             .values()
-            .filter(|park| park.binding.principal == binding.principal);
-        self.parks.len() < self.limits.total && of_principal.count() < self.limits.per_principal
+            .filter(|call| call.binding.principal == binding.principal);
+        self.calls.len() < self.limits.total && of_principal.count() < self.limits.per_principal
     }
 
     /// A client comes back with a state that was opened and is ours. `binding` is that of its
@@ -218,25 +218,25 @@ impl Parks {
         binding: &Binding,
         responses: Option<&str>,
         now: Moment,
-    ) -> Resume {
+    ) -> ResumeOutcome {
         if claims.binding != *binding {
             return refused("the state belongs to another caller or call");
         }
         let limits = self.limits;
-        let Some(park) = self.parks.get_mut(&claims.park) else {
-            let known = self.tombstones.get(&claims.park);
-            return refused(known.map_or("there is no such park", |(_, cause)| cause));
+        let Some(call) = self.calls.get_mut(&claims.call) else {
+            let known = self.ended.get(&claims.call);
+            return refused(known.map_or("there is no such suspended call", |(_, cause)| cause));
         };
-        if park.binding != claims.binding {
-            return refused("the state belongs to another park");
+        if call.binding != claims.binding {
+            return refused("the state belongs to another suspended call");
         }
-        if claims.round != park.round {
+        if claims.round != call.round {
             return refused("the state is of an earlier round");
         }
-        if claims.expires < seconds(now) || park.is_expired(now) {
+        if claims.expires < seconds(now) || call.is_expired(now) {
             return refused("the state has expired");
         }
-        match &mut park.state {
+        match &mut call.state {
             State::Running {
                 responses: first,
                 waiters,
@@ -248,56 +248,56 @@ impl Parks {
                     return refused("too many requests wait for the same answer");
                 }
                 *waiters += 1;
-                Resume::Join
+                ResumeOutcome::Join
             }
-            State::Waiting(_) => park
-                .answer(claims.park, responses, limits.ttl, now)
-                .unwrap_or_else(|fault| Resume::Refused {
+            State::Waiting(_) => call
+                .answer(claims.call, responses, limits.ttl, now)
+                .unwrap_or_else(|fault| ResumeOutcome::Refused {
                     error: invalid_answers(fault),
                     cause: "the answers do not fit the questions",
                 }),
-            State::Done(_) => match self.bury(claims.park, "the outcome was told before", now) {
-                Some(State::Done(outcome)) => Resume::Done(outcome),
+            State::Done(_) => match self.remove(claims.call, "the outcome was told before", now) {
+                Some(State::Done(outcome)) => ResumeOutcome::Done(outcome),
                 Some(State::Waiting(_) | State::Running { .. }) | None => refused("no outcome"),
             },
         }
     }
 
-    /// A parked call ended by itself.
-    pub fn ended(&mut self, id: ParkId, outcome: Outcome, now: Moment) -> Ended {
-        let Some(park) = self.parks.get_mut(&id) else {
-            return Ended::Dropped;
+    /// A suspended call ended by itself.
+    pub fn ended(&mut self, id: SuspendedCallId, outcome: Outcome, now: Moment) -> CallEnd {
+        let Some(call) = self.calls.get_mut(&id) else {
+            return CallEnd::Dropped;
         };
-        match &mut park.state {
+        match &mut call.state {
             State::Waiting(_) => {
-                park.state = State::Done(outcome);
-                Ended::Kept
+                call.state = State::Done(outcome);
+                CallEnd::Kept
             }
             State::Running { .. } => {
-                self.bury(id, "the outcome was told before", now);
-                Ended::Deliver(outcome)
+                self.remove(id, "the outcome was told before", now);
+                CallEnd::Deliver(outcome)
             }
-            State::Done(_) => Ended::Dropped,
+            State::Done(_) => CallEnd::Dropped,
         }
     }
 
     /// The server no longer wants an answer; it gets none.
-    pub fn withdrawn(&mut self, id: ParkId, question: IdRef<'_>) {
-        if let Some(State::Waiting(pending)) = self.parks.get_mut(&id).map(|park| &mut park.state) {
+    pub fn withdrawn(&mut self, id: SuspendedCallId, question: IdRef<'_>) {
+        if let Some(State::Waiting(pending)) = self.calls.get_mut(&id).map(|call| &mut call.state) {
             pending.retain(|pending| pending.question.id.as_ref() != question);
         }
     }
 
     /// A request of the client that waited is gone. Whether it was the last one, so that the call
-    /// is to be cancelled; its park is gone then.
-    pub fn waiter_left(&mut self, id: ParkId, now: Moment) -> bool {
-        match self.parks.get_mut(&id).map(|park| &mut park.state) {
+    /// is to be cancelled; its call is gone then.
+    pub fn waiter_left(&mut self, id: SuspendedCallId, now: Moment) -> bool {
+        match self.calls.get_mut(&id).map(|call| &mut call.state) {
             Some(State::Running { waiters, .. }) if *waiters > 1 => {
                 *waiters -= 1;
                 false
             }
             Some(State::Running { .. }) => {
-                self.bury(id, "the client cancelled the call", now);
+                self.remove(id, "the client cancelled the call", now);
                 true
             }
             Some(State::Waiting(_) | State::Done(_)) | None => false,
@@ -305,34 +305,38 @@ impl Parks {
     }
 
     /// Frees what nobody came for.
-    pub fn expire(&mut self, now: Moment) -> Vec<Expired> {
-        self.tombstones.retain(|_, (until, _)| *until > now);
-        let is_expired = |_, park: &Park| park.is_expired(now);
+    pub fn expire(&mut self, now: Moment) -> Vec<ExpiredCall> {
+        self.ended.retain(|_, (until, _)| *until > now);
+        let is_expired = |_, call: &SuspendedCall| call.is_expired(now);
         self.free(is_expired, "the state has expired", now)
     }
 
     /// Frees those that are meant, which nobody can come for any more; a call that a request of the client waits for
     /// goes on.
-    pub fn abandon(&mut self, is_meant: impl Fn(ParkId) -> bool, now: Moment) -> Vec<Expired> {
+    pub fn abandon(
+        &mut self,
+        is_meant: impl Fn(SuspendedCallId) -> bool,
+        now: Moment,
+    ) -> Vec<ExpiredCall> {
         let is_left =
-            |id, park: &Park| !matches!(park.state, State::Running { .. }) && is_meant(id);
+            |id, call: &SuspendedCall| !matches!(call.state, State::Running { .. }) && is_meant(id);
         self.free(is_left, "nobody could come back any more", now)
     }
 
     fn free(
         &mut self,
-        is_due: impl Fn(ParkId, &Park) -> bool,
+        is_due: impl Fn(SuspendedCallId, &SuspendedCall) -> bool,
         cause: &'static str,
         now: Moment,
-    ) -> Vec<Expired> {
-        let due = self.parks.iter().filter(|(id, park)| is_due(**id, park));
-        let due: Vec<ParkId> = due.map(|(id, _)| *id).collect();
+    ) -> Vec<ExpiredCall> {
+        let due = self.calls.iter().filter(|(id, call)| is_due(**id, call));
+        let due: Vec<SuspendedCallId> = due.map(|(id, _)| *id).collect();
         let mut expired = Vec::new();
-        for park in due {
-            if let Some(State::Waiting(pending)) = self.bury(park, cause, now) {
+        for call in due {
+            if let Some(State::Waiting(pending)) = self.remove(call, cause, now) {
                 let questions = pending.into_iter().map(|pending| pending.question);
                 let answers = give_up(questions);
-                expired.push(Expired { park, answers });
+                expired.push(ExpiredCall { call, answers });
             }
         }
         expired
@@ -341,23 +345,23 @@ impl Parks {
     /// When [`expire`](Self::expire) next has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
-        let parks = self.parks.values().filter_map(Park::deadline);
-        let tombstones = self.tombstones.values().map(|(until, _)| *until);
-        parks.chain(tombstones).min()
+        let calls = self.calls.values().filter_map(SuspendedCall::deadline);
+        let ended = self.ended.values().map(|(until, _)| *until);
+        calls.chain(ended).min()
     }
 
-    /// Takes a park away and remembers why.
-    fn bury(&mut self, id: ParkId, cause: &'static str, now: Moment) -> Option<State> {
-        let park = self.parks.remove(&id)?;
-        if self.tombstones.len() >= self.limits.total {
-            let oldest = self.tombstones.iter().min_by_key(|(_, (until, _))| *until);
+    /// Takes a call away and remembers why.
+    fn remove(&mut self, id: SuspendedCallId, cause: &'static str, now: Moment) -> Option<State> {
+        let call = self.calls.remove(&id)?;
+        if self.ended.len() >= self.limits.total {
+            let oldest = self.ended.iter().min_by_key(|(_, (until, _))| *until);
             if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                self.tombstones.remove(&oldest);
+                self.ended.remove(&oldest);
             }
         }
         let until = now.after(self.limits.tombstone);
-        self.tombstones.insert(id, (until, cause));
-        Some(park.state)
+        self.ended.insert(id, (until, cause));
+        Some(call.state)
     }
 }
 
@@ -369,8 +373,8 @@ fn give_up(questions: impl IntoIterator<Item = ServerQuestion>) -> Vec<ServerAns
     questions.into_iter().map(answer).collect()
 }
 
-fn refused(cause: &'static str) -> Resume {
-    Resume::Refused {
+fn refused(cause: &'static str) -> ResumeOutcome {
+    ResumeOutcome::Refused {
         error: invalid_state(),
         cause,
     }

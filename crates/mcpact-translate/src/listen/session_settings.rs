@@ -24,26 +24,26 @@ const LISTS: [(Capability, Method); 3] = [
 
 /// The settings that a server has taken from its only client.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct SessionSettings {
     /// The raw parameters of the last `logging/setLevel`.
     level: Option<String>,
     uris: BTreeSet<Box<str>>,
-    most: usize,
+    limit: usize,
 }
 
-impl Standing {
-    /// Nothing yet; of more than `most` subscriptions the latest are forgotten.
+impl SessionSettings {
+    /// Nothing yet; of more than `limit` subscriptions the latest are forgotten.
     #[must_use]
-    pub const fn new(most: usize) -> Self {
+    pub const fn new(limit: usize) -> Self {
         Self {
             level: None,
             uris: BTreeSet::new(),
-            most,
+            limit,
         }
     }
 
     /// The server answered a request with a result.
-    pub fn granted(&mut self, method: Method, params: &str) {
+    pub fn record(&mut self, method: Method, params: &str) {
         let names_resource = matches!(
             method,
             Method::ResourcesSubscribe | Method::ResourcesUnsubscribe
@@ -51,7 +51,7 @@ impl Standing {
         // Every call passes here, and its parameters may be long.
         let uri = uri_in(Some(params).filter(|_| names_resource));
         match (method, uri) {
-            (Method::ResourcesSubscribe, Some(uri)) if self.uris.len() < self.most => {
+            (Method::ResourcesSubscribe, Some(uri)) if self.uris.len() < self.limit => {
                 self.uris.insert(uri.as_ref().into());
             }
             (Method::ResourcesUnsubscribe, Some(uri)) => {
@@ -68,7 +68,7 @@ impl Standing {
 
     /// Whether the client waits for something that only a session can bring.
     #[must_use]
-    pub fn is_waiting(&self) -> bool {
+    pub fn has_subscriptions(&self) -> bool {
         !self.uris.is_empty()
     }
 
@@ -85,14 +85,14 @@ impl Standing {
 
     /// Whether the client has subscribed to the resource that parameters name, or to what it is a part of.
     #[must_use]
-    pub fn hears(&self, params: &str) -> bool {
+    pub fn covers_update(&self, params: &str) -> bool {
         let wanted = |uri: &str| self.uris.iter().any(|wanted| covers(wanted, uri));
         uri_in(Some(params)).is_some_and(|uri| wanted(&uri))
     }
 
     /// The requests that bring a new session to where the lost one was.
     #[must_use]
-    pub fn again(&self) -> Vec<(Method, String)> {
+    pub fn replay(&self) -> Vec<(Method, String)> {
         let level = self.level.iter().cloned();
         let level = level.map(|params| (Method::LoggingSetLevel, params));
         level
@@ -102,7 +102,7 @@ impl Standing {
 
     /// The notifications of everything that may have changed while there was no session.
     #[must_use]
-    pub fn missed(&self, server: &CapabilitySet) -> Vec<(Method, String)> {
+    pub fn possible_changes(&self, server: &CapabilitySet) -> Vec<(Method, String)> {
         let declared = server.declared();
         let lists = LISTS
             .iter()
@@ -126,25 +126,25 @@ mod tests {
 
     use super::*;
 
-    fn subscribe(standing: &mut Standing, uri: &str) {
+    fn subscribe(settings: &mut SessionSettings, uri: &str) {
         let params = ObjectWriter::new().text("uri", uri).finish();
-        standing.granted(Method::ResourcesSubscribe, &params);
+        settings.record(Method::ResourcesSubscribe, &params);
     }
 
     #[test]
     fn a_new_session_gets_what_the_lost_one_had() {
-        let mut standing = Standing::new(2);
-        assert!(standing.again().is_empty() && !standing.is_waiting());
-        standing.granted(
+        let mut settings = SessionSettings::new(2);
+        assert!(settings.replay().is_empty() && !settings.has_subscriptions());
+        settings.record(
             Method::LoggingSetLevel,
             r#"{"level":"debug","_meta":{"x":1}}"#,
         );
-        standing.granted(Method::LoggingSetLevel, r#"{"level":"error"}"#);
+        settings.record(Method::LoggingSetLevel, r#"{"level":"error"}"#);
         for uri in ["a:1", "a:2", "a:3"] {
-            subscribe(&mut standing, uri);
+            subscribe(&mut settings, uri);
         }
-        standing.granted(Method::ResourcesUnsubscribe, r#"{"uri":"a:1"}"#);
-        standing.granted(Method::ToolsCall, r#"{"uri":"a:4"}"#);
+        settings.record(Method::ResourcesUnsubscribe, r#"{"uri":"a:1"}"#);
+        settings.record(Method::ToolsCall, r#"{"uri":"a:4"}"#);
         let expected = [
             (
                 Method::LoggingSetLevel,
@@ -152,26 +152,26 @@ mod tests {
             ),
             (Method::ResourcesSubscribe, String::from(r#"{"uri":"a:2"}"#)),
         ];
-        assert_eq!(standing.again(), expected);
-        assert!(standing.is_waiting());
-        assert!(standing.uris().eq(["a:2"]));
-        assert_eq!(["a:1", "a:2"].map(|uri| standing.wants(uri)), [false, true]);
+        assert_eq!(settings.replay(), expected);
+        assert!(settings.has_subscriptions());
+        assert!(settings.uris().eq(["a:2"]));
+        assert_eq!(["a:1", "a:2"].map(|uri| settings.wants(uri)), [false, true]);
         let heard = ["a:1", "a:2", "a:2/part", "a:22"]
             .map(|uri| ObjectWriter::new().text("uri", uri).finish())
-            .map(|params| standing.hears(&params));
+            .map(|params| settings.covers_update(&params));
         assert_eq!(heard, [false, true, true, false]);
     }
 
     #[test]
     fn everything_that_may_have_changed_is_told() {
-        let mut standing = Standing::new(9);
-        subscribe(&mut standing, "a:1");
+        let mut settings = SessionSettings::new(9);
+        subscribe(&mut settings, "a:1");
         let raw = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true}}"#;
         let server = CapabilitySet::parse(Side::Server, Some(raw), Reading::Lenient).unwrap();
         let expected = [
             (Method::ToolsListChanged, String::from("{}")),
             (Method::ResourcesUpdated, String::from(r#"{"uri":"a:1"}"#)),
         ];
-        assert_eq!(standing.missed(&server), expected);
+        assert_eq!(settings.possible_changes(&server), expected);
     }
 }

@@ -19,7 +19,7 @@ use super::question::{is_question, refused_param};
 /// What is answered for clients that did not declare that they can be asked. Without anything in it,
 /// nobody stands in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StandIn {
+pub struct DefaultAnswers {
     /// How forms and URLs are turned down.
     pub elicitation: Option<Dismissal>,
     /// The words in which a sample is refused.
@@ -39,7 +39,7 @@ pub enum Dismissal {
 
 /// What becomes of a modern server's result on its way to a modern client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum AnsweredResult {
     /// It is the client's as it is.
     Pass,
     /// The client is asked what it can answer; for the rest the server asks again.
@@ -52,10 +52,10 @@ pub enum Settled {
     Fail(WireError),
 }
 
-impl StandIn {
+impl DefaultAnswers {
     /// Whether it answers nothing.
     #[must_use]
-    pub const fn is_nobody(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.elicitation.is_none() && self.sampling.is_none() && self.roots.is_none()
     }
 
@@ -76,7 +76,7 @@ impl StandIn {
     /// What a server is told about a client that it stands in for: what the client declares, and what is
     /// answered here.
     #[must_use]
-    pub fn joined(&self, client: &CapabilitySet) -> CapabilitySet {
+    pub fn added_to(&self, client: &CapabilitySet) -> CapabilitySet {
         let rows = self.capabilities();
         if rows.iter().all(|row| client.declared().has(row)) {
             return client.clone();
@@ -90,7 +90,7 @@ impl StandIn {
     /// What is answered here and not by this client, as a server is told of it that cannot ask the client
     /// anything.
     #[must_use]
-    pub fn alone(&self, client: &CapabilitySet) -> CapabilitySet {
+    pub fn missing_from(&self, client: &CapabilitySet) -> CapabilitySet {
         let declared = client.declared();
         let is_form = |row: Capability| row.path().starts_with("elicitation");
         // A client that has one form of elicitation is asked in no other.
@@ -102,15 +102,15 @@ impl StandIn {
     /// What a modern server is told about a modern client, if that is more than the client says itself.
     /// Of tasks the client would have to answer itself what it was never told to be able to.
     #[must_use]
-    pub fn introduce(&self, client: &CapabilitySet) -> Option<CapabilitySet> {
-        if self.is_nobody() {
+    pub fn declared_for(&self, client: &CapabilitySet) -> Option<CapabilitySet> {
+        if self.is_empty() {
             return None;
         }
         let mut extensions = client.extensions();
         if extensions.any(|(id, _)| id == Extension::Tasks.id()) {
             return None;
         }
-        let joined = self.joined(client);
+        let joined = self.added_to(client);
         (joined != *client).then_some(joined)
     }
 
@@ -147,7 +147,7 @@ impl StandIn {
     /// The answer to a question that came to nobody, where none of those who could be meant declares that
     /// it can be asked.
     #[must_use]
-    pub fn answer_unless(
+    pub fn answer_unless_declared(
         &self,
         declared: CapabilityBits,
         method: Method,
@@ -174,9 +174,15 @@ impl StandIn {
     /// What becomes of the `result` of a modern server that was called with these `params` for a modern
     /// client.
     #[must_use]
-    pub fn settle(&self, client: &Pact, method: Method, params: &str, result: &str) -> Settled {
+    pub fn apply(
+        &self,
+        client: &Pact,
+        method: Method,
+        params: &str,
+        result: &str,
+    ) -> AnsweredResult {
         let Some(round) = Object::parse(result).ok().filter(asks) else {
-            return Settled::Pass;
+            return AnsweredResult::Pass;
         };
         let requests = round.get_present("inputRequests").unwrap_or("{}");
         let requests = Object::parse(requests).unwrap_or_default();
@@ -199,13 +205,13 @@ impl StandIn {
             }
         }
         match (is_ours, is_theirs) {
-            (false, _) => Settled::Pass,
+            (false, _) => AnsweredResult::Pass,
             (true, true) => {
                 let kept = round.iter().filter(|(key, _)| *key != "inputRequests");
                 let kept = kept.fold(ObjectWriter::new(), |out, (key, raw)| out.raw(key, raw));
-                Settled::Ask(kept.raw("inputRequests", &theirs.finish()).finish())
+                AnsweredResult::Ask(kept.raw("inputRequests", &theirs.finish()).finish())
             }
-            (true, false) => Settled::Again(again(params, &round, &ours.finish())),
+            (true, false) => AnsweredResult::Again(again(params, &round, &ours.finish())),
         }
     }
 
@@ -234,13 +240,13 @@ fn again(params: &str, round: &Object<'_>, answers: &str) -> String {
         .finish()
 }
 
-fn refused(client: &Pact, method: Method, asked: Method, error: &str) -> Settled {
+fn refused(client: &Pact, method: Method, asked: Method, error: &str) -> AnsweredResult {
     let message = ErrorBody::parse(error).map(|body| body.message);
     let text = format!("{asked} was refused: {}", message.unwrap_or_default());
     let data = ObjectWriter::new().raw("clientError", error).finish();
     match unanswered_call(method, client.revision(), &text, Some(data)) {
-        Ending::Answer(result) => Settled::Answer(result),
-        Ending::Fail(error) => Settled::Fail(error),
+        Ending::Answer(result) => AnsweredResult::Answer(result),
+        Ending::Fail(error) => AnsweredResult::Fail(error),
     }
 }
 
@@ -274,10 +280,10 @@ mod tests {
     /// What is told to a server is what the client declares and what is answered here, and nothing else.
     #[test]
     fn servers_are_told_what_somebody_answers() {
-        let stand_in = StandIn {
+        let default_answers = DefaultAnswers {
             elicitation: Some(Dismissal::Cancel),
             roots: Some(Vec::new()),
-            ..StandIn::default()
+            ..DefaultAnswers::default()
         };
         let all = r#"{"elicitation":{"form":{},"url":{}},"roots":{}}"#;
         let cells = [
@@ -296,11 +302,17 @@ mod tests {
         let value = |raw: &str| serde_json::from_str::<serde_json::Value>(raw).unwrap();
         for (client, joined, alone) in cells {
             let client = declared(client);
-            assert_eq!(value(stand_in.joined(&client).raw()), value(joined));
-            assert_eq!(value(stand_in.alone(&client).raw()), value(alone));
+            assert_eq!(
+                value(default_answers.added_to(&client).raw()),
+                value(joined)
+            );
+            assert_eq!(
+                value(default_answers.missing_from(&client).raw()),
+                value(alone)
+            );
         }
-        let nobody = StandIn::default();
-        assert_eq!(nobody.joined(&declared("{}")), declared("{}"));
-        assert!(nobody.introduce(&declared("{}")).is_none() && nobody.is_nobody());
+        let nobody = DefaultAnswers::default();
+        assert_eq!(nobody.added_to(&declared("{}")), declared("{}"));
+        assert!(nobody.declared_for(&declared("{}")).is_none() && nobody.is_empty());
     }
 }

@@ -8,12 +8,12 @@ use serde_json::json as value;
 
 use super::{at, binding, json};
 use crate::input::{
-    Claims, Ended, Outcome, ParkId, ParkLimits, Parked, Parks, Resume, Round, ServerAnswer,
-    ServerQuestion, input_required,
+    CallEnd, Claims, Outcome, ResumeOutcome, Round, ServerAnswer, ServerQuestion, SuspendLimits,
+    SuspendOutcome, SuspendedCallId, SuspendedCalls, input_required,
 };
 
 const UPSTREAM: Revision = Revision::V2025_11_25;
-const P: ParkId = ParkId::new([7; 16]);
+const P: SuspendedCallId = SuspendedCallId::new([7; 16]);
 const ACCEPT: &str = r#"{"action":"accept","content":{"a":1}}"#;
 
 fn question(id: i64) -> ServerQuestion {
@@ -41,31 +41,31 @@ fn done(raw: &str) -> Outcome {
 
 /// The table, driven by somebody's one call.
 struct Rig {
-    parks: Parks,
+    suspended: SuspendedCalls,
 }
 
 impl Rig {
     fn new() -> Self {
-        let parks = Parks::new(ParkLimits::default());
-        Self { parks }
+        let suspended = SuspendedCalls::new(SuspendLimits::default());
+        Self { suspended }
     }
 
-    fn park(&mut self, questions: &[i64], seconds: u64) -> Parked {
+    fn suspend(&mut self, questions: &[i64], seconds: u64) -> SuspendOutcome {
         let questions = questions.iter().map(|id| question(*id)).collect();
-        self.parks
-            .park(P, binding(1, 1), UPSTREAM, questions, at(seconds))
+        self.suspended
+            .suspend(P, binding(1, 1), UPSTREAM, questions, at(seconds))
     }
 
     fn asked(&mut self, questions: &[i64], seconds: u64) -> Round {
-        let parked = self.park(questions, seconds);
-        let Parked::Asked(round) = parked else {
-            panic!("nothing is asked: {parked:?}");
+        let suspended = self.suspend(questions, seconds);
+        let SuspendOutcome::Asked(round) = suspended else {
+            panic!("nothing is asked: {suspended:?}");
         };
         round
     }
 
-    fn resume(&mut self, claims: &Claims, responses: Option<&str>, seconds: u64) -> Resume {
-        self.parks
+    fn resume(&mut self, claims: &Claims, responses: Option<&str>, seconds: u64) -> ResumeOutcome {
+        self.suspended
             .resume(claims, &binding(1, 1), responses, at(seconds))
     }
 }
@@ -74,16 +74,16 @@ fn accepting(key: &str) -> std::string::String {
     format!(r#"{{"{key}":{ACCEPT}}}"#)
 }
 
-fn goes(answers: &[ServerAnswer]) -> Resume {
-    Resume::Go {
+fn goes(answers: &[ServerAnswer]) -> ResumeOutcome {
+    ResumeOutcome::Go {
         answers: answers.to_vec(),
         missing: None,
     }
 }
 
 #[track_caller]
-fn is_refused(resume: &Resume) {
-    let Resume::Refused { error, .. } = resume else {
+fn is_refused(resume: &ResumeOutcome) {
+    let ResumeOutcome::Refused { error, .. } = resume else {
         panic!("not refused: {resume:?}");
     };
     assert_eq!((error.code, error.http_status), (-32602, 200));
@@ -98,7 +98,7 @@ fn is_refused(resume: &Resume) {
 /// BB-04, BB-05, BB-06: each question becomes a round with a state of its own, and each answer
 /// goes to the server; a state of an earlier round is worth nothing.
 #[test]
-fn a_call_is_parked_and_continued_round_by_round() {
+fn a_call_is_suspended_and_continued_round_by_round() {
     let mut rig = Rig::new();
     let first = rig.asked(&[9], 0);
     let expected = value!({"elicitation-1": {"method": "elicitation/create"}});
@@ -120,15 +120,15 @@ fn a_call_is_parked_and_continued_round_by_round() {
     let resumed = rig.resume(&second.claims, Some(&accepting("elicitation-2")), 30);
     assert_eq!(resumed, goes(&[answer(10, ACCEPT)]));
     let outcome = done("{}");
-    let ended = rig.parks.ended(P, outcome.clone(), at(31));
-    assert_eq!(ended, Ended::Deliver(outcome));
-    assert!(rig.parks.is_empty());
+    let ended = rig.suspended.ended(P, outcome.clone(), at(31));
+    assert_eq!(ended, CallEnd::Deliver(outcome));
+    assert!(rig.suspended.is_empty());
     is_refused(&rig.resume(&second.claims, Some(&accepting("elicitation-2")), 32));
 }
 
 /// BB-07: a client that does not come back has dismissed the form; nothing is left of the call.
 #[test]
-fn a_park_that_nobody_continues_expires() {
+fn an_abandoned_call_expires() {
     let mut rig = Rig::new();
     let claims = rig.asked(&[9], 0).claims;
     let more = [
@@ -136,16 +136,16 @@ fn a_park_that_nobody_continues_expires() {
         ask(Method::RootsList, 11),
     ];
     let held = rig
-        .parks
-        .park(P, binding(1, 1), UPSTREAM, more.into(), at(100));
-    assert_eq!(held, Parked::Held, "nobody waits who could be told");
-    assert_eq!(rig.parks.next_deadline(), Some(at(300)));
-    assert_eq!(rig.parks.expire(at(299)), []);
-    let expired = rig.parks.expire(at(300));
+        .suspended
+        .suspend(P, binding(1, 1), UPSTREAM, more.into(), at(100));
+    assert_eq!(held, SuspendOutcome::Held, "nobody waits who could be told");
+    assert_eq!(rig.suspended.next_deadline(), Some(at(300)));
+    assert_eq!(rig.suspended.expire(at(299)), []);
+    let expired = rig.suspended.expire(at(300));
     let [expired] = expired.as_slice() else {
         panic!("{expired:?}");
     };
-    assert_eq!(expired.park, P);
+    assert_eq!(expired.call, P);
     let answers: Vec<_> = expired
         .answers
         .iter()
@@ -160,13 +160,17 @@ fn a_park_that_nobody_continues_expires() {
         ("11", value!(-32603)),
     ];
     assert_eq!(answers, given_up);
-    assert!(rig.parks.is_empty());
+    assert!(rig.suspended.is_empty());
     is_refused(&rig.resume(&claims, Some(&accepting("elicitation-1")), 301));
-    assert_eq!(rig.parks.next_deadline(), Some(at(360)), "the tombstone");
-    assert_eq!(rig.parks.expire(at(360)), []);
-    assert_eq!(rig.parks.next_deadline(), None);
-    let late = rig.parks.ended(P, done("{}"), at(361));
-    assert_eq!(late, Ended::Dropped);
+    assert_eq!(
+        rig.suspended.next_deadline(),
+        Some(at(360)),
+        "the tombstone"
+    );
+    assert_eq!(rig.suspended.expire(at(360)), []);
+    assert_eq!(rig.suspended.next_deadline(), None);
+    let late = rig.suspended.ended(P, done("{}"), at(361));
+    assert_eq!(late, CallEnd::Dropped);
 }
 
 /// BB-07: the same before its time, where nobody could come back any more.
@@ -174,55 +178,69 @@ fn a_park_that_nobody_continues_expires() {
 fn what_nobody_can_come_back_to_is_given_up() {
     let mut rig = Rig::new();
     let asked = rig.asked(&[9], 0);
-    assert_eq!(rig.parks.abandon(|park| park != P, at(1)), [], "another's");
-    let given_up = rig.parks.abandon(|_| true, at(1));
-    let [park] = given_up.as_slice() else {
+    assert_eq!(
+        rig.suspended.abandon(|call| call != P, at(1)),
+        [],
+        "another's"
+    );
+    let given_up = rig.suspended.abandon(|_| true, at(1));
+    let [call] = given_up.as_slice() else {
         panic!("{given_up:?}");
     };
-    assert_eq!(park.answers, [answer(9, r#"{"action":"cancel"}"#)]);
-    assert!(rig.parks.is_empty());
+    assert_eq!(call.answers, [answer(9, r#"{"action":"cancel"}"#)]);
+    assert!(rig.suspended.is_empty());
     is_refused(&rig.resume(&asked.claims, Some(&accepting("elicitation-1")), 2));
     // A call that a request of the client waits for is its own affair.
     let mut rig = Rig::new();
     let asked = rig.asked(&[9], 0);
     rig.resume(&asked.claims, Some(&accepting("elicitation-1")), 1);
-    assert_eq!(rig.parks.abandon(|_| true, at(2)), []);
+    assert_eq!(rig.suspended.abandon(|_| true, at(2)), []);
     let outcome = done("{}");
-    let ended = rig.parks.ended(P, outcome.clone(), at(3));
-    assert_eq!(ended, Ended::Deliver(outcome));
+    let ended = rig.suspended.ended(P, outcome.clone(), at(3));
+    assert_eq!(ended, CallEnd::Deliver(outcome));
 }
 
-/// BB-08: what the server made of a parked call is told once, whatever the client brings.
+/// BB-08: what the server made of a suspended call is told once, whatever the client brings.
 #[test]
 fn an_outcome_waits_for_the_client_and_is_told_once() {
     for outcome in [done("{}"), Outcome::Error("{}".into())] {
         let mut rig = Rig::new();
         let claims = rig.asked(&[9], 0).claims;
-        assert_eq!(rig.parks.ended(P, outcome.clone(), at(1)), Ended::Kept);
-        let second = rig.parks.ended(P, done("other"), at(2));
-        assert_eq!(second, Ended::Dropped, "a call ends once");
-        let asks = rig.park(&[10], 2);
+        assert_eq!(
+            rig.suspended.ended(P, outcome.clone(), at(1)),
+            CallEnd::Kept
+        );
+        let second = rig.suspended.ended(P, done("other"), at(2));
+        assert_eq!(second, CallEnd::Dropped, "a call ends once");
+        let asks = rig.suspend(&[10], 2);
         assert!(
-            matches!(asks, Parked::Full(_)),
+            matches!(asks, SuspendOutcome::Full(_)),
             "an ended call asks nothing"
         );
-        assert_eq!(rig.resume(&claims, Some("7"), 3), Resume::Done(outcome));
-        assert!(rig.parks.is_empty());
+        assert_eq!(
+            rig.resume(&claims, Some("7"), 3),
+            ResumeOutcome::Done(outcome)
+        );
+        assert!(rig.suspended.is_empty());
         is_refused(&rig.resume(&claims, None, 4));
     }
     let mut rig = Rig::new();
     rig.asked(&[9], 0);
-    rig.parks.ended(P, done("{}"), at(1));
-    assert_eq!(rig.parks.expire(at(300)), [], "nothing is left to answer");
-    assert!(rig.parks.is_empty());
+    rig.suspended.ended(P, done("{}"), at(1));
+    assert_eq!(
+        rig.suspended.expire(at(300)),
+        [],
+        "nothing is left to answer"
+    );
+    assert!(rig.suspended.is_empty());
 }
 
-/// BB-09: a park that is gone cannot be continued, and nothing says to call the tool again.
+/// BB-09: a call that is gone cannot be continued, and nothing says to call the tool again.
 #[test]
-fn a_lost_park_is_refused() {
+fn a_lost_call_is_refused() {
     let mut rig = Rig::new();
     let claims = rig.asked(&[9], 0).claims;
-    rig.parks = Parks::new(ParkLimits::default());
+    rig.suspended = SuspendedCalls::new(SuspendLimits::default());
     is_refused(&rig.resume(&claims, Some(&accepting("elicitation-1")), 1));
 }
 
@@ -236,13 +254,18 @@ fn a_state_is_good_only_for_its_caller_and_call() {
     let mut prompt = binding(1, 1);
     prompt.method = Method::PromptsGet;
     for other in [binding(2, 1), binding(1, 2), prompt] {
-        let resumed = rig.parks.resume(&claims, &other, Some(&responses), at(1));
+        let resumed = rig
+            .suspended
+            .resume(&claims, &other, Some(&responses), at(1));
         is_refused(&resumed);
         let forged = Claims {
             binding: other,
             ..claims
         };
-        is_refused(&rig.parks.resume(&forged, &other, Some(&responses), at(1)));
+        is_refused(
+            &rig.suspended
+                .resume(&forged, &other, Some(&responses), at(1)),
+        );
     }
     let unborn = Claims { round: 2, ..claims };
     is_refused(&rig.resume(&unborn, Some(&responses), 1));
@@ -261,7 +284,7 @@ fn missing_answers_are_asked_for_again() {
     let mut rig = Rig::new();
     let first = rig.asked(&[9, 10], 0);
     let only = accepting("elicitation-2");
-    let Resume::Go {
+    let ResumeOutcome::Go {
         answers,
         missing: Some(second),
     } = rig.resume(&first.claims, Some(&only), 10)
@@ -274,7 +297,7 @@ fn missing_answers_are_asked_for_again() {
     assert_eq!(second.claims.expires, 310);
     is_refused(&rig.resume(&first.claims, Some(&only), 11));
 
-    let Resume::Go {
+    let ResumeOutcome::Go {
         answers,
         missing: Some(third),
     } = rig.resume(&second.claims, None, 20)
@@ -298,7 +321,7 @@ fn answers_that_are_none_change_nothing() {
     let claims = rig.asked(&[9, 10], 0).claims;
     let mixed = format!(r#"{{"elicitation-1":{ACCEPT},"elicitation-2":{{"action":"dream"}}}}"#);
     for bad in ["7", "[]", r#"{"elicitation-1":{}}"#, mixed.as_str()] {
-        let Resume::Refused { error, .. } = rig.resume(&claims, Some(bad), 1) else {
+        let ResumeOutcome::Refused { error, .. } = rig.resume(&claims, Some(bad), 1) else {
             panic!("{bad} is taken");
         };
         assert_eq!(error.code, -32602);
@@ -321,7 +344,10 @@ fn the_same_retry_twice_waits_once_more_and_another_is_refused() {
     rig.resume(&claims, Some(&responses), 1);
     for _ in 0..3 {
         is_refused(&rig.resume(&claims, Some(&responses), 1000));
-        assert_eq!(rig.resume(&claims, Some(&responses), 2), Resume::Join);
+        assert_eq!(
+            rig.resume(&claims, Some(&responses), 2),
+            ResumeOutcome::Join
+        );
     }
     is_refused(&rig.resume(&claims, Some(&responses), 2));
     is_refused(&rig.resume(
@@ -330,10 +356,10 @@ fn the_same_retry_twice_waits_once_more_and_another_is_refused() {
         2,
     ));
     for left in [false, false, false, true] {
-        assert_eq!(rig.parks.waiter_left(P, at(3)), left);
+        assert_eq!(rig.suspended.waiter_left(P, at(3)), left);
     }
     assert!(
-        rig.parks.is_empty(),
+        rig.suspended.is_empty(),
         "with the last one the call is cancelled"
     );
     is_refused(&rig.resume(&claims, Some(&responses), 4));
@@ -343,9 +369,9 @@ fn the_same_retry_twice_waits_once_more_and_another_is_refused() {
 fn a_question_that_was_not_shown_cannot_be_answered() {
     let mut rig = Rig::new();
     let claims = rig.asked(&[9], 0).claims;
-    assert_eq!(rig.park(&[10], 1), Parked::Held);
+    assert_eq!(rig.suspend(&[10], 1), SuspendOutcome::Held);
     let both = format!(r#"{{"elicitation-1":{ACCEPT},"elicitation-2":{ACCEPT}}}"#);
-    let Resume::Go {
+    let ResumeOutcome::Go {
         answers,
         missing: Some(second),
     } = rig.resume(&claims, Some(&both), 2)
@@ -361,14 +387,14 @@ fn a_question_that_was_not_shown_cannot_be_answered() {
 fn a_withdrawn_question_gets_no_answer() {
     let mut rig = Rig::new();
     let claims = rig.asked(&[9, 10], 0).claims;
-    rig.parks.withdrawn(P, Id::number(9).as_ref());
+    rig.suspended.withdrawn(P, Id::number(9).as_ref());
     let both = format!(r#"{{"elicitation-1":{ACCEPT},"elicitation-2":{ACCEPT}}}"#);
     let resumed = rig.resume(&claims, Some(&both), 1);
     assert_eq!(resumed, goes(&[answer(10, ACCEPT)]));
 
     let mut rig = Rig::new();
     let claims = rig.asked(&[9], 0).claims;
-    rig.parks.withdrawn(P, Id::number(9).as_ref());
+    rig.suspended.withdrawn(P, Id::number(9).as_ref());
     let resumed = rig.resume(&claims, Some(&accepting("elicitation-1")), 1);
     assert_eq!(
         resumed,
@@ -379,33 +405,33 @@ fn a_withdrawn_question_gets_no_answer() {
 
 #[test]
 fn where_there_is_no_room_the_server_is_answered_at_once() {
-    let limits = ParkLimits {
+    let limits = SuspendLimits {
         per_principal: 1,
         total: 2,
         questions: 2,
-        ..ParkLimits::default()
+        ..SuspendLimits::default()
     };
-    let mut parks = Parks::new(limits);
-    let mut park = |id: u8, principal, questions: &[i64]| {
+    let mut suspended = SuspendedCalls::new(limits);
+    let mut suspend = |id: u8, principal, questions: &[i64]| {
         let questions = questions.iter().map(|id| question(*id)).collect();
-        let id = ParkId::new([id; 16]);
-        let parked = parks.park(id, binding(principal, 1), UPSTREAM, questions, at(0));
+        let id = SuspendedCallId::new([id; 16]);
+        let outcome = suspended.suspend(id, binding(principal, 1), UPSTREAM, questions, at(0));
         (
-            matches!(parked, Parked::Full(answers) if !answers.is_empty()),
-            parks.len(),
+            matches!(outcome, SuspendOutcome::Full(answers) if !answers.is_empty()),
+            suspended.len(),
         )
     };
-    assert_eq!(park(1, 1, &[1, 2, 3]), (true, 0), "too many questions");
-    assert_eq!(park(1, 1, &[1]), (false, 1));
-    assert_eq!(park(2, 1, &[2]), (true, 1), "too many of one principal");
-    assert_eq!(park(3, 2, &[3]), (false, 2));
-    assert_eq!(park(4, 3, &[4]), (true, 2), "too many");
+    assert_eq!(suspend(1, 1, &[1, 2, 3]), (true, 0), "too many questions");
+    assert_eq!(suspend(1, 1, &[1]), (false, 1));
+    assert_eq!(suspend(2, 1, &[2]), (true, 1), "too many of one principal");
+    assert_eq!(suspend(3, 2, &[3]), (false, 2));
+    assert_eq!(suspend(4, 3, &[4]), (true, 2), "too many");
     assert_eq!(
-        park(1, 1, &[5]),
+        suspend(1, 1, &[5]),
         (false, 2),
         "a second question of the same call"
     );
-    assert_eq!(park(1, 1, &[6]), (true, 2), "a third");
+    assert_eq!(suspend(1, 1, &[6]), (true, 2), "a third");
 }
 
 #[test]
@@ -429,38 +455,38 @@ fn claims_survive_the_way_there_and_back_and_nothing_else_passes() {
 
 #[test]
 fn a_short_life_is_not_rounded_away() {
-    let limits = ParkLimits {
+    let limits = SuspendLimits {
         ttl: Duration::from_millis(500),
-        ..ParkLimits::default()
+        ..SuspendLimits::default()
     };
-    let mut parks = Parks::new(limits);
-    let parked = parks.park(P, binding(1, 1), UPSTREAM, [question(9)].into(), at(0));
-    let Parked::Asked(round) = parked else {
-        panic!("{parked:?}");
+    let mut suspended = SuspendedCalls::new(limits);
+    let outcome = suspended.suspend(P, binding(1, 1), UPSTREAM, [question(9)].into(), at(0));
+    let SuspendOutcome::Asked(round) = outcome else {
+        panic!("{outcome:?}");
     };
     let soon = at(0).after(Duration::from_millis(499));
     let responses = accepting("elicitation-1");
-    let resumed = parks.resume(&round.claims, &binding(1, 1), Some(&responses), soon);
+    let resumed = suspended.resume(&round.claims, &binding(1, 1), Some(&responses), soon);
     assert_eq!(resumed, goes(&[answer(9, ACCEPT)]));
 }
 
 /// BB-09: what all rounds of a call may take ends it, however long each of them may.
 #[test]
 fn rounds_do_not_make_a_call_endless() {
-    let mut parks = Parks::new(ParkLimits::default());
-    parks.limit_calls(Duration::from_secs(5));
-    let ask = |parks: &mut Parks, now| {
-        let asked = parks.park(P, binding(1, 1), UPSTREAM, [question(9)].into(), now);
-        let Parked::Asked(round) = asked else {
+    let mut suspended = SuspendedCalls::new(SuspendLimits::default());
+    suspended.limit_calls(Duration::from_secs(5));
+    let ask = |suspended: &mut SuspendedCalls, now| {
+        let asked = suspended.suspend(P, binding(1, 1), UPSTREAM, [question(9)].into(), now);
+        let SuspendOutcome::Asked(round) = asked else {
             panic!("{asked:?}");
         };
         round
     };
-    let first = ask(&mut parks, at(0));
+    let first = ask(&mut suspended, at(0));
     let responses = accepting("elicitation-1");
-    let resumed = parks.resume(&first.claims, &binding(1, 1), Some(&responses), at(4));
+    let resumed = suspended.resume(&first.claims, &binding(1, 1), Some(&responses), at(4));
     assert_eq!(resumed, goes(&[answer(9, ACCEPT)]));
-    ask(&mut parks, at(4));
-    assert_eq!(parks.expire(at(4)), []);
-    assert_eq!(parks.expire(at(5)).len(), 1);
+    ask(&mut suspended, at(4));
+    assert_eq!(suspended.expire(at(4)), []);
+    assert_eq!(suspended.expire(at(5)).len(), 1);
 }

@@ -21,7 +21,7 @@ use crate::version::Chosen;
     rename_all_fields = "camelCase"
 )]
 #[non_exhaustive]
-pub enum TrailEvent {
+pub enum TranscriptEvent {
     /// A side said what it has.
     Declared {
         /// Which side.
@@ -96,24 +96,24 @@ const LIMIT: usize = 256;
 /// The transcript of one negotiation.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
-pub struct Trail {
-    events: Vec<TrailEvent>,
+pub struct Transcript {
+    events: Vec<TranscriptEvent>,
 }
 
-impl Trail {
+impl Transcript {
     /// What happened, in order.
     #[must_use]
-    pub fn events(&self) -> &[TrailEvent] {
+    pub fn events(&self) -> &[TranscriptEvent] {
         &self.events
     }
 
-    fn note(&mut self, event: TrailEvent) {
+    fn note(&mut self, event: TranscriptEvent) {
         if self.events.len() < LIMIT {
             self.events.push(event);
         }
     }
 
-    fn note_all(&mut self, events: impl Iterator<Item = TrailEvent>) {
+    fn note_all(&mut self, events: impl Iterator<Item = TranscriptEvent>) {
         events.for_each(|event| self.note(event));
     }
 
@@ -126,13 +126,13 @@ impl Trail {
         let side = set.owner().as_str();
         // The document was scanned before; what does not serialise is told as an empty object.
         let raw = RawValue::from_string(set.raw().to_string()).unwrap_or_default();
-        self.note(TrailEvent::Declared {
+        self.note(TranscriptEvent::Declared {
             side,
             versions: versions.into_iter().map(String::from).collect(),
             capabilities: raw,
         });
         for finding in set.findings() {
-            self.note(TrailEvent::Forgiven {
+            self.note(TranscriptEvent::Forgiven {
                 side,
                 path: finding.fault.path.clone(),
                 detail: finding.fault.to_string(),
@@ -142,7 +142,7 @@ impl Trail {
 
     /// Notes the choice of a version.
     pub fn selected(&mut self, revision: Revision, how: Chosen) {
-        self.note(TrailEvent::Selected {
+        self.note(TranscriptEvent::Selected {
             revision: revision.as_str(),
             era: revision.era().as_str(),
             how,
@@ -152,7 +152,7 @@ impl Trail {
     /// Notes what a side leaves out of what it sends.
     pub fn trimmed(&mut self, side: Side, all: Vec<Trimmed>) {
         let side = side.as_str();
-        self.note_all(all.into_iter().map(|t| TrailEvent::Trimmed {
+        self.note_all(all.into_iter().map(|t| TranscriptEvent::Trimmed {
             side,
             path: t.path,
             why: t.why,
@@ -161,7 +161,7 @@ impl Trail {
 
     /// Notes a step of the probe.
     pub fn probed(&mut self, saw: impl Into<String>, concluded: impl Into<String>) {
-        self.note(TrailEvent::Probed {
+        self.note(TranscriptEvent::Probed {
             saw: saw.into(),
             concluded: concluded.into(),
         });
@@ -169,21 +169,21 @@ impl Trail {
 
     /// Notes the agreement, and every declaration that came to nothing.
     pub fn agreed(&mut self, pact: &Pact) {
-        for dropped in pact.dropped() {
-            self.note(TrailEvent::Dropped {
+        for dropped in pact.ignored() {
+            self.note(TranscriptEvent::Dropped {
                 side: dropped.owner.as_str(),
                 path: dropped.path.into(),
                 why: dropped.why.explain(),
             });
         }
-        self.note(TrailEvent::Agreed {
+        self.note(TranscriptEvent::Agreed {
             revision: pact.revision().as_str(),
         });
     }
 
     /// Notes a refusal.
     pub fn refused(&mut self, refusal: &Refusal, dialect: Dialect) {
-        self.note(TrailEvent::Refused {
+        self.note(TranscriptEvent::Refused {
             reason: refusal.reason(),
             code: refusal.on_wire(dialect).code,
             detail: refusal.log_text(),

@@ -28,7 +28,7 @@ struct Entry {
 
 /// Whether to ask a server about its era.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
+pub enum EraLookup {
     /// This was learned not long ago.
     Known(EraVerdict),
     /// Ask, and tell the outcome; others who come meanwhile will be told to wait.
@@ -40,7 +40,7 @@ pub enum Advice {
 /// Verdicts by key, dated and bounded. The key is the owner's: for a process its command, arguments,
 /// environment hash and binary date; for HTTP the origin and the credential.
 #[derive(Clone, Debug)]
-pub struct VerdictBook {
+pub struct EraCache {
     entries: BTreeMap<Box<str>, Entry>,
     asking: BTreeMap<Box<str>, Moment>,
     holds_for: Duration,
@@ -50,7 +50,7 @@ pub struct VerdictBook {
 /// How long one asker may keep the others waiting.
 const ASKING_LIMIT: Duration = Duration::from_secs(60);
 
-impl VerdictBook {
+impl EraCache {
     /// A book that keeps this many verdicts for this long.
     #[must_use]
     pub const fn new(limit: usize, holds_for: Duration) -> Self {
@@ -63,19 +63,19 @@ impl VerdictBook {
     }
 
     /// What to do about a server.
-    pub fn consult(&mut self, key: &str, now: Moment) -> Advice {
+    pub fn lookup(&mut self, key: &str, now: Moment) -> EraLookup {
         match self.entries.get(key) {
             Some(entry) if now.since(entry.learned) < self.holds_for => {
-                return Advice::Known(entry.verdict);
+                return EraLookup::Known(entry.verdict);
             }
             Some(_) => drop(self.entries.remove(key)),
             None => {}
         }
         match self.asking.get(key) {
-            Some(since) if now.since(*since) < ASKING_LIMIT => Advice::Wait,
+            Some(since) if now.since(*since) < ASKING_LIMIT => EraLookup::Wait,
             Some(_) | None => {
                 self.asking.insert(Box::from(key), now);
-                Advice::Ask
+                EraLookup::Ask
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a legacy client wants to hear from a modern server.
 
-mod unsaid;
+mod pending;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -18,14 +18,14 @@ use mcpact_spec::{Capability, ErrorCode, Method, Revision};
 use mcpact_wire::id::Id;
 use mcpact_wire::raw::ObjectWriter;
 
-use self::unsaid::Unsaid;
+use self::pending::PendingNotifications;
 use super::tag::{untagged, uri_in};
-use crate::fault::fault;
 use crate::input::Backoff;
+use crate::wire_error::wire_error;
 
 /// How much a session may wish for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WishLimits {
+pub struct SubscriptionLimits {
     /// Resources that it may be subscribed to, and subscriptions that may be under way.
     pub uris: usize,
     /// The pauses before a stream that broke is opened again; one that lived longer than the
@@ -35,9 +35,9 @@ pub struct WishLimits {
 
 /// What is to be done, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// Send the server `subscriptions/listen` with this filter, after this pause. The name of the
-    /// stream is for the calls of [`Wishes`] only.
+    /// stream is for the calls of [`LegacySubscriptions`] only.
     Open {
         /// Our name for the stream.
         stream: u64,
@@ -47,7 +47,7 @@ pub enum Act {
         after: Duration,
     },
     /// End the stream, or do not open it if it still waits. What is on its way on it may still be
-    /// [heard](Wishes::heard).
+    /// [heard](LegacySubscriptions::heard).
     Close {
         /// Our name for the stream.
         stream: u64,
@@ -68,7 +68,7 @@ pub enum Act {
     },
 }
 
-/// The wishes of one legacy session, and the streams that fulfil them.
+/// The subscriptions of one legacy session, and the streams that fulfil them.
 ///
 /// ```text
 /// nothing open --wish--> opening --ack--> open --wish--> open + opening --ack--> open
@@ -79,7 +79,7 @@ pub enum Act {
 /// A stream is replaced only when its successor is acknowledged, so nothing is missed in between;
 /// what is heard twice does no harm. After a gap everything counts as changed.
 #[derive(Clone, Debug)]
-pub struct Wishes {
+pub struct LegacySubscriptions {
     client: Revision,
     offered: ListenFilter,
     may_subscribe: bool,
@@ -91,11 +91,11 @@ pub struct Wishes {
     queued: Vec<(Id, Box<str>)>,
     next_stream: u64,
     failures: u32,
-    has_stumbled: bool,
+    has_failed: bool,
     has_gap: bool,
     has_channel: bool,
-    unsaid: Unsaid,
-    limits: WishLimits,
+    pending: PendingNotifications,
+    limits: SubscriptionLimits,
 }
 
 #[derive(Clone, Debug)]
@@ -120,11 +120,11 @@ const LISTS: [Method; 3] = [
     Method::ResourcesListChanged,
 ];
 
-impl Wishes {
-    /// The wishes of a client of this revision toward a server with these capabilities: at first
+impl LegacySubscriptions {
+    /// The subscriptions of a client of this revision toward a server with these capabilities: at first
     /// the lists that the server tells about.
     #[must_use]
-    pub fn new(client: Revision, server: &CapabilitySet, limits: WishLimits) -> Self {
+    pub fn new(client: Revision, server: &CapabilitySet, limits: SubscriptionLimits) -> Self {
         let declared = server.declared();
         Self {
             client,
@@ -143,10 +143,10 @@ impl Wishes {
             queued: Vec::new(),
             next_stream: 0,
             failures: 0,
-            has_stumbled: false,
+            has_failed: false,
             has_gap: false,
             has_channel: false,
-            unsaid: Unsaid::default(),
+            pending: PendingNotifications::default(),
             limits,
         }
     }
@@ -160,7 +160,7 @@ impl Wishes {
 
     /// The handshake is over: the client may be told things.
     #[must_use]
-    pub fn ready(&mut self) -> Vec<Act> {
+    pub fn ready(&mut self) -> Vec<Action> {
         let mut acts = Vec::new();
         self.adjust(&mut acts);
         acts
@@ -168,8 +168,8 @@ impl Wishes {
 
     /// The client asks for `resources/subscribe`.
     #[must_use]
-    pub fn subscribe(&mut self, request: Id, params: Option<&str>) -> Vec<Act> {
-        let uri = match self.wished(params) {
+    pub fn subscribe(&mut self, request: Id, params: Option<&str>) -> Vec<Action> {
+        let uri = match self.requested_uri(params) {
             Ok(uri) => uri,
             Err(error) => return Vec::from([answer(request, Err(error))]),
         };
@@ -180,7 +180,7 @@ impl Wishes {
         if self.queued.len() >= self.limits.uris || (is_new && self.uris.len() >= self.limits.uris)
         {
             let message = "too many subscriptions; unsubscribe from some resources first";
-            let error = fault(ErrorCode::InternalError, message, self.client);
+            let error = wire_error(ErrorCode::InternalError, message, self.client);
             return Vec::from([answer(request, Err(error))]);
         }
         self.uris.insert(uri.clone());
@@ -192,10 +192,10 @@ impl Wishes {
 
     /// The client asks for `resources/unsubscribe`; what it never had is gone all the same.
     #[must_use]
-    pub fn unsubscribe(&mut self, request: Id, params: Option<&str>) -> Vec<Act> {
-        let outcome = self.wished(params).map(|uri| {
+    pub fn unsubscribe(&mut self, request: Id, params: Option<&str>) -> Vec<Action> {
+        let outcome = self.requested_uri(params).map(|uri| {
             self.give_up(&uri);
-            self.unsaid.uris.retain(|unsaid| !covers(&uri, unsaid));
+            self.pending.uris.retain(|pending| !covers(&uri, pending));
         });
         let mut acts = Vec::from([answer(request, outcome)]);
         self.adjust(&mut acts);
@@ -204,7 +204,7 @@ impl Wishes {
 
     /// The server acknowledged the stream with these parameters.
     #[must_use]
-    pub fn acknowledged(&mut self, stream: u64, params: Option<&str>, now: Moment) -> Vec<Act> {
+    pub fn acknowledged(&mut self, stream: u64, params: Option<&str>, now: Moment) -> Vec<Action> {
         let Some(opening) = self.opening.take_if(|opening| opening.stream == stream) else {
             return Vec::new();
         };
@@ -224,21 +224,21 @@ impl Wishes {
             let outcome = if held.contains(&uri) {
                 Ok(())
             } else {
-                Err(unagreed(&uri, self.client))
+                Err(not_granted(&uri, self.client))
             };
             acts.push(answer(request, outcome));
         }
         filter.uris = held;
-        self.has_stumbled = false;
+        self.has_failed = false;
         let replaced = self.open.replace(Open {
             stream,
             since: now,
             filter,
             granted,
         });
-        acts.extend(replaced.map(|old| Act::Close { stream: old.stream }));
+        acts.extend(replaced.map(|old| Action::Close { stream: old.stream }));
         if mem::take(&mut self.has_gap) {
-            self.say_everything(&mut acts);
+            self.notify_everything(&mut acts);
         }
         self.adjust(&mut acts);
         acts
@@ -246,7 +246,7 @@ impl Wishes {
 
     /// A stream is over, or could not be opened, for whatever reason.
     #[must_use]
-    pub fn ended(&mut self, stream: u64, now: Moment) -> Vec<Act> {
+    pub fn ended(&mut self, stream: u64, now: Moment) -> Vec<Action> {
         let open = self.open.as_ref().filter(|open| open.stream == stream);
         let was_good = open.is_some_and(|open| now.since(open.since) > self.limits.backoff.longest);
         let Some(mut acts) = self.without(stream) else {
@@ -256,7 +256,7 @@ impl Wishes {
             self.failures = 0;
         }
         self.failures = self.failures.saturating_add(1);
-        self.has_stumbled = true;
+        self.has_failed = true;
         self.adjust(&mut acts);
         acts
     }
@@ -264,7 +264,7 @@ impl Wishes {
     /// A stream is over because the server sleeps. That is no failure: another one is asked for at once, which can be
     /// opened when the server wakes.
     #[must_use]
-    pub fn slept(&mut self, stream: u64) -> Vec<Act> {
+    pub fn server_idle(&mut self, stream: u64) -> Vec<Action> {
         let Some(mut acts) = self.without(stream) else {
             return Vec::new();
         };
@@ -273,7 +273,7 @@ impl Wishes {
     }
 
     /// Lets go of a stream, and answers those who wait for it; none if it is not known.
-    fn without(&mut self, stream: u64) -> Option<Vec<Act>> {
+    fn without(&mut self, stream: u64) -> Option<Vec<Action>> {
         let mut acts = Vec::new();
         if let Some(opening) = self.opening.take_if(|opening| opening.stream == stream) {
             let failed: Vec<_> = opening.waiting.iter().map(|(_, uri)| uri.clone()).collect();
@@ -281,7 +281,7 @@ impl Wishes {
             for (request, uri) in opening.waiting.into_iter().chain(also) {
                 self.give_up(&uri);
                 let message = "the server did not open a stream for the subscription";
-                let error = fault(ErrorCode::InternalError, message, self.client);
+                let error = wire_error(ErrorCode::InternalError, message, self.client);
                 acts.push(answer(request, Err(error)));
             }
         } else {
@@ -293,17 +293,22 @@ impl Wishes {
 
     /// Something may have changed of which no stream has told.
     #[must_use]
-    pub fn missed(&mut self) -> Vec<Act> {
+    pub fn resync(&mut self) -> Vec<Action> {
         let mut acts = Vec::new();
         self.has_gap = self.open.is_none();
-        self.say_everything(&mut acts);
+        self.notify_everything(&mut acts);
         acts
     }
 
     /// The server sent a notification on a stream. On one that was replaced something may still be on its
     /// way that its successor was too late for.
     #[must_use]
-    pub fn heard(&mut self, stream: u64, method: Method, params: Option<&str>) -> Vec<Act> {
+    pub fn notification(
+        &mut self,
+        stream: u64,
+        method: Method,
+        params: Option<&str>,
+    ) -> Vec<Action> {
         let mut acts = Vec::new();
         if self.open.as_ref().is_none_or(|open| open.stream < stream) {
             return acts;
@@ -321,9 +326,9 @@ impl Wishes {
         if self.has_channel {
             let params = params.and_then(|raw| untagged(raw, self.client).ok());
             let params = params.map(String::from).filter(|raw| raw != "{}");
-            acts.push(Act::Notify { method, params });
+            acts.push(Action::Notify { method, params });
         } else {
-            self.unsaid
+            self.pending
                 .remember(method, uri.as_deref(), self.limits.uris);
         }
         acts
@@ -331,15 +336,15 @@ impl Wishes {
 
     /// The client can be told things from now on: what it missed comes first.
     #[must_use]
-    pub fn channel_opened(&mut self) -> Vec<Act> {
+    pub fn channel_opened(&mut self) -> Vec<Action> {
         self.has_channel = true;
-        let unsaid = mem::take(&mut self.unsaid);
-        let uris = if unsaid.is_all {
+        let pending = mem::take(&mut self.pending);
+        let uris = if pending.is_all {
             &self.uris
         } else {
-            &unsaid.uris
+            &pending.uris
         };
-        let lists = unsaid.lists.iter().map(|method| list_changed(*method));
+        let lists = pending.lists.iter().map(|method| list_changed(*method));
         lists.chain(uris.iter().map(|uri| updated(uri))).collect()
     }
 
@@ -350,18 +355,18 @@ impl Wishes {
 
     /// The session is over.
     #[must_use]
-    pub fn close(self) -> Vec<Act> {
+    pub fn close(self) -> Vec<Action> {
         let streams = [
             self.open.map(|open| open.stream),
             self.opening.map(|opening| opening.stream),
         ];
         let streams = streams.into_iter().flatten();
-        streams.map(|stream| Act::Close { stream }).collect()
+        streams.map(|stream| Action::Close { stream }).collect()
     }
 
     /// Opens a stream if what is open is not what is wanted, unless one is being opened already;
-    /// wishes that come in the meantime share the next one.
-    fn adjust(&mut self, acts: &mut Vec<Act>) {
+    /// subscriptions that come in the meantime share the next one.
+    fn adjust(&mut self, acts: &mut Vec<Action>) {
         if self.opening.is_some() {
             return;
         }
@@ -379,7 +384,7 @@ impl Wishes {
         acts.extend(here.into_iter().map(|(request, _)| answer(request, Ok(()))));
         if filter == ListenFilter::default() {
             let open = self.open.take();
-            acts.extend(open.map(|open| Act::Close {
+            acts.extend(open.map(|open| Action::Close {
                 stream: open.stream,
             }));
             self.has_gap = false;
@@ -390,12 +395,12 @@ impl Wishes {
         }
         let stream = self.next_stream;
         self.next_stream += 1;
-        let after = if self.has_stumbled {
+        let after = if self.has_failed {
             self.limits.backoff.pause(self.failures.saturating_sub(1))
         } else {
             Duration::ZERO
         };
-        acts.push(Act::Open {
+        acts.push(Action::Open {
             stream,
             filter: filter.clone(),
             after,
@@ -422,7 +427,7 @@ impl Wishes {
     }
 
     /// What was missed cannot be known, so everything that was asked for may have changed.
-    fn say_everything(&mut self, acts: &mut Vec<Act>) {
+    fn notify_everything(&mut self, acts: &mut Vec<Action>) {
         let Some(open) = &self.open else {
             return;
         };
@@ -430,7 +435,7 @@ impl Wishes {
             if self.has_channel {
                 acts.push(list_changed(method));
             } else {
-                self.unsaid.remember(method, None, self.limits.uris);
+                self.pending.remember(method, None, self.limits.uris);
             }
         }
         for uri in &open.filter.uris {
@@ -438,19 +443,19 @@ impl Wishes {
                 acts.push(updated(uri));
             } else {
                 let method = Method::ResourcesUpdated;
-                self.unsaid.remember(method, Some(uri), self.limits.uris);
+                self.pending.remember(method, Some(uri), self.limits.uris);
             }
         }
     }
 
-    fn wished(&self, params: Option<&str>) -> Result<Box<str>, WireError> {
+    fn requested_uri(&self, params: Option<&str>) -> Result<Box<str>, WireError> {
         if !self.may_subscribe {
             let message = "the server did not declare `resources.subscribe`";
-            return Err(fault(ErrorCode::MethodNotFound, message, self.client));
+            return Err(wire_error(ErrorCode::MethodNotFound, message, self.client));
         }
         let uri = uri_in(params).map(|uri| Box::from(uri.as_ref()));
         uri.ok_or_else(|| {
-            fault(
+            wire_error(
                 ErrorCode::InvalidParams,
                 "`uri` must be a string",
                 self.client,
@@ -464,27 +469,27 @@ fn is_in(list: &[Box<str>], uri: &str) -> bool {
 }
 
 /// The server has no such resource, or does not tell of it; which of both it does not say.
-fn unagreed(uri: &str, client: Revision) -> WireError {
+fn not_granted(uri: &str, client: Revision) -> WireError {
     let message =
         format!("the server did not agree to tell of the resource `{uri}`; it may not exist");
-    let mut error = fault(ErrorCode::InvalidParams, &message, client);
+    let mut error = wire_error(ErrorCode::InvalidParams, &message, client);
     error.data = Some(ObjectWriter::new().text("uri", uri).finish());
     error
 }
 
-const fn answer(request: Id, outcome: Result<(), WireError>) -> Act {
-    Act::Answer { request, outcome }
+const fn answer(request: Id, outcome: Result<(), WireError>) -> Action {
+    Action::Answer { request, outcome }
 }
 
-const fn list_changed(method: Method) -> Act {
-    Act::Notify {
+const fn list_changed(method: Method) -> Action {
+    Action::Notify {
         method,
         params: None,
     }
 }
 
-fn updated(uri: &str) -> Act {
-    Act::Notify {
+fn updated(uri: &str) -> Action {
+    Action::Notify {
         method: Method::ResourcesUpdated,
         params: Some(ObjectWriter::new().text("uri", uri).finish()),
     }

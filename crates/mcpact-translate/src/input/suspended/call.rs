@@ -1,4 +1,4 @@
-//! One parked call.
+//! One suspended call.
 //!
 //! ```text
 //!  open            answer: all            the call ends
@@ -19,9 +19,11 @@ use mcpact_engine::time::Moment;
 use mcpact_spec::{Method, Revision};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-use super::{ParkLimits, Parked, Resume, Round, ServerQuestion, give_up, refused};
+use super::{
+    ResumeOutcome, Round, ServerQuestion, SuspendLimits, SuspendOutcome, give_up, refused,
+};
 use crate::input::answer::{Outcome, ServerAnswer, fits, to_server};
-use crate::input::claims::{Binding, Claims, ParkId, seconds};
+use crate::input::claims::{Binding, Claims, SuspendedCallId, seconds};
 
 #[derive(Clone, Debug)]
 pub(super) struct Pending {
@@ -50,7 +52,7 @@ pub(super) enum State {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Park {
+pub(super) struct SuspendedCall {
     pub(super) binding: Binding,
     upstream: Revision,
     pub(super) round: u32,
@@ -62,17 +64,17 @@ pub(super) struct Park {
     pub(super) state: State,
 }
 
-impl Park {
+impl SuspendedCall {
     /// A call that asks for the first time.
     pub(super) fn open(
-        id: ParkId,
+        id: SuspendedCallId,
         binding: Binding,
         upstream: Revision,
         questions: Vec<ServerQuestion>,
-        limits: ParkLimits,
+        limits: SuspendLimits,
         now: Moment,
     ) -> (Self, Round) {
-        let mut park = Self {
+        let mut call = Self {
             binding,
             upstream,
             round: 0,
@@ -81,8 +83,8 @@ impl Park {
             ends: now.after(limits.call),
             state: State::Waiting(Vec::new()),
         };
-        let round = park.next_round(id, questions, limits.ttl, now);
-        (park, round)
+        let round = call.next_round(id, questions, limits.ttl, now);
+        (call, round)
     }
 
     /// While a request of the client waits, its own deadline counts.
@@ -100,25 +102,27 @@ impl Park {
     /// The server asks again.
     pub(super) fn ask(
         &mut self,
-        id: ParkId,
+        id: SuspendedCallId,
         questions: Vec<ServerQuestion>,
-        limits: ParkLimits,
+        limits: SuspendLimits,
         now: Moment,
-    ) -> Parked {
+    ) -> SuspendOutcome {
         match &self.state {
-            State::Running { .. } => Parked::Asked(self.next_round(id, questions, limits.ttl, now)),
+            State::Running { .. } => {
+                SuspendOutcome::Asked(self.next_round(id, questions, limits.ttl, now))
+            }
             State::Waiting(pending) if pending.len() + questions.len() <= limits.questions => {
                 self.add(questions);
-                Parked::Held
+                SuspendOutcome::Held
             }
-            State::Waiting(_) | State::Done(_) => Parked::Full(give_up(questions)),
+            State::Waiting(_) | State::Done(_) => SuspendOutcome::Full(give_up(questions)),
         }
     }
 
     /// Opens the next round; the state of the one before is worthless from here on.
     fn next_round(
         &mut self,
-        id: ParkId,
+        id: SuspendedCallId,
         questions: Vec<ServerQuestion>,
         ttl: Duration,
         now: Moment,
@@ -147,7 +151,7 @@ impl Park {
         }
     }
 
-    fn show(&mut self, park: ParkId) -> Round {
+    fn show(&mut self, call: SuspendedCallId) -> Round {
         let pending = match &mut self.state {
             State::Waiting(pending) => pending.as_mut_slice(),
             State::Running { .. } | State::Done(_) => &mut [],
@@ -160,7 +164,7 @@ impl Park {
             });
         Round {
             claims: Claims {
-                park,
+                call,
                 binding: self.binding,
                 round: self.round,
                 expires: seconds(self.expires),
@@ -172,11 +176,11 @@ impl Park {
     /// Takes the client's answers; the error says which of them is none.
     pub(super) fn answer(
         &mut self,
-        id: ParkId,
+        id: SuspendedCallId,
         responses: Option<&str>,
         ttl: Duration,
         now: Moment,
-    ) -> Result<Resume, String> {
+    ) -> Result<ResumeOutcome, String> {
         let raw = responses.unwrap_or("{}");
         let given = Object::parse(raw).map_err(|fault| format!("`inputResponses`: {fault}"))?;
         let State::Waiting(pending) = &mut self.state else {
@@ -202,13 +206,13 @@ impl Park {
             false
         });
         let missing = self.after(id, responses, answers.len(), ttl, now);
-        Ok(Resume::Go { answers, missing })
+        Ok(ResumeOutcome::Go { answers, missing })
     }
 
     /// What remains to be asked after so many answers. Without any, the client gains no time.
     fn after(
         &mut self,
-        id: ParkId,
+        id: SuspendedCallId,
         responses: Option<&str>,
         answered: usize,
         ttl: Duration,
