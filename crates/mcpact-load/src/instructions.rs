@@ -21,12 +21,9 @@ use crate::trouble::Trouble;
 const SERVER: &str = "up";
 
 /// Command of `mcpact` under test.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Command {
-    /// `mcpact bridge --listen`
+#[derive(Clone, Copy)]
+enum Command {
     Bridge,
-    /// `mcpact serve`
     Serve,
 }
 
@@ -42,7 +39,7 @@ pub struct Calls {
 /// Instructions per call of one combination.
 #[derive(Debug, Serialize)]
 pub struct Cell {
-    command: Command,
+    command: &'static str,
     client: &'static str,
     server: &'static str,
     upstream: &'static str,
@@ -58,11 +55,37 @@ struct Setup {
     upstream: Behind,
 }
 
-/// Counts every combination.
+impl Setup {
+    const fn command(self) -> &'static str {
+        match self.command {
+            Command::Bridge => "bridge",
+            Command::Serve => "serve",
+        }
+    }
+
+    const fn upstream(self) -> &'static str {
+        match self.upstream {
+            Behind::Http => "HTTP",
+            Behind::Stdio | Behind::Many => "stdio",
+        }
+    }
+
+    fn name(self) -> String {
+        let (client, server) = (self.client.as_str(), self.server.as_str());
+        format!("{} {client} {server} {}", self.command(), self.upstream())
+    }
+}
+
+/// Counts every combination whose name, such as `bridge legacy modern stdio`, contains the filter.
 ///
 /// # Errors
 /// A process fails, or a call is not answered.
-pub async fn count(programs: &Programs, mcpact: &Path, calls: Calls) -> Result<Vec<Cell>, Trouble> {
+pub async fn count(
+    programs: &Programs,
+    mcpact: &Path,
+    calls: Calls,
+    filter: &str,
+) -> Result<Vec<Cell>, Trouble> {
     let mut cells = Vec::new();
     for command in [Command::Bridge, Command::Serve] {
         for upstream in [Behind::Http, Behind::Stdio] {
@@ -74,7 +97,9 @@ pub async fn count(programs: &Programs, mcpact: &Path, calls: Calls) -> Result<V
                         server,
                         upstream,
                     };
-                    cells.push(cell(programs, mcpact, calls, setup).await?);
+                    if setup.name().contains(filter) {
+                        cells.push(cell(programs, mcpact, calls, setup).await?);
+                    }
                 }
             }
         }
@@ -92,13 +117,10 @@ async fn cell(
     let many = run(programs, mcpact, setup, calls.many).await?;
     let extra = calls.many.saturating_sub(calls.few).max(1);
     Ok(Cell {
-        command: setup.command,
+        command: setup.command(),
         client: setup.client.as_str(),
         server: setup.server.as_str(),
-        upstream: match setup.upstream {
-            Behind::Http => "HTTP",
-            Behind::Stdio | Behind::Many => "stdio",
-        },
+        upstream: setup.upstream(),
         instructions: many.saturating_sub(few) / extra,
     })
 }
@@ -129,10 +151,10 @@ async fn run(programs: &Programs, mcpact: &Path, setup: Setup, calls: u64) -> Re
 }
 
 fn recipe(mcpact: &Path, setup: Setup, folder: &Path, counts: &Path) -> Recipe {
-    let (command, target): (_, &[&str]) = match (setup.command, setup.upstream) {
-        (Command::Serve, _) => ("serve", &["--config", "{config}"]),
-        (Command::Bridge, Behind::Http) => ("bridge", &["{url}"]),
-        (Command::Bridge, Behind::Stdio | Behind::Many) => ("bridge", &["--", "{server}"]),
+    let target: &[&str] = match (setup.command, setup.upstream) {
+        (Command::Serve, _) => &["--config", "{config}"],
+        (Command::Bridge, Behind::Http) => &["{url}"],
+        (Command::Bridge, Behind::Stdio | Behind::Many) => &["--", "{server}"],
     };
     let mcpact = mcpact.display().to_string();
     let mut words = vec![
@@ -145,7 +167,7 @@ fn recipe(mcpact: &Path, setup: Setup, folder: &Path, counts: &Path) -> Recipe {
         String::from("--tool=callgrind"),
         format!("--callgrind-out-file={}", counts.display()),
     ];
-    let arguments = [&mcpact, command, "--listen", "127.0.0.1:{port}"];
+    let arguments = [&mcpact, setup.command(), "--listen", "127.0.0.1:{port}"];
     let arguments = arguments.iter().chain(target);
     words.extend(arguments.map(|word| (*word).to_owned()));
     Recipe {

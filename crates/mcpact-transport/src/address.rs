@@ -1,6 +1,6 @@
-//! Addresses as they may be shown.
+//! URLs without secrets, for logs and messages.
 
-/// An address without what may be a secret in it: credentials, and everything behind `?` or `#`.
+/// Returns a URL without what may be secret: credentials, query and fragment.
 #[must_use]
 pub fn shown(address: &str) -> String {
     let (place, rest) = match address.find(['?', '#']) {
@@ -23,7 +23,7 @@ pub fn shown(address: &str) -> String {
 mod tests {
     use super::shown;
 
-    /// An address is shown without credentials and without its query.
+    /// Credentials and the query are removed.
     #[test]
     fn secrets_of_an_address_are_left_out() {
         assert_eq!(shown("http://127.0.0.1:1/mcp"), "http://127.0.0.1:1/mcp");

@@ -1,11 +1,11 @@
-//! What a process leaves behind when it crashes.
+//! Core dumps.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// From here on neither this process nor what it starts leaves its memory on the disk when it crashes: secrets
-/// are in it. A program that wants it otherwise can raise its limit again.
+/// Disables core dumps of this process and its children, because they contain secrets. A child can raise its limit
+/// again.
 ///
-/// Where the system hands such memory to a program instead of the disk, that program decides.
+/// If the system pipes core dumps to a program, that program decides.
 ///
 /// # Errors
 /// The system refuses.

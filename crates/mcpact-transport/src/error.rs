@@ -1,94 +1,94 @@
-//! What can go wrong at a door.
+//! Errors of the transports.
 
-/// A failure of a pipe, socket, process or HTTP exchange.
+/// Failure of a pipe, socket, process or HTTP request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoorError {
-    /// The operating system said no.
+    /// A system call failed.
     #[error("input or output failed")]
     Io(#[from] std::io::Error),
     /// The program could not be started.
     #[error("cannot start `{program}`")]
     Spawn {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: std::io::Error,
     },
-    /// The address cannot be used.
+    /// The URL cannot be used.
     #[error("cannot use address `{address}`: {why}")]
     Address {
-        /// As it may be shown.
+        /// URL without secrets.
         address: String,
-        /// What is wrong with it.
+        /// Reason.
         why: &'static str,
     },
     /// A certificate or key cannot be used.
     #[error("cannot use {what}: {why}")]
     Tls {
-        /// Which one.
+        /// Name of the certificate or key.
         what: String,
-        /// What is wrong with it.
+        /// Reason.
         why: String,
     },
-    /// The certificate of the server is not accepted.
+    /// The certificate of the server was rejected.
     #[error("the server's certificate is not accepted: {why}")]
     Certificate {
-        /// What is wrong with it.
+        /// Reason.
         why: &'static str,
-        /// What would help.
+        /// Hint for the user.
         remedy: &'static str,
     },
-    /// The HTTP exchange failed.
+    /// The HTTP request failed.
     #[error("the HTTP exchange failed: {0}")]
     Http(String),
     /// No connection could be made; nothing was sent.
     #[error("no connection could be made: {0}")]
     Unconnected(String),
-    /// The peer sent more than is allowed.
+    /// The peer sent more than the limit.
     #[error("the peer sent more than {limit} bytes")]
     TooLarge {
-        /// What is allowed.
+        /// Limit in bytes.
         limit: usize,
     },
-    /// A header that a caller may not choose, or that cannot stand in a request.
+    /// The header is reserved or invalid.
     #[error("cannot send header `{name}`: {why}")]
     Header {
-        /// Its name.
+        /// Name of the header.
         name: String,
-        /// What is wrong with it.
+        /// Reason.
         why: &'static str,
     },
-    /// The server points somewhere else, and following would hand our headers to another place.
+    /// The server redirects to another origin, which must not see our headers.
     #[error(
         "the server redirects to `{location}`, which is not followed: use that address instead if you trust it"
     )]
     Redirect {
-        /// Where it points.
+        /// Target of the redirect.
         location: String,
     },
-    /// The server points to where it was asked, or on and on.
+    /// The server redirects in a loop.
     #[error(
         "the server redirects in a circle, last to `{location}`: check its address, and what stands before it"
     )]
     RedirectLoop {
-        /// Where it points.
+        /// Target of the last redirect.
         location: String,
     },
-    /// What the server answered is not what HTTP allows, or is cut off.
+    /// The response is not valid HTTP, or is truncated.
     #[error("the server's answer cannot be read: {0}")]
     Unreadable(String),
-    /// It took too long.
+    /// The operation timed out.
     #[error("timed out while {0}")]
     Timeout(&'static str),
 }
 
-/// What a connection that takes too long was doing.
+/// Name of the connect operation in [`DoorError::Timeout`].
 pub(crate) const CONNECTING: &str = "connecting";
 
 impl DoorError {
-    /// Whether there was no connection to send anything on.
+    /// Returns whether no connection was made, so that nothing was sent.
     #[must_use]
     pub fn is_unconnected(&self) -> bool {
         match self {

@@ -1,5 +1,5 @@
-//! HTTP, in both directions.
+//! HTTP client and server.
 
-mod bell;
 pub mod client;
 pub mod server;
+mod waker;

@@ -1,7 +1,7 @@
-//! Pipes and sockets: every carrier of the protocol, client and server side.
+//! Transports of MCP, client and server side: stdio, HTTP, HTTP+SSE, WebSocket, TCP and Unix sockets.
 //!
-//! This is the only crate that opens a file descriptor. It moves bytes and tells facts about how they
-//! arrived; it never looks into a message and never knows a revision. Read [`link::Link`] first.
+//! This is the only crate that opens file descriptors. It moves bytes and reports how they arrived; it never parses
+//! messages and knows no protocol revision. Read [`link::Link`] first.
 
 pub mod address;
 #[cfg(unix)]

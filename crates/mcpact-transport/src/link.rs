@@ -1,22 +1,22 @@
-//! A carrier of lines: the two halves of a pipe, a socket or a piece of memory.
+//! Newline-delimited messages on a pipe, a socket or in memory.
 
 use mcpact_wire::frame::ndjson::{DEFAULT_LINE_LIMIT, Line, LineReader, write_line};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::DoorError;
 
-/// How much is read at a time: large enough that many pipelined messages arrive in one go.
+/// Bytes read at a time: enough for many pipelined messages per system call.
 const CHUNK: usize = 64 * 1024;
 
-/// How much is worth a system call of its own while there is more to do.
-const PIECE: usize = 8 * 1024;
+/// Buffered bytes that justify a write before more messages are ready.
+const EARLY_WRITE: usize = 8 * 1024;
 
-/// Both halves of a line carrier.
+/// Both directions of a transport with newline-delimited messages.
 #[derive(Debug)]
 pub struct Link {
-    /// What the peer writes.
+    /// Messages from the peer.
     pub source: LineSource,
-    /// What we write.
+    /// Messages to the peer.
     pub sink: LineSink,
 }
 
@@ -37,12 +37,12 @@ impl Link {
     }
 }
 
-/// The reading half. Lines are taken out between fills, so that a burst costs one system call.
+/// The reading half. Several lines may arrive in one read.
 pub struct LineSource {
     io: Box<dyn AsyncRead + Send + Unpin>,
     lines: LineReader,
     chunk: Box<[u8]>,
-    /// Whether the last read brought as much as it could.
+    /// Set if the last read filled the buffer.
     was_full: bool,
     is_open: bool,
 }
@@ -66,7 +66,7 @@ impl LineSource {
         }
     }
 
-    /// A line that has already arrived.
+    /// Returns a line that has already arrived.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         if self.is_open {
             self.lines.next_line()
@@ -75,9 +75,9 @@ impl LineSource {
         }
     }
 
-    /// Waits for more bytes; `false` means that the peer has closed its side.
+    /// Waits for more bytes; `false` if the peer has closed its side.
     ///
-    /// Safe to drop at any time: nothing that was read is lost.
+    /// Cancel safe: nothing that was read is lost.
     ///
     /// # Errors
     /// The pipe or socket failed.
@@ -85,12 +85,12 @@ impl LineSource {
         if !self.is_open {
             return Ok(false);
         }
-        // Where there is no end to it, everybody else comes first.
+        // Lets other work run if the input never ends.
         if std::mem::take(&mut self.was_full) {
             tokio::task::yield_now().await;
         }
         let read = self.io.read(&mut self.chunk).await;
-        // A carrier that is made of another one hands on what went wrong there.
+        // A transport on top of another one passes its error on.
         let count = read.map_err(|error| error.downcast().unwrap_or_else(DoorError::Io))?;
         self.lines.push(&self.chunk[..count]);
         self.was_full = count == CHUNK;
@@ -99,11 +99,11 @@ impl LineSource {
     }
 }
 
-/// The writing half. Messages are gathered and leave together.
+/// The writing half. Messages are buffered and written together.
 pub struct LineSink {
     io: Box<dyn AsyncWrite + Send + Unpin>,
     buffer: Vec<u8>,
-    /// How much of the buffer has left already.
+    /// Bytes of the buffer that are already written.
     written: usize,
 }
 
@@ -116,30 +116,29 @@ impl core::fmt::Debug for LineSink {
 }
 
 impl LineSink {
-    /// Adds a message to what will be written.
+    /// Adds a message to the buffer.
     pub fn push(&mut self, message: &str) {
         write_line(&mut self.buffer, message);
     }
 
-    /// Whether anything waits to be written.
+    /// Returns whether the buffer is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
     }
 
-    /// Whether so much waits that the peer can begin with it while the rest is made.
+    /// Returns whether the buffer is large enough to be written before more messages are ready.
     #[must_use]
     pub fn is_worth_a_write(&self) -> bool {
-        self.buffer.len() >= PIECE
+        self.buffer.len() >= EARLY_WRITE
     }
 
-    /// Writes everything that waits.
+    /// Writes the buffer.
     ///
-    /// Safe to drop at any time: the next flush goes on where this one stopped, so that no part of a
-    /// message is written twice.
+    /// Cancel safe: the next flush continues where this one stopped, so that no part of a message is written twice.
     ///
     /// # Errors
-    /// The pipe or socket failed; what was not written is gone with it.
+    /// The pipe or socket failed; the rest of the buffer is lost.
     pub async fn flush(&mut self) -> Result<(), DoorError> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -157,7 +156,7 @@ impl LineSink {
         Ok(())
     }
 
-    /// Closes the writing side, after which the peer reads the end.
+    /// Closes the writing side; the peer reads EOF.
     ///
     /// # Errors
     /// The pipe or socket failed.
@@ -173,7 +172,7 @@ mod tests {
 
     use super::Link;
 
-    /// P1: a write that is given up in the middle of a message and taken up again writes it once.
+    /// P1: a cancelled write continues where it stopped.
     #[tokio::test]
     async fn a_write_that_was_given_up_goes_on_where_it_stopped() {
         let (near, mut far) = duplex(8);

@@ -1,4 +1,4 @@
-//! Two ends of a conversation inside one process.
+//! An in-memory transport within one process.
 
 use std::io;
 use std::pin::Pin;
@@ -10,22 +10,21 @@ use tokio::io::{AsyncRead, DuplexStream, ReadBuf, duplex};
 use crate::error::DoorError;
 use crate::link::Link;
 
-/// How many bytes wait in each direction before the writer has to wait.
+/// Bytes buffered per direction before the writer waits.
 const CAPACITY: usize = 64 * 1024;
 
-/// Two links, each of which reads what the other writes.
+/// Creates two links that are connected to each other.
 ///
-/// They behave like a pair of pipes: a full one makes its writer wait, a closed or dropped sink is the
-/// end for the other side's source, and writing to a dropped source fails.
+/// They behave like a pair of pipes: a full buffer makes the writer wait, a closed or dropped sink is EOF for the other
+/// side, and writing to a dropped source fails.
 #[must_use]
 pub fn pair() -> (Link, Link) {
     faulty_pair(&Fault::default())
 }
 
-/// Two links as [`pair`] makes them; where the second would read the end of the first it is told of the fault,
-/// if there is one.
+/// Creates two links like [`pair`]; the second reads an error instead of EOF if `fault` is set.
 pub(crate) fn faulty_pair(fault: &Fault) -> (Link, Link) {
-    // One stream per direction: with one for both, a dropped sink would not be seen while its source lives.
+    // One stream per direction: with a single one, a dropped sink would not be noticed while its source lives.
     let (left_write, right_read) = duplex(CAPACITY);
     let (right_write, left_read) = duplex(CAPACITY);
     let right_read = Faulty {
@@ -38,7 +37,7 @@ pub(crate) fn faulty_pair(fault: &Fault) -> (Link, Link) {
     )
 }
 
-/// Why a link ends, if it does not just end.
+/// Error that ends a link instead of EOF.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fault(Arc<Mutex<Option<DoorError>>>);
 
@@ -82,7 +81,7 @@ mod tests {
     use super::pair;
     use crate::error::DoorError;
 
-    /// T6: what one end writes, the other reads, in both directions.
+    /// T6: each end reads what the other writes.
     #[tokio::test]
     async fn each_end_reads_what_the_other_writes() {
         let (mut left, mut right) = pair();
@@ -119,7 +118,7 @@ mod tests {
         assert!(matches!(left.sink.flush().await, Err(DoorError::Io(_))));
     }
 
-    /// T9: a reader that does not read makes the writer wait.
+    /// T9: a slow reader makes the writer wait.
     #[tokio::test]
     async fn a_full_pipe_makes_the_writer_wait() {
         let (mut left, mut right) = pair();

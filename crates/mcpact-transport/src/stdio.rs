@@ -1,8 +1,8 @@
-//! Lines on standard input and output, on both ends of the pipe.
+//! The stdio transport, both ends.
 //!
-//! [`own`] is the server's end: our own standard streams. [`child`] is the client's end: a process that
-//! we start, hear and end. In both, standard output carries nothing but messages and standard error is a
-//! log (`2026-07-28 basic/transports/stdio`).
+//! [`own`] is the server's end: the standard streams of this process. [`child`] is the client's end: a child process
+//! with its pipes. Standard output carries only messages; standard error is a log (`2026-07-28
+//! basic/transports/stdio`).
 
 #[cfg(unix)]
 pub mod child;

@@ -1,4 +1,4 @@
-//! Lines over TCP, on this machine only: there is nobody who would ask for a token.
+//! Newline-delimited messages over TCP, on loopback only, because there is no authentication.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,14 +11,14 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::error::DoorError;
 use crate::link::Link;
 
-/// A port that waits for clients.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
 }
 
-/// Opens a port on a loopback address; port 0 picks a free one.
+/// Listens on a loopback address; port 0 picks a free one.
 ///
 /// # Errors
 /// [`DoorError::Address`]: other machines could reach it; [`DoorError::Io`]: the system refuses.
@@ -37,7 +37,7 @@ pub async fn listen(address: SocketAddr) -> Result<Listener, DoorError> {
 /// Connects to a host and port, such as `localhost:6280`.
 ///
 /// # Errors
-/// Nobody listens there, or the system refuses.
+/// The connection is refused, or the system refuses.
 pub async fn connect(address: &str) -> Result<Link, DoorError> {
     let stream = TcpStream::connect(address).await?;
     let (read, write) = split(stream);
@@ -45,11 +45,11 @@ pub async fn connect(address: &str) -> Result<Link, DoorError> {
 }
 
 impl Listener {
-    /// Waits for a client. One that begins with anything but a message is hung up on: any page can make
-    /// a browser post lines to a port, and the lines of its headers come first.
+    /// Accepts a client. A connection that does not begin with a message is closed: any page can make a browser post to
+    /// a port, and its HTTP headers come first.
     ///
     /// # Errors
-    /// The system refuses, for example because too many files are open; trying again later may help.
+    /// The system refuses, for example because too many files are open; a retry may succeed.
     pub async fn accept(&self) -> Result<Link, DoorError> {
         let (stream, _) = self.socket.accept().await?;
         let (read, write) = split(stream);
@@ -60,7 +60,7 @@ impl Listener {
         Ok(Link::new(read, write))
     }
 
-    /// Where it waits.
+    /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -73,12 +73,12 @@ fn split(
     tokio::net::tcp::OwnedReadHalf,
     tokio::net::tcp::OwnedWriteHalf,
 ) {
-    // Messages are small and wait for answers: a delayed segment is a delayed call.
+    // Messages are small and wait for responses; a delayed segment delays the call.
     let _ = stream.set_nodelay(true);
     stream.into_split()
 }
 
-/// Fails unless the first thing that arrives begins like a message.
+/// Fails unless the first bytes look like a message.
 struct MessagesOnly<R> {
     inner: R,
     is_sure: bool,

@@ -1,4 +1,4 @@
-//! Lines over a Unix socket, for clients of the same user on the same machine.
+//! Newline-delimited messages over a Unix socket, for clients of the same user.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions, TryLockError};
 use std::io::ErrorKind;
@@ -12,44 +12,43 @@ use tokio::time::sleep;
 use crate::error::DoorError;
 use crate::link::Link;
 
-/// Only we may connect.
+/// Mode of a socket: only the owner may connect.
 const MODE: u32 = 0o600;
 
-/// Only we may look into a folder of sockets.
+/// Mode of a socket directory: only the owner may list it.
 const FOLDER_MODE: u32 = 0o700;
 
-/// How many clients may wait to be accepted.
+/// Clients that may wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// How often, and after how long each time, a directory is tried that another process is opening a socket in.
+/// Number of attempts, and pause between them, to lock a directory in which another process opens a socket.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// A socket that waits for clients. Dropping it removes its file.
+/// A listening socket. Dropping it removes its file.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Device and inode, so that a file that somebody else put there is left alone.
+    /// Device and inode; a file that replaced ours is left alone.
     identity: (u64, u64),
 }
 
-/// Opens a socket that only our own user can connect to.
+/// Listens on a socket that only the same user can connect to.
 ///
-/// The directory must exist. A file that is there already is replaced only if it is a socket on which
-/// nobody answers.
+/// The directory must exist. An existing file is replaced only if it is a socket without a listener.
 ///
 /// # Errors
-/// [`DoorError::Address`]: somebody answers there, it is not a socket, or the directory is missing;
+/// [`DoorError::Address`]: the socket is in use, the file is not a socket, or the directory is missing;
 /// [`DoorError::Io`]: the system refuses.
 pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, DoorError> {
     let path = path.as_ref();
-    // Two processes that both find a stale socket must not remove each other's new one.
+    // Two processes that find the same stale socket must not remove each other's new one.
     let _lock = lock_directory(path).await?;
     remove_stale(path).await?;
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
-    // Nobody can connect before `listen`, so the mode is right for the first client.
+    // Connecting is impossible before `listen`, so the mode is right for the first client.
     fs::set_permissions(path, Permissions::from_mode(MODE))?;
     let socket = socket.listen(BACKLOG)?;
     let identity = identity(&fs::symlink_metadata(path)?);
@@ -60,16 +59,15 @@ pub async fn listen(path: impl AsRef<Path>) -> Result<Listener, DoorError> {
     })
 }
 
-/// Makes a folder for sockets that only our own user can look into, and those above it.
+/// Creates a socket directory, with its parents, that only the same user can list.
 ///
 /// # Errors
-/// [`DoorError::Address`]: it is no folder, or belongs to somebody else; [`DoorError::Io`]: the system
-/// refuses.
+/// [`DoorError::Address`]: it is not a directory, or belongs to another user; [`DoorError::Io`]: the system refuses.
 pub fn private_folder(path: impl AsRef<Path>) -> Result<(), DoorError> {
     let path = path.as_ref();
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(FOLDER_MODE).create(path)?;
-    // Whoever may change the folder may put another socket in the place of ours.
+    // Another owner of the directory could replace our socket.
     let facts = fs::symlink_metadata(path)?;
     if !facts.is_dir() {
         return Err(bad(path, "it is not a folder"));
@@ -83,10 +81,10 @@ pub fn private_folder(path: impl AsRef<Path>) -> Result<(), DoorError> {
     Ok(())
 }
 
-/// The sockets in a folder on which somebody answers; those that were left behind are removed.
+/// Returns the sockets with a listener in a directory and removes stale ones.
 ///
 /// # Errors
-/// The folder cannot be read; one that is missing has none.
+/// The directory cannot be read; a missing one has no sockets.
 pub async fn sweep(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, DoorError> {
     let listed = match fs::read_dir(folder.as_ref()) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -114,7 +112,7 @@ pub async fn sweep(folder: impl AsRef<Path>) -> Result<Vec<PathBuf>, DoorError> 
 /// Connects to a socket.
 ///
 /// # Errors
-/// [`DoorError::Address`]: nobody listens there; [`DoorError::Io`]: the system refuses.
+/// [`DoorError::Address`]: there is no listener; [`DoorError::Io`]: the system refuses.
 pub async fn connect(path: impl AsRef<Path>) -> Result<Link, DoorError> {
     let path = path.as_ref();
     match UnixStream::connect(path).await {
@@ -129,17 +127,17 @@ pub async fn connect(path: impl AsRef<Path>) -> Result<Link, DoorError> {
     }
 }
 
-/// The process that opened a socket, as far as the system tells; it need not answer for that.
+/// Returns the process that opened a socket, as reported by the system. The process may have passed it on.
 pub async fn owner(path: impl AsRef<Path>) -> Option<u32> {
     let stream = UnixStream::connect(path).await.ok()?;
     u32::try_from(stream.peer_cred().ok()?.pid()?).ok()
 }
 
 impl Listener {
-    /// Waits for a client of our own user or of root; any other is turned away.
+    /// Accepts a client of the same user or of root; others are rejected.
     ///
     /// # Errors
-    /// The system refuses, for example because too many files are open; trying again later may help.
+    /// The system refuses, for example because too many files are open; a retry may succeed.
     pub async fn accept(&self) -> Result<Link, DoorError> {
         loop {
             let (stream, _) = self.socket.accept().await?;
@@ -151,7 +149,7 @@ impl Listener {
         }
     }
 
-    /// Where it waits.
+    /// Returns the path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -168,7 +166,7 @@ impl Drop for Listener {
     }
 }
 
-/// Whether a process of this user may talk to ours: root may do everything anyway.
+/// Returns whether a client with this user id may connect; root always may.
 const fn may_connect(client: u32, own: u32) -> bool {
     client == 0 || client == own
 }
@@ -229,7 +227,7 @@ async fn remove_stale(path: &Path) -> Result<(), DoorError> {
 mod tests {
     use super::may_connect;
 
-    /// Whatever the mode of the socket says, a process of another user is turned away.
+    /// Processes of other users are rejected, whatever the mode of the socket is.
     #[test]
     fn only_our_own_user_and_root_are_heard() {
         for (client, own, expected) in [

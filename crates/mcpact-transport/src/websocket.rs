@@ -1,7 +1,7 @@
-//! Messages on a WebSocket: one message per text frame, with the subprotocol `mcp`.
+//! The WebSocket transport: one message per text frame, subprotocol `mcp`.
 //!
-//! The client's end is [`connect`]; the server's end is an answer of
-//! [`http::server`](crate::http::server), behind the same guard and token as every other.
+//! [`connect`] is the client's end. The server's end is a response of [`http::server`](crate::http::server), with the
+//! same guard and token as other requests.
 
 mod client;
 mod pump;
@@ -9,5 +9,5 @@ mod pump;
 pub use client::connect;
 pub(crate) use pump::{config, link};
 
-/// What both sides must name, so that no other kind of socket is taken for one of ours.
+/// Subprotocol that both sides must name.
 pub(crate) const SUBPROTOCOL: &str = "mcp";

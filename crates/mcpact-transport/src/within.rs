@@ -1,12 +1,11 @@
-//! Waiting for no longer than it may take.
+//! Timeouts that set no timer for work that is ready at once.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-/// What the work comes to, or nothing if it takes too long. Most work that waits for what the network has
-/// brought already is done at once, and then there is no timer.
+/// Awaits `work` for at most `limit`; `None` on timeout. The timer is created only if the first poll is pending.
 pub async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     let first = poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;

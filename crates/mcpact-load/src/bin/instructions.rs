@@ -17,12 +17,21 @@ struct Options {
     /// Calls of the long run.
     #[arg(long)]
     many: u64,
+    /// Only the combinations whose name contains this, such as `bridge legacy modern stdio`.
+    #[arg(long, default_value = "")]
+    only: String,
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Trouble> {
-    let Options { mcpact, few, many } = Options::parse();
-    let cells = count(&Programs::beside_us()?, &mcpact, Calls { few, many }).await?;
+    let Options {
+        mcpact,
+        few,
+        many,
+        only,
+    } = Options::parse();
+    let programs = Programs::beside_us()?;
+    let cells = count(&programs, &mcpact, Calls { few, many }, &only).await?;
     Ok(serde_json::to_writer_pretty(
         std::io::stdout().lock(),
         &cells,

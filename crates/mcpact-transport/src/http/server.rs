@@ -1,15 +1,15 @@
-//! The HTTP server side: safe by default, one handler, JSON or events.
+//! HTTP server: secure defaults, one handler, JSON or event streams.
 
 pub mod answer;
 mod body;
 mod cors;
 pub mod guard;
+mod idle;
 pub mod listener;
-mod serving;
+mod request;
 pub mod tls;
 pub mod token;
 mod upgrade;
-mod watch;
 
 pub use answer::{Answer, AnswerBody, Arrival};
 pub use body::KEEP_ALIVE;

@@ -1,5 +1,5 @@
-//! The asking side of HTTP+SSE, the transport of 2024-11-05: one event stream for what the server
-//! says, and an address that the stream begins with for what we say.
+//! The client of HTTP+SSE, the transport of 2024-11-05: one event stream from the server, and an endpoint for messages
+//! that the stream names first.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::http::client::{Answer, AnswerBody, EventStream, HttpClient};
 /// Both directions of an HTTP+SSE connection.
 #[derive(Debug)]
 pub struct SseConnection {
-    /// What the server says.
+    /// Messages from the server.
     pub events: Box<EventStream>,
-    /// Where we say something.
+    /// Sender of messages to the server.
     pub sender: SseSender,
 }
 
-/// Where messages go.
+/// Sends messages to the endpoint of a connection.
 #[derive(Clone, Debug)]
 pub struct SseSender {
     http: HttpClient,
 }
 
 impl SseConnection {
-    /// Opens the stream and waits for the address.
+    /// Opens the stream and waits for the endpoint.
     ///
     /// `2024-11-05 basic/transports#http-with-sse`: the first event must be `endpoint`.
     ///
     /// # Errors
-    /// There is no such stream, the address does not come in time, or it is of another origin.
+    /// The stream cannot be opened, the endpoint does not arrive in time, or it has another origin.
     pub async fn open(http: &HttpClient, patience: Duration) -> Result<Self, DoorError> {
         let opening = async {
             let answer = http.listen(&HeaderMap::new(), None).await?;
@@ -70,7 +70,7 @@ fn address(event: &Event) -> Result<&str, DoorError> {
 }
 
 impl SseSender {
-    /// Sends one message; its answer comes on the stream.
+    /// Sends one message; its response arrives on the stream.
     ///
     /// # Errors
     /// As for [`HttpClient::post`].

@@ -1,25 +1,24 @@
-//! A server that we start: its pipes, its log and its end.
+//! A server as a child process: pipes, log and shutdown.
 //!
-//! The process leads a group of its own, because `npx` starts a shell that starts the server and ending
-//! the first of them would leave the other two. Whatever way the owner goes, the whole group is gone
-//! afterwards: by [`Process::shutdown`], by dropping the [`Process`], or when the leader exits alone.
+//! The process leads its own process group, because `npx` starts a shell that starts the server; killing only the first
+//! would leave the others running. The whole group is killed by [`Process::shutdown`], by dropping the [`Process`], or
+//! when the leader exits.
 //!
-//! When this process is itself killed, nobody is left to kill the group, unless the child was given a
-//! [`Guard`]. (Asking the kernel to do so needs code between `fork` and `exec`, which is unsafe Rust.)
-//! Without one the pipes close, and a server that obeys `2026-07-28 basic/transports/stdio#shutdown` exits
-//! at the end of its input.
+//! If this process is killed, only a [`Guard`] can kill the group. (`PR_SET_PDEATHSIG` needs code between `fork` and
+//! `exec`, which is unsafe Rust.) Without a guard the pipes close, and a server that follows `2026-07-28
+//! basic/transports/stdio#shutdown` exits at EOF.
 
 mod command;
 mod confinement;
-mod family;
+mod first_byte;
 mod group;
 mod guard;
-mod hearing;
 mod input;
 mod masks;
 mod obstacle;
 mod output;
 mod process;
+mod process_tree;
 mod tail;
 
 pub use command::{ChildCommand, DEFAULT_STDERR_LIMIT, INHERITED, LINEAGE};
@@ -30,5 +29,5 @@ pub use guard::Guard;
 pub use guard::stand_guard;
 pub use masks::{Masks, secret_args, url_password};
 pub use obstacle::{Obstacle, is_executable};
-pub use process::{Child, Departure, Process};
+pub use process::{Child, Process, ShutdownReport};
 pub use tail::Scribe;

@@ -1,4 +1,4 @@
-//! An end of a pipe that somebody else may close.
+//! One end of a pipe that can be closed from elsewhere.
 
 use std::io;
 use std::pin::Pin;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::vigil;
 
-/// The end of a pipe.
+/// One end of a pipe.
 ///
-/// Shutting a writer down or dropping it closes the file, which tokio's pipes do not do on shutdown; without
-/// that the reader at the other end would never see the end.
+/// Shutting down or dropping a writer closes the file. tokio's pipes do not close on shutdown, and the reader would
+/// never see EOF.
 #[derive(Debug)]
 pub(super) struct Closable<T> {
     shared: Arc<Shared<T>>,
@@ -25,18 +25,18 @@ pub(super) struct Closer<T> {
 }
 
 #[derive(Debug)]
-struct Shared<T>(Mutex<Valve<T>>);
+struct Shared<T>(Mutex<State<T>>);
 
 #[derive(Debug)]
-struct Valve<T> {
+struct State<T> {
     io: Option<T>,
-    /// Who waits for room or for bytes; dropping the file does not wake it.
+    /// The waiting job; dropping the file does not wake it.
     waiting: Option<Waker>,
 }
 
-/// Makes an end of a pipe closable.
+/// Makes one end of a pipe closable.
 pub(super) fn closable<T>(io: T) -> (Closable<T>, Closer<T>) {
-    let shared = Arc::new(Shared(Mutex::new(Valve {
+    let shared = Arc::new(Shared(Mutex::new(State {
         io: Some(io),
         waiting: None,
     })));
@@ -49,15 +49,15 @@ pub(super) fn closable<T>(io: T) -> (Closable<T>, Closer<T>) {
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, Valve<T>> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn close(&self) {
-        let mut valve = self.lock();
-        let io = valve.io.take();
-        let waiting = valve.waiting.take();
-        drop(valve);
+        let mut state = self.lock();
+        let io = state.io.take();
+        let waiting = state.waiting.take();
+        drop(state);
         drop(io);
         if let Some(waker) = waiting {
             waker.wake();
@@ -66,7 +66,7 @@ impl<T> Shared<T> {
 }
 
 impl<T> Closer<T> {
-    /// Closes it; whoever writes to it or reads from it sees a broken pipe.
+    /// Closes the pipe; reads and writes fail with a broken pipe.
     pub(super) fn close(&self) {
         self.shared.close();
     }
@@ -78,12 +78,12 @@ impl<T: Unpin> Closable<T> {
         context: &mut Context<'_>,
         act: impl FnOnce(Pin<&mut T>, &mut Context<'_>) -> Poll<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
-        let mut valve = self.shared.lock();
-        let Some(io) = valve.io.as_mut() else {
+        let mut state = self.shared.lock();
+        let Some(io) = state.io.as_mut() else {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         };
         let result = act(Pin::new(io), context);
-        valve.waiting = result.is_pending().then(|| context.waker().clone());
+        state.waiting = result.is_pending().then(|| context.waker().clone());
         result
     }
 }

@@ -1,18 +1,17 @@
-//! Our own standard streams.
+//! The standard streams of this process.
 
 use crate::error::DoorError;
 use crate::link::Link;
 
-/// Our own standard input and output. Call it once, inside a tokio runtime.
+/// Returns the transport on standard input and output. Call it once, inside a tokio runtime.
 ///
-/// A pipe or socket is read and written without a helper thread, and taken over: file descriptor 0 then
-/// reads nothing and file descriptor 1 leads to standard error, so that no stray `println!` and no child
-/// process can mix into the messages, and closing the link is the end for the peer.
+/// Pipes and sockets are used without a helper thread and are taken over: file descriptor 0 then reads EOF and file
+/// descriptor 1 leads to standard error, so that no stray `println!` or child process can write into the messages, and
+/// closing the link closes the stream.
 ///
-/// Taking over sets `O_NONBLOCK` on the open pipe, which every process that inherited the same end shares;
-/// it is not reset. A stream that is also our standard error is therefore left alone, and so are terminals
-/// and files: they go through tokio's blocking standard streams. There, a read that nobody answers keeps
-/// the runtime from shutting down, and closing the link does not close the stream.
+/// Taking over sets `O_NONBLOCK` on the pipe, for every process that inherited it, and it is not reset. A stream that
+/// is also our standard error, a terminal or a file is therefore left alone and goes through tokio's blocking standard
+/// streams. A pending read then keeps the runtime from shutting down, and closing the link does not close the stream.
 ///
 /// # Errors
 /// A standard stream is closed or cannot be registered with the runtime.
@@ -40,15 +39,15 @@ mod unix {
     use crate::stdio::closable::closable;
     use crate::vigil;
 
-    /// What a stream is, as far as we may wait for it without a thread.
-    pub(super) enum Carrier {
+    /// Kind of a standard stream.
+    pub(super) enum StdStream {
         Pipe(OwnedFd),
         Socket(OwnedFd),
         Other,
     }
 
-    impl Carrier {
-        /// Looks at a stream; `log` is our standard error, which must stay blocking.
+    impl StdStream {
+        /// Classifies a stream; `log` is our standard error, which must stay blocking.
         pub(super) fn classify(stream: BorrowedFd<'_>, log: Option<&Metadata>) -> io::Result<Self> {
             let file = File::from(stream.try_clone_to_owned()?);
             let facts = file.metadata()?;
@@ -62,7 +61,7 @@ mod unix {
             })
         }
 
-        /// Reads from it; `None` when it has to be read by a thread.
+        /// Returns a reader; `None` if a blocking thread must read it.
         pub(super) fn reader(self) -> io::Result<Option<Box<dyn AsyncRead + Send + Unpin>>> {
             if let Self::Pipe(fd) | Self::Socket(fd) = &self {
                 vigil::over(fd);
@@ -74,7 +73,7 @@ mod unix {
             })
         }
 
-        /// Writes to it; `None` when it has to be written by a thread.
+        /// Returns a writer; `None` if a blocking thread must write it.
         pub(super) fn writer(self) -> io::Result<Option<Box<dyn AsyncWrite + Send + Unpin>>> {
             Ok(match self {
                 Self::Pipe(fd) => Some(Box::new(closable(pipe::Sender::from_owned_fd(fd)?).0)),
@@ -98,8 +97,8 @@ mod unix {
             .map(File::from)
             .and_then(|log| log.metadata());
         let log = log.as_ref().ok();
-        let reader = Carrier::classify(stdin.as_fd(), log)?.reader()?;
-        let writer = Carrier::classify(stdout.as_fd(), log)?.writer()?;
+        let reader = StdStream::classify(stdin.as_fd(), log)?.reader()?;
+        let writer = StdStream::classify(stdout.as_fd(), log)?.writer()?;
         let nothing = OpenOptions::new()
             .read(true)
             .write(true)
@@ -127,12 +126,12 @@ mod tests {
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    use super::unix::Carrier;
+    use super::unix::StdStream;
 
     #[tokio::test]
     async fn pipes_are_read_and_written_without_a_thread() {
         let (theirs, mut ours) = io::pipe().unwrap();
-        let mut reader = Carrier::classify(theirs.as_fd(), None)
+        let mut reader = StdStream::classify(theirs.as_fd(), None)
             .unwrap()
             .reader()
             .unwrap()
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(heard, "in");
 
         let (mut ours, theirs) = io::pipe().unwrap();
-        let mut writer = Carrier::classify(theirs.as_fd(), None)
+        let mut writer = StdStream::classify(theirs.as_fd(), None)
             .unwrap()
             .writer()
             .unwrap()
@@ -157,16 +156,16 @@ mod tests {
         assert_eq!(heard, "out");
     }
 
-    /// Node starts its children on sockets instead of pipes.
+    /// Node.js starts its children on sockets instead of pipes.
     #[tokio::test]
     async fn sockets_are_read_and_written_without_a_thread() {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
-        let mut reader = Carrier::classify(theirs.as_fd(), None)
+        let mut reader = StdStream::classify(theirs.as_fd(), None)
             .unwrap()
             .reader()
             .unwrap()
             .unwrap();
-        let mut writer = Carrier::classify(theirs.as_fd(), None)
+        let mut writer = StdStream::classify(theirs.as_fd(), None)
             .unwrap()
             .writer()
             .unwrap()
@@ -186,16 +185,16 @@ mod tests {
     fn files_and_the_log_itself_are_left_blocking() {
         let file = tempfile::tempfile().unwrap();
         assert!(matches!(
-            Carrier::classify(file.as_fd(), None).unwrap(),
-            Carrier::Other
+            StdStream::classify(file.as_fd(), None).unwrap(),
+            StdStream::Other
         ));
         let (_read, write) = io::pipe().unwrap();
         let log = File::from(write.as_fd().try_clone_to_owned().unwrap())
             .metadata()
             .unwrap();
         assert!(matches!(
-            Carrier::classify(write.as_fd(), Some(&log)).unwrap(),
-            Carrier::Other
+            StdStream::classify(write.as_fd(), Some(&log)).unwrap(),
+            StdStream::Other
         ));
     }
 }

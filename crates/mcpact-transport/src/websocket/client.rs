@@ -1,4 +1,4 @@
-//! The asking side of a WebSocket.
+//! The WebSocket client.
 
 use http::header::SEC_WEBSOCKET_PROTOCOL;
 use http::{HeaderValue, Request, Uri};
@@ -14,11 +14,10 @@ use crate::error::DoorError;
 use crate::http::client::{Connector, HttpSettings};
 use crate::link::Link;
 
-/// Opens a socket at a `ws://` or `wss://` address, by the same proxies, with the same trust and headers
-/// as HTTP.
+/// Opens a WebSocket at a `ws://` or `wss://` URL, with the proxies, certificates and headers of HTTP.
 ///
 /// # Errors
-/// The address is of another kind, the server cannot be reached in time, or it has no such socket.
+/// The URL has another scheme, the connection fails or times out, or the server refuses the upgrade.
 pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, DoorError> {
     let (request, target) = request(address, settings)?;
     let handshake = async {
@@ -34,7 +33,7 @@ pub async fn connect(address: &str, settings: &HttpSettings) -> Result<Link, Doo
     Ok(link)
 }
 
-/// The request that opens the socket, and where it goes in the words of HTTP.
+/// Returns the upgrade request and its HTTP URL.
 fn request(address: &str, settings: &HttpSettings) -> Result<(Request<()>, Uri), DoorError> {
     let refuse = |why| DoorError::Address {
         address: crate::address::shown(address),

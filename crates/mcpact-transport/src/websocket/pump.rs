@@ -1,4 +1,4 @@
-//! Between a WebSocket and a link.
+//! Forwarding between a WebSocket and a link.
 
 use std::time::Duration;
 
@@ -16,21 +16,21 @@ use crate::error::DoorError;
 use crate::link::{LineSink, LineSource, Link};
 use crate::memory::{self, Fault};
 
-/// How long it may take to say that we close, behind what was said before.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// Timeout for sending the close frame, after earlier messages.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the other side may take to close after we have; whoever does not answer is not waited for.
-const ANSWER: Duration = Duration::from_millis(300);
+/// Timeout for the peer's close frame.
+const CLOSE_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The limits of a socket: a message may be as long as a line.
+/// Returns the limits of a WebSocket: a message may be as long as a line.
 pub(crate) fn config() -> WebSocketConfig {
     WebSocketConfig::default()
         .max_message_size(Some(DEFAULT_LINE_LIMIT))
         .max_frame_size(Some(DEFAULT_LINE_LIMIT))
 }
 
-/// A link whose messages travel on the socket, which is closed for this reason when the link is; also whoever
-/// moves them, until the socket is closed. Needs a tokio runtime.
+/// Creates a link on a WebSocket, which is closed with `reason` when the link is closed, and returns the handle of the
+/// background job. Needs a tokio runtime.
 pub(crate) fn link<S>(socket: WebSocketStream<S>, reason: CloseCode) -> (Link, JoinHandle<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -65,14 +65,14 @@ async fn pump<S: AsyncRead + AsyncWrite + Unpin>(
             reason: reason.into(),
         };
         let saying = sender.send(Message::Close(Some(frame)));
-        if let Ok(Ok(())) = tokio::time::timeout(GOODBYE, saying).await {
+        if let Ok(Ok(())) = tokio::time::timeout(CLOSE_TIMEOUT, saying).await {
             let closing = async { while let Some(Ok(_)) = receiver.next().await {} };
-            let _ = tokio::time::timeout(ANSWER, closing).await;
+            let _ = tokio::time::timeout(CLOSE_REPLY_TIMEOUT, closing).await;
         }
     }
 }
 
-/// Brings what arrives to the link; tells how to close, unless the socket is closed already.
+/// Forwards incoming messages to the link; returns the close code, unless the socket is already closed.
 async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
     receiver: &mut SplitStream<WebSocketStream<S>>,
     mut sink: LineSink,
@@ -90,7 +90,7 @@ async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
             Ok(Message::Close(_)) => return None,
             Err(Error::Capacity(_)) => {
-                // The rest of the message cannot be skipped, and so the socket ends with it.
+                // The rest of the message cannot be skipped, so the socket is closed.
                 fault.set(DoorError::TooLarge {
                     limit: DEFAULT_LINE_LIMIT,
                 });
@@ -105,7 +105,7 @@ async fn inbound<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Sends what comes from the link; tells how to close.
+/// Forwards messages of the link to the socket; returns the close code.
 async fn outbound<S: AsyncRead + AsyncWrite + Unpin>(
     sender: &mut SplitSink<WebSocketStream<S>, Message>,
     mut source: LineSource,

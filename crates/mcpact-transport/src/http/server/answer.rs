@@ -1,4 +1,4 @@
-//! What arrives in an HTTP request and what goes back.
+//! Requests and responses of the HTTP server.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -10,25 +10,25 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use crate::link::Link;
 
-/// A request that was let in and read whole.
+/// An admitted request with its whole body.
 #[derive(Debug)]
 pub struct Arrival {
-    /// The verb.
+    /// HTTP method.
     pub verb: Method,
-    /// The path, without the query.
+    /// Path without the query.
     pub path: String,
-    /// The query, without its question mark.
+    /// Query without the question mark.
     pub query: Option<String>,
-    /// The headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// The body.
+    /// Body.
     pub body: Bytes,
-    /// Who is on the other end.
+    /// Address of the client.
     pub peer: Option<SocketAddr>,
 }
 
 impl Arrival {
-    /// The value of a header, if it stands there once and is text.
+    /// Returns the value of a header that occurs once and is text.
     #[must_use]
     pub fn header(&self, name: impl AsHeaderName) -> Option<&str> {
         let mut all = self.headers.get_all(name).iter();
@@ -39,32 +39,32 @@ impl Arrival {
     }
 }
 
-/// What goes back.
+/// A response.
 pub struct Answer {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// Headers beside those that the body implies.
+    /// Headers besides those that the body implies.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body.
+    /// Body.
     pub body: AnswerBody,
 }
 
-/// The body of an answer.
+/// Body of a response.
 pub enum AnswerBody {
-    /// Nothing.
+    /// No body.
     Empty,
-    /// One JSON text.
+    /// A JSON document.
     Json(Bytes),
-    /// Plain text for people.
+    /// Plain text.
     Text(Bytes),
-    /// Server-sent events, already framed. Dropping the stream means that the client went away.
+    /// Server-sent events, already framed. The stream is dropped when the client disconnects.
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
-    /// A WebSocket, if the request asks for one; this is called with its link once it is open.
+    /// A WebSocket upgrade; the function receives the link once the socket is open.
     Socket(Box<dyn FnOnce(Link) + Send>),
 }
 
 impl Answer {
-    /// Nothing but a status.
+    /// Creates a response without a body.
     #[must_use]
     pub const fn empty(status: u16) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Answer {
         }
     }
 
-    /// One JSON text.
+    /// Creates a JSON response.
     #[must_use]
     pub fn json(status: u16, text: impl Into<Bytes>) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Answer {
         }
     }
 
-    /// Plain text.
+    /// Creates a plain-text response.
     #[must_use]
     pub fn text(status: u16, text: impl Into<Bytes>) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Answer {
         }
     }
 
-    /// A stream of events.
+    /// Creates an event stream.
     #[must_use]
     pub fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Answer {
         }
     }
 
-    /// A WebSocket, whose link goes to `run`.
+    /// Creates a WebSocket upgrade; the link goes to `run`.
     #[must_use]
     pub fn socket(run: impl FnOnce(Link) + Send + 'static) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Answer {
         }
     }
 
-    /// With one more header; a value that no header can hold is left out.
+    /// Adds a header; an invalid value is left out.
     #[must_use]
     pub fn with(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {

@@ -1,4 +1,4 @@
-//! The response body: a text in one piece, or events with a sign of life between them.
+//! Response body: one buffer, or events with keep-alive comments.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -10,55 +10,55 @@ use futures_core::Stream;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::watch::Busy;
+use super::idle::RequestGuard;
 use crate::vigil;
 
-/// How long a stream may be silent before a comment shows that it lives.
+/// Silence on an event stream after which a keep-alive comment is sent.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-const COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+const KEEP_ALIVE_COMMENT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 
-/// The body of a response.
-pub(super) struct ReplyBody {
+/// Body of a response.
+pub(super) struct ResponseBody {
     content: Content,
-    /// As long as it is not written, the request is being answered.
-    _busy: Option<Busy>,
+    /// Marks the request as in flight until the body is written.
+    _guard: Option<RequestGuard>,
 }
 
 enum Content {
-    Whole(Option<Bytes>),
+    Full(Option<Bytes>),
     Events {
         stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>,
-        silence: Pin<Box<Sleep>>,
+        keep_alive: Pin<Box<Sleep>>,
     },
 }
 
-impl ReplyBody {
-    pub(super) fn whole(bytes: Bytes) -> Self {
+impl ResponseBody {
+    pub(super) fn full(bytes: Bytes) -> Self {
         Self {
-            content: Content::Whole((!bytes.is_empty()).then_some(bytes)),
-            _busy: None,
+            content: Content::Full((!bytes.is_empty()).then_some(bytes)),
+            _guard: None,
         }
     }
 
     pub(super) fn events(stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>) -> Self {
-        let silence = Box::pin(sleep(KEEP_ALIVE));
+        let keep_alive = Box::pin(sleep(KEEP_ALIVE));
         Self {
-            content: Content::Events { stream, silence },
-            _busy: None,
+            content: Content::Events { stream, keep_alive },
+            _guard: None,
         }
     }
 
-    /// The same, which ends an answer with itself.
-    pub(super) fn ending(self, busy: Busy) -> Self {
+    /// Keeps the request in flight until the body is dropped.
+    pub(super) fn guarded(self, guard: RequestGuard) -> Self {
         Self {
-            _busy: Some(busy),
+            _guard: Some(guard),
             ..self
         }
     }
 }
 
-impl Body for ReplyBody {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -67,14 +67,16 @@ impl Body for ReplyBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.get_mut().content {
-            Content::Whole(bytes) => bytes.take(),
-            Content::Events { stream, silence } => {
+            Content::Full(bytes) => bytes.take(),
+            Content::Events { stream, keep_alive } => {
                 let item = match stream.as_mut().poll_next(cx) {
                     Poll::Ready(item) => item,
-                    Poll::Pending if silence.as_mut().poll(cx).is_ready() => Some(COMMENT),
+                    Poll::Pending if keep_alive.as_mut().poll(cx).is_ready() => {
+                        Some(KEEP_ALIVE_COMMENT)
+                    }
                     Poll::Pending => return Poll::Pending,
                 };
-                silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
+                keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
                 item
             }
         };
@@ -85,12 +87,12 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.content, Content::Whole(None))
+        matches!(self.content, Content::Full(None))
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Whole(bytes) => {
+            Content::Full(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
             Content::Events { .. } => SizeHint::default(),
@@ -114,10 +116,10 @@ mod tests {
         }
     }
 
-    /// H15: a stream that has nothing to say shows within 15 seconds that it lives, again and again.
+    /// H15: a silent event stream sends a comment at least every 15 seconds.
     #[tokio::test(start_paused = true)]
-    async fn a_silent_stream_shows_that_it_lives() {
-        let mut body = Box::pin(ReplyBody::events(Box::pin(Silent)));
+    async fn silent_streams_send_keep_alive_comments() {
+        let mut body = Box::pin(ResponseBody::events(Box::pin(Silent)));
         for _ in 0..3 {
             let before = Instant::now();
             let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;

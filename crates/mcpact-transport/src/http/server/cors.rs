@@ -1,7 +1,7 @@
-//! What a browser must be told before a page of another origin may call and read.
+//! CORS headers for browsers.
 //!
-//! The guard has judged the origin already. Credentials of the browser, such as cookies, are never
-//! asked for: a token goes in a header that the page itself sets.
+//! The guard has already checked the origin. Browser credentials such as cookies are not allowed: a page sends a token
+//! in a header.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -12,8 +12,8 @@ use http::{HeaderMap, HeaderValue, Method};
 
 const VERBS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
-/// Headers that a page may send; the mirrored parameters come on top. Those of W3C Trace Context and W3C Baggage are added by
-/// whatever traces the page, without asking it.
+/// Headers that a page may send, besides mirrored parameters. Tracing libraries add the headers of W3C Trace Context
+/// and W3C Baggage.
 const SENT: [&str; 12] = [
     "accept",
     "authorization",
@@ -34,24 +34,24 @@ const PARAMETER: &str = "mcp-param-";
 /// Headers that a page may read.
 const READ: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
 
-/// How many seconds a browser may remember the answer.
+/// Seconds for which a browser may cache a preflight response.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
 
-/// Whether a browser asks whether it may ask.
+/// Returns whether a request is a CORS preflight.
 pub(super) fn is_preflight(verb: &Method, headers: &HeaderMap) -> bool {
     verb == Method::OPTIONS
         && headers.contains_key(ORIGIN)
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// What goes with every answer to a page of an origin that was let in.
+/// Adds the headers for every response to an allowed origin.
 pub(super) fn grant(origin: HeaderValue, answer: &mut HeaderMap) {
     answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, READ);
     answer.append(VARY, HeaderValue::from_static("Origin"));
 }
 
-/// What the answer to a preflight says besides; `more` are headers that the server has of its own.
+/// Adds the headers for a preflight response; `more` are additional headers of this server.
 pub(super) fn permit(request: &HeaderMap, more: &[String], answer: &mut HeaderMap) {
     answer.insert(ACCESS_CONTROL_ALLOW_METHODS, VERBS);
     answer.insert(ACCESS_CONTROL_MAX_AGE, REMEMBERED);
@@ -64,7 +64,7 @@ pub(super) fn permit(request: &HeaderMap, more: &[String], answer: &mut HeaderMa
         sent.push_str(", ");
         sent.push_str(name);
     }
-    // There is no pattern for them, so those that are asked for are named.
+    // Patterns are not possible, so requested parameter headers are listed by name.
     for name in wanted.split(',').map(str::trim) {
         let lower = name.to_ascii_lowercase();
         let is_token =

@@ -1,71 +1,71 @@
-//! Who may talk to a server on this machine: the names it answers to and the pages that may call it.
+//! Host and origin checks of a server, against DNS rebinding and cross-site requests.
 //!
-//! A browser will send any page's requests to `localhost`, and a hostile name can be made to resolve
-//! to it. What it cannot do is lie in `Host` and `Origin`.
+//! A browser sends requests of any page to `localhost`, and a hostile name can resolve to it. But a browser sets `Host`
+//! and `Origin` truthfully.
 
 use std::net::SocketAddr;
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 
-/// The names and origins that are let in. The default is loopback only.
+/// Allowed host names and origins. The default is loopback only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
     headers: Vec<String>,
-    /// What most clients write into `Host`, which need not be taken apart every time.
+    /// The `Host` value that most clients send, compared first.
     usual: Option<String>,
 }
 
-/// Why a request is turned away.
+/// Reason for rejecting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GuardFault {
-    /// `Host` is missing, doubled, or names somebody else.
+    /// `Host` is missing, repeated, or not a name of this server.
     #[error("the Host header names a host that this server does not answer to")]
     Host,
-    /// `Origin` is doubled, or a page that may not call this server.
+    /// `Origin` is repeated or not allowed.
     #[error("the Origin header names a page that may not call this server")]
     Origin,
 }
 
 impl Guard {
-    /// Answers to this host name as well.
+    /// Allows a host name.
     #[must_use]
     pub fn allow_host(mut self, name: impl Into<String>) -> Self {
         self.hosts.push(name.into().to_ascii_lowercase());
         self
     }
 
-    /// Lets pages of this origin call, such as `https://app.example`.
+    /// Allows an origin, such as `https://app.example`.
     #[must_use]
     pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into().to_ascii_lowercase());
         self
     }
 
-    /// Lets pages send this header, besides those of the protocol.
+    /// Allows pages to send a header, besides those of the protocol.
     #[must_use]
     pub fn allow_header(mut self, name: impl Into<String>) -> Self {
         self.headers.push(name.into().to_ascii_lowercase());
         self
     }
 
-    /// The headers that pages may send besides those of the protocol.
+    /// Returns the additional headers that pages may send.
     pub(super) fn headers(&self) -> &[String] {
         &self.headers
     }
 
-    /// The same at this address, under which most clients know it.
+    /// Remembers the listen address as the usual `Host` value.
     pub(super) fn at(mut self, address: SocketAddr) -> Self {
         self.usual = Some(address.to_string()).filter(|address| self.is_own_host(address));
         self
     }
 
-    /// Judges a request before anything else is read of it.
+    /// Checks `Host` and `Origin` before the rest of the request is read.
     ///
     /// # Errors
-    /// The first header that does not fit.
+    /// The first header that is not allowed.
     pub fn check(&self, authority: Option<&str>, headers: &HeaderMap) -> Result<(), GuardFault> {
         let host = single(headers, &HOST).map_err(|()| GuardFault::Host)?;
         let names = [authority, host];
@@ -87,7 +87,7 @@ impl Guard {
         if self.usual.as_deref() == Some(authority) {
             return true;
         }
-        // `user@host` has no place in a Host header; it exists to fool readers like this one.
+        // `user@host` is invalid in a Host header and is used to confuse parsers.
         let Some(name) = host_name(authority) else {
             return false;
         };
@@ -99,7 +99,7 @@ impl Guard {
         if self.origins.contains(&lower) {
             return true;
         }
-        // Schemes and hosts in an origin are lower-case; anything else was made by hand.
+        // Browsers send schemes and hosts in lower case; other spellings are forged.
         let rest = origin
             .strip_prefix("http://")
             .or_else(|| origin.strip_prefix("https://"));
@@ -107,7 +107,7 @@ impl Guard {
     }
 }
 
-/// The value of a header that may stand once.
+/// Returns the value of a header that may occur once.
 fn single<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> Result<Option<&'h str>, ()> {
     let mut all = headers.get_all(name).iter();
     match (all.next(), all.next()) {
@@ -117,7 +117,7 @@ fn single<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> Result<Option<
     }
 }
 
-/// The host of `host[:port]`, without a trailing dot.
+/// Returns the host of `host[:port]`, without a trailing dot.
 fn host_name(authority: &str) -> Option<&str> {
     let is_foreign = |b| matches!(b, b'@' | b'/' | b'\\' | b' ' | b'?' | b'#');
     if authority.bytes().any(is_foreign) {
@@ -166,7 +166,7 @@ mod tests {
         guard.check(None, &headers)
     }
 
-    /// T8: only loopback names are answered to, without any setting.
+    /// T8: only loopback names are accepted by default.
     #[test]
     fn foreign_hosts_are_turned_away() {
         let guard = Guard::default();
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(judge(&own, "gateway.example:443", &[]), Ok(()));
     }
 
-    /// T8: only pages of this machine may call, unless others are named.
+    /// T8: only origins of this machine are accepted, unless others are configured.
     #[test]
     fn foreign_origins_are_turned_away() {
         let guard = Guard::default();

@@ -1,4 +1,4 @@
-//! Accepting connections, reading requests within limits, and writing answers.
+//! Listener: accepts connections and serves requests within limits.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -19,31 +19,31 @@ use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, Arrival};
 use super::guard::Guard;
-use super::serving::Shop;
+use super::idle::{Directive, IdleMonitor};
+use super::request::ListenerShared;
 use super::tls::TlsIdentity;
 use super::token::Token;
-use super::watch::{Order, Watch};
 use crate::error::DoorError;
-use crate::http::bell::{Part, Porter};
+use crate::http::waker::{CoalescingWaker, SubFuture};
 use crate::vigil;
 
-/// What a server endures.
+/// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes in a body.
+    /// Bytes of a body.
     pub body: usize,
-    /// Headers in a request; more are answered with 431.
+    /// Headers of a request; more are answered with 431.
     pub headers: usize,
-    /// Bytes in the headers of a request, at least 8192; more are answered with 431.
+    /// Bytes of the headers of a request, at least 8192; more are answered with 431.
     pub header_bytes: usize,
-    /// Connections at a time.
+    /// Concurrent connections.
     pub connections: usize,
-    /// Time for a TLS handshake, for the headers of a request, and for the next request on the same
-    /// connection; who takes longer is hung up on.
+    /// Timeout for a TLS handshake, for the headers of a request, and for the next request on a connection; the
+    /// connection is closed after it.
     pub header_timeout: Duration,
-    /// Time for the body of a request; who takes longer is answered with 408.
+    /// Timeout for the body of a request, answered with 408.
     pub body_timeout: Duration,
-    /// Time that open requests get when the server stops.
+    /// Time for in-flight requests at shutdown.
     pub drain: Duration,
 }
 
@@ -61,16 +61,16 @@ impl Default for Limits {
     }
 }
 
-/// Whoever answers requests that were let in.
+/// Handler of admitted requests.
 pub trait Endpoint: Send + Sync + 'static {
-    /// Answers one request.
+    /// Handles one request.
     fn handle(&self, arrival: Box<Arrival>) -> impl Future<Output = Answer> + Send;
 
-    /// Lets nothing go on that is still being answered. Every connection is looked at afterwards.
+    /// Aborts every in-flight request. All connections are polled afterwards.
     fn cut_off(&self) {}
 }
 
-/// A server that listens.
+/// A listening HTTP server.
 #[derive(Debug)]
 pub struct HttpServer {
     listener: TcpListener,
@@ -81,17 +81,17 @@ pub struct HttpServer {
     limits: Limits,
 }
 
-/// How long those may take to be told who are cut off.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Time for aborted requests to send their last response.
+const ABORT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The least that hyper accepts as the size of its buffer.
-const LEAST_BUFFER: usize = 8192;
+/// Minimum buffer size of hyper.
+const MIN_BUFFER: usize = 8192;
 
-/// How many headers hyper accepts without being told.
-const OWN_HEADER_LIMIT: usize = 100;
+/// Default header limit of hyper.
+const HYPER_HEADER_LIMIT: usize = 100;
 
 impl HttpServer {
-    /// Listens on an address; port 0 picks a free one.
+    /// Binds an address; port 0 picks a free one.
     ///
     /// # Errors
     /// The address cannot be bound.
@@ -108,44 +108,44 @@ impl HttpServer {
         })
     }
 
-    /// With other names and origins than loopback's.
+    /// Sets the allowed hosts and origins.
     #[must_use]
     pub fn guard(mut self, guard: Guard) -> Self {
         self.guard = guard;
         self
     }
 
-    /// Lets only those in who show this token.
+    /// Requires this bearer token.
     #[must_use]
     pub fn token(mut self, token: Token) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// Speaks TLS, and nothing else, as this identity.
+    /// Serves TLS only, with this identity.
     #[must_use]
     pub fn tls(mut self, identity: TlsIdentity) -> Self {
         self.tls = Some(identity);
         self
     }
 
-    /// With other limits.
+    /// Sets the limits.
     #[must_use]
     pub const fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Where it listens.
+    /// Returns the listen address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until `stop` resolves, then lets open requests finish for a while, and tells those that do not.
+    /// Serves until `stop` resolves, then drains in-flight requests and aborts the rest.
     ///
     /// # Errors
-    /// Accepting connections failed for good.
+    /// Accepting connections failed permanently.
     pub async fn serve<E: Endpoint>(
         self,
         endpoint: Arc<E>,
@@ -161,38 +161,45 @@ impl HttpServer {
         } = self;
         let acceptor = tls.map(|identity| identity.acceptor());
         let (sockets, mut closed) = mpsc::channel(1);
-        let shop = Arc::new(Shop {
+        let shared = Arc::new(ListenerShared {
             endpoint: Arc::clone(&endpoint),
             guard: guard.at(address),
             token,
             limits,
             sockets,
         });
-        let seats = Arc::new(Semaphore::new(limits.connections));
-        let watch = Arc::new(Watch::default());
-        let mut walking = JoinSet::new();
-        walking.spawn(Arc::clone(&watch).walk(limits.header_timeout));
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        let monitor = Arc::new(IdleMonitor::default());
+        let mut monitoring = JoinSet::new();
+        monitoring.spawn(Arc::clone(&monitor).run(limits.header_timeout));
         let mut open = JoinSet::new();
         tokio::pin!(stop);
         loop {
-            let seat = Arc::clone(&seats).acquire_owned();
+            let permit = Arc::clone(&permits).acquire_owned();
             let accepted = tokio::select! {
                 () = &mut stop => break,
-                seat = seat => tokio::select! {
+                permit = permit => tokio::select! {
                     () = &mut stop => break,
-                    accepted = listener.accept() => (seat, accepted),
+                    accepted = listener.accept() => (permit, accepted),
                 },
             };
             while open.try_join_next().is_some() {}
             match accepted {
-                (seat, Ok((stream, peer))) => {
-                    // An answer in two writes waits 40 ms for the peer's ACK without this.
+                (permit, Ok((stream, peer))) => {
+                    // Without this, a response in two writes waits 40 ms for the client's ACK.
                     let _ = stream.set_nodelay(true);
                     vigil::over(&stream);
-                    let (shop, watch) = (Arc::clone(&shop), Arc::clone(&watch));
-                    open.spawn(greet(shop, acceptor.clone(), stream, peer, watch, seat));
+                    let (shared, monitor) = (Arc::clone(&shared), Arc::clone(&monitor));
+                    open.spawn(accept(
+                        shared,
+                        acceptor.clone(),
+                        stream,
+                        peer,
+                        monitor,
+                        permit,
+                    ));
                 }
-                (_, Err(error)) if is_passing(&error) => {
+                (_, Err(error)) if is_transient(&error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -200,25 +207,25 @@ impl HttpServer {
             }
         }
         drop(listener);
-        watch.close();
-        drop(shop);
+        monitor.drain();
+        drop(shared);
         let mut all = async || {
             while open.join_next().await.is_some() {}
-            // Nobody sends anything: it ends when nobody could.
+            // Nothing is sent; the channel closes with the last WebSocket.
             while closed.recv().await.is_some() {}
         };
         let finished = tokio::time::timeout(limits.drain, all()).await;
         if finished.is_err() {
             endpoint.cut_off();
-            watch.close();
-            let _ = tokio::time::timeout(LAST_WORDS, all()).await;
+            monitor.drain();
+            let _ = tokio::time::timeout(ABORT_TIMEOUT, all()).await;
         }
         Ok(())
     }
 }
 
-/// Errors of one connection or of the moment, after which accepting goes on.
-fn is_passing(error: &std::io::Error) -> bool {
+/// Returns whether accepting can go on after an error.
+fn is_transient(error: &std::io::Error) -> bool {
     use std::io::ErrorKind as Kind;
     const TOO_MANY_FILES: [i32; 2] = [23, 24];
     matches!(
@@ -229,55 +236,55 @@ fn is_passing(error: &std::io::Error) -> bool {
         .is_some_and(|code| TOO_MANY_FILES.contains(&code))
 }
 
-/// Serves a client that has a seat, which is free again when this ends.
-async fn greet<E: Endpoint>(
-    shop: Arc<Shop<E>>,
+/// Serves an accepted connection, which holds its permit until it ends.
+async fn accept<E: Endpoint>(
+    shared: Arc<ListenerShared<E>>,
     acceptor: Option<TlsAcceptor>,
     stream: TcpStream,
     peer: SocketAddr,
-    watch: Arc<Watch>,
-    _seat: Result<OwnedSemaphorePermit, AcquireError>,
+    monitor: Arc<IdleMonitor>,
+    _permit: Result<OwnedSemaphorePermit, AcquireError>,
 ) {
     match acceptor {
-        None => connection(shop, stream, peer, watch).await,
-        // In a box, so that a connection without TLS does not pay for its room.
-        Some(acceptor) => Box::pin(secure(shop, acceptor, stream, peer, watch)).await,
+        None => serve_connection(shared, stream, peer, monitor).await,
+        // Boxed, so that connections without TLS do not reserve its memory.
+        Some(acceptor) => Box::pin(accept_tls(shared, acceptor, stream, peer, monitor)).await,
     }
 }
 
-/// Where TLS is spoken, first of all its handshake.
-async fn secure<E: Endpoint>(
-    shop: Arc<Shop<E>>,
+/// Performs the TLS handshake, then serves the connection.
+async fn accept_tls<E: Endpoint>(
+    shared: Arc<ListenerShared<E>>,
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: SocketAddr,
-    watch: Arc<Watch>,
+    monitor: Arc<IdleMonitor>,
 ) {
-    let limit = shop.limits.header_timeout;
+    let limit = shared.limits.header_timeout;
     match tokio::time::timeout(limit, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => connection(shop, stream, peer, watch).await,
+        Ok(Ok(stream)) => serve_connection(shared, stream, peer, monitor).await,
         Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS handshake"),
         Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
     }
 }
 
-async fn connection<E: Endpoint>(
-    shop: Arc<Shop<E>>,
+async fn serve_connection<E: Endpoint>(
+    shared: Arc<ListenerShared<E>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
-    watch: Arc<Watch>,
+    monitor: Arc<IdleMonitor>,
 ) {
-    let limits = shop.limits;
-    let watched = watch.over();
-    // Requests come one after the other.
-    let request = Part::default();
-    let service = service_fn(|arrived| {
-        let (shop, busy) = (Arc::clone(&shop), watched.busy());
-        let (request, watched) = (&request, &watched);
+    let limits = shared.limits;
+    let monitored = monitor.register();
+    // HTTP/1 requests come one at a time.
+    let request = SubFuture::default();
+    let service = service_fn(|incoming| {
+        let (shared, guard) = (Arc::clone(&shared), monitored.begin_request());
+        let (request, monitored) = (&request, &monitored);
         async move {
-            let mut serving = pin!(shop.serve(arrived, peer, busy));
+            let mut serving = pin!(shared.serve(incoming, peer, guard));
             let served = poll_fn(|context| {
-                request.attend(context, watched.is_closing(), |context| {
+                request.poll(context, monitored.is_closing(), |context| {
                     serving.as_mut().poll(context)
                 })
             });
@@ -285,35 +292,35 @@ async fn connection<E: Endpoint>(
         }
     });
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(limits.header_bytes.max(LEAST_BUFFER));
-    // Its own limit costs hyper nothing; any other costs a list of that length for each request.
-    if limits.headers != OWN_HEADER_LIMIT {
+    builder.max_buf_size(limits.header_bytes.max(MIN_BUFFER));
+    // hyper's default limit is free; any other allocates a list per request.
+    if limits.headers != HYPER_HEADER_LIMIT {
         builder.max_headers(limits.headers);
     }
-    // Pinned where it is made: a value that moves is given room twice, for as long as the client stays.
+    // Pinned in place: a moved future would reserve its memory twice for the whole connection.
     let mut connection = pin!(
         builder
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades()
     );
-    let mut is_finishing = false;
+    let mut is_draining = false;
     let mut serve = |context: &mut Context<'_>| {
         if let Poll::Ready(ended) = connection.as_mut().poll(context) {
             return Poll::Ready(Some(ended));
         }
-        match watched.order(context) {
-            Order::Serve => Poll::Pending,
-            Order::Finish if is_finishing => Poll::Pending,
-            Order::Finish => {
-                is_finishing = true;
+        match monitored.directive(context) {
+            Directive::Serve => Poll::Pending,
+            Directive::Drain if is_draining => Poll::Pending,
+            Directive::Drain => {
+                is_draining = true;
                 connection.as_mut().graceful_shutdown();
                 connection.as_mut().poll(context).map(Some)
             }
-            Order::HangUp => Poll::Ready(None),
+            Directive::Close => Poll::Ready(None),
         }
     };
-    let porter = Porter::default();
-    let ended = poll_fn(|context| porter.attend(context, &mut serve));
+    let coalescing = CoalescingWaker::default();
+    let ended = poll_fn(|context| coalescing.poll(context, &mut serve));
     match ended.await {
         Some(Ok(())) => {}
         Some(Err(error)) => tracing::debug!(%error, %peer, "connection ended"),

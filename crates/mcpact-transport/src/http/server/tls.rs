@@ -1,4 +1,4 @@
-//! Who a server is on TLS.
+//! TLS identity of a server.
 
 use std::fmt;
 use std::path::Path;
@@ -11,17 +11,17 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::error::DoorError;
 
-/// A certificate with its chain and key: what a server shows before anything is said.
+/// A certificate chain and its private key.
 #[derive(Clone)]
 pub struct TlsIdentity {
     config: Arc<ServerConfig>,
 }
 
 impl TlsIdentity {
-    /// Reads two PEM files: the certificate, followed by its chain, and its private key.
+    /// Reads two PEM files: the certificate chain and the private key.
     ///
     /// # Errors
-    /// A file cannot be read, holds something else, or the two do not belong together.
+    /// A file cannot be read or is not PEM, or the key does not belong to the certificate.
     pub fn from_files(chain: &Path, key: &Path) -> Result<Self, DoorError> {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| DoorError::Tls {
@@ -33,10 +33,10 @@ impl TlsIdentity {
         Self::from_named(&read(chain)?, &name(chain), &read(key)?, &name(key))
     }
 
-    /// The same from memory.
+    /// Reads the same from memory.
     ///
     /// # Errors
-    /// One of them is something else, or the two do not belong together.
+    /// A text is not PEM, or the key does not belong to the certificate.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, DoorError> {
         Self::from_named(chain, "the certificate", key, "the key")
     }
@@ -100,13 +100,13 @@ impl fmt::Debug for TlsIdentity {
 mod tests {
     use super::*;
 
-    /// A certificate for this machine and its key, as PEM.
+    /// Returns a certificate for this machine and its key, as PEM.
     fn made() -> (String, String) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         (made.cert.pem(), made.signing_key.serialize_pem())
     }
 
-    /// T8: what is wrong with a file is said, with its name, before anybody connects.
+    /// T8: errors name the file and the problem before the server starts.
     #[test]
     fn wrong_files_are_named() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,38 +1,38 @@
-//! A secret that clients show to be let in.
+//! Bearer token of a server.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use subtle::ConstantTimeEq;
 
-/// Fewer characters could be guessed.
+/// Minimum length; shorter tokens could be guessed.
 const SHORTEST: usize = 16;
 
-/// The bearer token of a server; it is never shown.
+/// The bearer token of a server; `Debug` hides it.
 #[derive(Clone)]
 pub struct Token(Box<str>);
 
-/// Why a text cannot be a token.
+/// Reason why a text is not a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// It could be guessed.
+    /// It is too short.
     #[error("the token is shorter than {SHORTEST} characters: make a random one")]
     TooShort,
-    /// It cannot stand in a header.
+    /// It has characters that a header cannot carry.
     #[error("the token has a space or a character that is not ASCII")]
     Unsendable,
 }
 
-/// Why a request is not let in.
+/// Reason for rejecting a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenRefusal {
-    /// It shows no token.
+    /// It has no token.
     Missing,
-    /// It shows another one, or more than one.
+    /// It has another token, or several.
     Wrong,
 }
 
 impl TokenRefusal {
-    /// What the client is told: RFC 6750, section 3.
+    /// Returns the `WWW-Authenticate` challenge: RFC 6750, section 3.
     pub(super) const fn challenge(self) -> &'static str {
         match self {
             Self::Missing => "Bearer",
@@ -42,10 +42,10 @@ impl TokenRefusal {
 }
 
 impl Token {
-    /// Takes a text as token; white space around it is not part of it.
+    /// Creates a token from a text without surrounding white space.
     ///
     /// # Errors
-    /// It is too short, or cannot stand in a header.
+    /// The text is too short or has invalid characters.
     pub fn new(text: &str) -> Result<Self, TokenFault> {
         let text = text.trim();
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -57,7 +57,7 @@ impl Token {
         Ok(Self(text.into()))
     }
 
-    /// Compares what a request shows; how long that takes tells no more than the length.
+    /// Compares the token of a request in constant time.
     pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), TokenRefusal> {
         let mut all = headers.get_all(AUTHORIZATION).iter();
         let shown = match (all.next(), all.next()) {
@@ -90,7 +90,7 @@ mod tests {
 
     const SECRET: &str = "0123456789abcdef";
 
-    /// T8: only the whole token lets in, shown once; the scheme is not case-sensitive.
+    /// T8: only the whole token, sent once, is accepted; the scheme is case-insensitive.
     #[test]
     fn only_the_token_lets_in() {
         let token = Token::new(&format!(" {SECRET}\n")).unwrap();

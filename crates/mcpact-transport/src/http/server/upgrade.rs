@@ -1,4 +1,4 @@
-//! From a request to a WebSocket: RFC 6455, section 4.2.
+//! Upgrade of a request to a WebSocket: RFC 6455, section 4.2.
 
 use std::convert::Infallible;
 
@@ -20,16 +20,16 @@ use super::answer::Answer;
 use crate::link::Link;
 use crate::websocket::{SUBPROTOCOL, config, link};
 
-/// The only version there is.
+/// The only WebSocket version.
 const VERSION: &str = "13";
 
-/// The wish of a request that its connection speaks something else.
-pub(super) struct Switch {
+/// The upgrade request of a client.
+pub(super) struct UpgradeRequest {
     asked: HeaderMap,
     upgrade: OnUpgrade,
 }
 
-impl Switch {
+impl UpgradeRequest {
     pub(super) fn of(request: &mut Request<Incoming>) -> Self {
         Self {
             asked: request.headers().clone(),
@@ -38,16 +38,16 @@ impl Switch {
     }
 }
 
-/// Opens the socket that was asked for, or says what is missing; `open` is held until the socket is closed.
-pub(super) fn answer(
-    switch: Option<Box<Switch>>,
+/// Opens the requested socket, or returns the reason for refusing; `open` is held until the socket is closed.
+pub(super) fn respond(
+    request: Option<Box<UpgradeRequest>>,
     run: Box<dyn FnOnce(Link) + Send>,
     open: mpsc::Sender<Infallible>,
 ) -> Answer {
-    let Some(switch) = switch else {
+    let Some(request) = request else {
         return not_asked();
     };
-    let Switch { asked, upgrade } = *switch;
+    let UpgradeRequest { asked, upgrade } = *request;
     let asked = &asked;
     if !names(asked, &UPGRADE, "websocket") || !names(asked, &CONNECTION, "upgrade") {
         return not_asked();
@@ -67,7 +67,7 @@ pub(super) fn answer(
             Ok(stream) => {
                 let stream = TokioIo::new(stream);
                 let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config()));
-                // A server that ends its side goes away.
+                // Close code 1001: the server is going away.
                 let (link, pumping) = link(socket.await, CloseCode::Away);
                 run(link);
                 let _ = pumping.await;
@@ -87,7 +87,7 @@ fn not_asked() -> Answer {
     Answer::text(426, "this is the address of a WebSocket").with(UPGRADE, "websocket")
 }
 
-/// Whether a header with a list has this item.
+/// Returns whether a list header has this item.
 fn names(headers: &HeaderMap, header: &HeaderName, item: &str) -> bool {
     let values = headers.get_all(header).iter();
     values

@@ -1,4 +1,4 @@
-//! What to start, and how.
+//! Command line, environment and options of a child process.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,46 +16,45 @@ use super::process::{Child, Role};
 use super::tail::{Scribe, Tail};
 use crate::error::DoorError;
 
-/// The variables that a child inherits; of all others it sees none that is not given to it.
+/// Environment variables that a child inherits; it sees no others unless they are set for it.
 pub const INHERITED: [&str; 5] = ["PATH", "HOME", "LANG", "TZ", "TERM"];
 
-/// The variable that tells a child which gateways have led to it.
+/// Environment variable with the gateways on the path to a child.
 pub const LINEAGE: &str = "MCPACT_VIA";
 
-/// How much of the end of standard error is kept for owners that have no opinion: 64 KiB.
+/// Default number of bytes kept from the end of standard error: 64 KiB.
 pub const DEFAULT_STDERR_LIMIT: usize = 64 * 1024;
 
-/// A program to start. There is no shell: every argument reaches the program as it is.
+/// A program to start. No shell is involved: arguments reach the program unchanged.
 ///
-/// Its `Debug` shows neither arguments nor values of variables, which may be secrets.
+/// `Debug` shows neither arguments nor values of variables, which may be secrets.
 #[derive(Clone)]
 pub struct ChildCommand {
-    /// What the log calls it.
+    /// Name in the log.
     pub name: String,
     /// A path, or a name that is looked up in the child's `PATH`.
     pub program: OsString,
-    /// Its arguments.
+    /// Arguments.
     pub args: Vec<OsString>,
-    /// Its variables besides those of [`INHERITED`], which they replace.
+    /// Environment variables besides [`INHERITED`]; they override inherited ones.
     pub env: BTreeMap<OsString, OsString>,
-    /// What [`LINEAGE`] says; without it what it says here, too. It is different each time, and so none of the variables
-    /// that make the child what it is.
+    /// Value of [`LINEAGE`]; if `None`, the child inherits the value of this process. It changes with every start, so
+    /// it is not part of `env`, which identifies the child.
     pub lineage: Option<Box<str>>,
-    /// What must not be seen in its log, beside the values of its variables and of options such as
-    /// `--api-key`.
+    /// Values to mask in the log, besides the values of variables and of options such as `--api-key`.
     pub secrets: Vec<String>,
-    /// Where it runs; `None` means here.
+    /// Working directory; `None` is the current one.
     pub cwd: Option<PathBuf>,
-    /// How many bytes of the end of its standard error are kept.
+    /// Number of bytes kept from the end of standard error.
     pub stderr_limit: usize,
-    /// Who ends it should this process be killed; `None` leaves that to the child itself.
+    /// Guard that kills the child if this process is killed; `None` runs it without one.
     pub guard: Option<Guard>,
-    /// Who is given every line of its log.
+    /// Receiver of every line of standard error.
     pub scribe: Option<Scribe>,
 }
 
 impl ChildCommand {
-    /// A program without arguments, named after itself.
+    /// Creates a command without arguments, named after the program.
     pub fn new(program: impl Into<OsString>) -> Self {
         let program = program.into();
         Self {
@@ -86,24 +85,24 @@ impl ChildCommand {
         self
     }
 
-    /// Puts it under guard; see [`Guard`].
+    /// Runs the child under a guard; see [`Guard`].
     #[must_use]
     pub fn with_guard(mut self, guard: Guard) -> Self {
         self.guard = Some(guard);
         self
     }
 
-    /// Gives every line of its log to somebody.
+    /// Passes every line of standard error to `scribe`.
     #[must_use]
     pub fn with_scribe(mut self, scribe: Scribe) -> Self {
         self.scribe = Some(scribe);
         self
     }
 
-    /// Starts it. Needs a tokio runtime.
+    /// Starts the child. Needs a tokio runtime.
     ///
     /// # Errors
-    /// [`DoorError::Spawn`]: there is no such program or directory, or the system refuses.
+    /// [`DoorError::Spawn`]: the program or directory does not exist, or the system refuses.
     pub fn spawn(&self) -> Result<Child, DoorError> {
         self.start().map_err(|source| DoorError::Spawn {
             program: self.program.to_string_lossy().into_owned(),
@@ -111,7 +110,7 @@ impl ChildCommand {
         })
     }
 
-    /// Where the system would look for the program.
+    /// Paths that the system would try for the program.
     fn places(&self) -> Vec<PathBuf> {
         let folder = |folder: PathBuf| match &self.cwd {
             Some(cwd) => cwd.join(folder),
@@ -137,7 +136,7 @@ impl ChildCommand {
     fn start(&self) -> io::Result<Child> {
         let cwd = self.cwd.as_ref().filter(|cwd| !cwd.is_dir());
         let no_cwd = cwd.map(|cwd| Obstacle::Cwd(cwd.display().to_string()));
-        // A guard would be started all the same, and only then find out.
+        // Checked here because a guard would start anyway and fail only later.
         if let Some(obstacle) = no_cwd.or_else(|| Obstacle::at(&self.places())) {
             return Err(io::Error::other(obstacle));
         }

@@ -1,28 +1,27 @@
-//! What a child and its descendants may not have.
+//! Resource limits and privileges of a child and its descendants.
 
 use std::ffi::OsString;
 
-/// The option of a guard for [`Confinement::no_new_privileges`].
+/// Option of the guard command for [`Confinement::no_new_privileges`].
 const NO_NEW_PRIVILEGES: &str = "--no-new-privileges";
-/// The option of a guard for [`Confinement::open_files`].
+/// Option of the guard command for [`Confinement::open_files`].
 const OPEN_FILES: &str = "--open-files";
-/// The option of a guard for [`Confinement::memory`].
+/// Option of the guard command for [`Confinement::memory`].
 const MEMORY: &str = "--memory";
 
-/// How a guard confines its child. Everything that the child starts is confined in the same way, and can
-/// change nothing about it.
+/// Limits that a guard sets for its child. Descendants inherit them and cannot lift them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Confinement {
-    /// Whether it can get no rights that it does not have, by setuid programs for example.
+    /// Prevents the child from gaining privileges, for example through setuid programs.
     pub no_new_privileges: bool,
-    /// How many files each process may have open.
+    /// Maximum number of open files per process.
     pub open_files: Option<u64>,
-    /// How many bytes of address space each process may have.
+    /// Maximum bytes of address space per process.
     pub memory: Option<u64>,
 }
 
 impl Confinement {
-    /// As the guard is told of it.
+    /// Returns the options for the guard command.
     #[must_use]
     pub fn args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
@@ -37,10 +36,10 @@ impl Confinement {
         args
     }
 
-    /// Confines the thread that calls this, and every process that it starts from here on.
+    /// Applies the limits to the current thread and to every process it starts from now on.
     ///
     /// # Errors
-    /// The system refuses; then nothing must be started.
+    /// The system refuses; the child must not be started then.
     #[cfg(target_os = "linux")]
     pub(super) fn apply(&self) -> std::io::Result<()> {
         use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -54,7 +53,7 @@ impl Confinement {
             let Some(limit) = limit else {
                 continue;
             };
-            // Nobody may raise what was lower before.
+            // A lower limit that is already in force stays.
             let highest = getrlimit(resource).maximum;
             let limit = highest.map_or(limit, |highest| highest.min(limit));
             let new = Rlimit {

@@ -9,16 +9,16 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process, waitid,
 };
 
-use super::family::{Family, Found, Kinship};
+use super::process_tree::{Found, ProcessTree, TreeRoot};
 
-/// How often new relatives are looked for before everybody is killed; each search stops those it finds,
-/// so that a second one finds nobody unless a process was just being started.
+/// Maximum number of searches for new processes before a kill. Each search stops the processes it finds, so a second
+/// search finds none unless a process was just being started.
 pub(super) const SEARCHES: usize = 8;
 
-/// The group that a child leads.
+/// The process group that a child leads.
 ///
-/// The number of a group stays ours as long as its leader has not been reaped, so signals are sent only
-/// until then, and what is left of the group is killed before the leader is reaped.
+/// The group id stays valid until the leader is reaped. Signals are sent only until then, and the rest of the group is
+/// killed before the leader is reaped.
 #[derive(Debug)]
 pub(super) struct Group {
     id: Pid,
@@ -27,13 +27,13 @@ pub(super) struct Group {
 
 #[derive(Debug)]
 struct Members {
-    /// Gone once reaped.
+    /// `None` after it was reaped.
     leader: Option<tokio::process::Child>,
-    family: Family,
+    process_tree: ProcessTree,
 }
 
 impl Group {
-    /// The group of a child that was started as the leader of its own.
+    /// Creates the group of a child that was started as group leader.
     pub(super) fn of(leader: tokio::process::Child) -> io::Result<Self> {
         let id = leader
             .id()
@@ -41,12 +41,12 @@ impl Group {
         let id = id.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let members = Mutex::new(Members {
             leader: Some(leader),
-            family: Family::default(),
+            process_tree: ProcessTree::default(),
         });
         Ok(Self { id, members })
     }
 
-    /// The number of the group and of its leader.
+    /// Returns the id of the group and of its leader.
     pub(super) fn id(&self) -> u32 {
         self.id.as_raw_nonzero().get().unsigned_abs()
     }
@@ -55,65 +55,65 @@ impl Group {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks every member to end.
+    /// Sends `SIGTERM` to every member.
     pub(super) fn terminate(&self) {
         self.lock().signal(self.id, Signal::TERM);
     }
 
-    /// Ends every member.
+    /// Kills every member.
     pub(super) fn kill(&self) {
         self.lock().kill(self.id);
     }
 
-    /// Notes who belongs to it, while the parents that show it are alive.
-    pub(super) fn note_family(&self) {
+    /// Records the members while the parents that connect them are alive.
+    pub(super) fn record_tree(&self) {
         let mut members = self.lock();
         if members.leader.is_some() {
-            members.family.find(Kinship::Group(self.id));
+            members.process_tree.find(TreeRoot::Group(self.id));
         }
     }
 
-    /// What the leader is doing.
+    /// Returns the state of the leader.
     pub(super) fn leader(&self) -> Leader {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         loop {
             match waitid(WaitId::Pid(self.id), options) {
                 Err(Errno::INTR) => {}
-                Ok(None) => return Leader::Runs,
-                Ok(Some(_)) => return Leader::HasExited,
-                Err(_) => return Leader::IsLost,
+                Ok(None) => return Leader::Running,
+                Ok(Some(_)) => return Leader::Exited,
+                Err(_) => return Leader::Lost,
             }
         }
     }
 
-    /// Kills what is left of the group and reaps the leader, which has exited.
+    /// Kills the rest of the group and reaps the leader, which has exited.
     pub(super) fn reap(&self) -> io::Result<Option<ExitStatus>> {
         let mut members = self.lock();
         members.kill(self.id);
         let leader = members.leader.take();
-        members.family = Family::default();
+        members.process_tree = ProcessTree::default();
         drop(members);
         leader.map_or(Ok(None), |mut leader| leader.try_wait())
     }
 
-    /// Gives up a leader that somebody else has reaped: its number is not ours any more.
-    pub(super) fn give_up(&self) {
+    /// Drops a leader that was reaped elsewhere: its id may belong to another process.
+    pub(super) fn forget_leader(&self) {
         let mut members = self.lock();
-        members.family.signal(Signal::KILL);
-        members.family = Family::default();
+        members.process_tree.signal(Signal::KILL);
+        members.process_tree = ProcessTree::default();
         members.leader = None;
     }
 }
 
-/// What a leader is doing.
+/// State of a group leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leader {
-    /// It runs.
-    Runs,
-    /// It has exited and waits to be reaped.
-    HasExited,
-    /// Somebody else has reaped it.
-    IsLost,
+    /// Running.
+    Running,
+    /// Exited and not reaped yet.
+    Exited,
+    /// Reaped elsewhere.
+    Lost,
 }
 
 impl Members {
@@ -129,16 +129,16 @@ impl Members {
         if self.leader.is_none() {
             return;
         }
-        // Who is stopped can start nobody new.
+        // A stopped process cannot start another one.
         self.signal(group, Signal::STOP);
         for _ in 0..SEARCHES {
-            if self.family.find(Kinship::Group(group)) == Found::Nobody {
+            if self.process_tree.find(TreeRoot::Group(group)) == Found::Nothing {
                 break;
             }
-            self.family.signal(Signal::STOP);
+            self.process_tree.signal(Signal::STOP);
         }
         self.signal(group, Signal::KILL);
-        self.family.signal(Signal::KILL);
+        self.process_tree.signal(Signal::KILL);
     }
 }
 
@@ -152,7 +152,7 @@ impl Drop for Group {
     }
 }
 
-/// Whether there is such a process, whoever owns it.
+/// Returns whether a process with this id exists, under any user.
 #[must_use]
 pub fn is_running(process: u32) -> bool {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);

@@ -1,9 +1,8 @@
-//! Who ends a child when its owner cannot.
+//! The guard process, which kills a child when its owner cannot.
 //!
-//! A guard is a small process between owner and child. It adopts whatever the child's descendants leave
-//! behind, however they detach themselves, and when owner or child is gone it ends all of them. It is
-//! found by nobody's signal but `SIGKILL`, and shares the child's group, so that an owner that is alive
-//! ends both together.
+//! A guard is a small process between owner and child. It is the subreaper of the child's descendants, and it kills all
+//! of them when the owner or the child has exited. It ignores every signal but `SIGKILL` and shares the child's process
+//! group, so a live owner kills both together.
 
 use std::ffi::{OsStr, OsString};
 
@@ -12,20 +11,20 @@ use tokio::process::Command;
 use super::confinement::Confinement;
 use super::process::Role;
 
-/// The program that stands guard, which is one that calls `stand_guard`.
+/// The guard program, which must call `stand_guard`.
 ///
-/// It is called with these arguments, the number of the owner, `--`, and the child's own command. Where the
-/// system has no way to stand guard, which is everywhere but on Linux, the child is started without.
+/// Its arguments are `args`, the process id of the owner, `--`, and the command of the child. Only Linux supports
+/// guards; on other systems the child is started without one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guard {
-    /// Where it is.
+    /// Path of the program.
     pub program: OsString,
-    /// Its first arguments.
+    /// Leading arguments.
     pub args: Vec<OsString>,
 }
 
 impl Guard {
-    /// The very program that runs, called with these arguments.
+    /// Uses the running program as guard, called with these arguments.
     pub fn this_program<A: Into<OsString>>(args: impl IntoIterator<Item = A>) -> Self {
         Self {
             program: running_program(),
@@ -33,14 +32,14 @@ impl Guard {
         }
     }
 
-    /// The same guard, which confines its child.
+    /// Sets limits for the child.
     #[must_use]
     pub fn confining(mut self, confinement: Confinement) -> Self {
         self.args.extend(confinement.args());
         self
     }
 
-    /// The guard's command, to which only the child's arguments are missing, and what it starts.
+    /// Returns the guard's command, without the arguments of the child, and the role of the started process.
     pub(super) fn command(&self, program: &OsStr) -> (Command, Role) {
         if !cfg!(target_os = "linux") {
             return (Command::new(program), Role::Program);
@@ -55,9 +54,9 @@ impl Guard {
     }
 }
 
-/// The program file of this process, also after another version replaced it.
+/// Returns a path to the program file of this process, also after another version replaced it.
 ///
-/// The file stays open: under valgrind, `/proc/self/exe` is this program when it is opened, but valgrind when it is executed.
+/// The file stays open: under valgrind, opening `/proc/self/exe` gives this program, but executing it starts valgrind.
 fn running_program() -> OsString {
     const PATH: &str = "/proc/self/exe";
     #[cfg(target_os = "linux")]
@@ -71,9 +70,9 @@ fn running_program() -> OsString {
     PATH.into()
 }
 
-/// The number of the process that a guard stands over, once it is there.
-pub(super) fn ward(guard: u32) -> Option<u32> {
-    // The oldest comes first; whoever is adopted is younger. It starts its child from its only busy thread.
+/// Returns the process id of the guarded child, once it was started.
+pub(super) fn guarded_pid(guard: u32) -> Option<u32> {
+    // The oldest child comes first, and adopted processes are younger. The guard starts its child from its main thread.
     let children = std::fs::read_to_string(format!("/proc/{guard}/task/{guard}/children"));
     let children = children.ok()?;
     children.split_ascii_whitespace().next()?.parse().ok()
@@ -102,22 +101,20 @@ mod linux {
     use tokio::time::{Instant, timeout};
 
     use crate::stdio::child::confinement::Confinement;
-    use crate::stdio::child::family::{Family, Found, Kinship};
     use crate::stdio::child::group::SEARCHES;
+    use crate::stdio::child::process_tree::{Found, ProcessTree, TreeRoot};
 
-    /// How long killed processes may take to die.
-    const DEATH: Duration = Duration::from_secs(5);
+    /// Time for killed processes to exit.
+    const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// What a shell says about a program that a signal has ended.
+    /// Exit status base of a program that a signal ended, as in a shell.
     const BY_SIGNAL: i32 = 128;
 
-    /// Starts a program on our own standard streams, confined like this, and stands guard over it until it, or the owner with
-    /// this number, is gone; by then nothing that it started is left. Gives its exit status, as a shell
-    /// would tell it.
+    /// Starts a program on the standard streams of this process, with these limits, and guards it until the program or
+    /// the owner has exited. All descendants are gone on return. Returns the exit status in the way of a shell.
     ///
     /// # Errors
-    /// The program cannot be started, or the system does not let anybody stand guard. A program that was
-    /// started is gone then.
+    /// The program cannot be started, or the system does not support guards. A program that was started is killed.
     pub fn stand_guard(
         owner: u32,
         confinement: Confinement,
@@ -127,10 +124,10 @@ mod linux {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(stand(owner, confinement, program, args))
+        runtime.block_on(run(owner, confinement, program, args))
     }
 
-    async fn stand(
+    async fn run(
         owner: u32,
         confinement: Confinement,
         program: &OsStr,
@@ -138,8 +135,8 @@ mod linux {
     ) -> io::Result<u8> {
         let mut owner_gone = watch(owner)?;
         set_child_subreaper(Some(getpid()))?;
-        // These are for the child, which is in the same group.
-        let _deaf = [
+        // These signals are meant for the child, which is in the same group.
+        let _ignored = [
             SignalKind::terminate(),
             SignalKind::interrupt(),
             SignalKind::hangup(),
@@ -149,20 +146,22 @@ mod linux {
         confinement.apply()?;
         let child = std::process::Command::new(program).args(args).spawn()?;
         let child = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let mut family = Family::default();
+        let mut process_tree = ProcessTree::default();
         let outcome = async {
-            let_go_of_streams()?;
-            let mut ending = None::<Parting>;
+            detach_stdio()?;
+            let mut ending = None::<OrphanShutdown>;
             loop {
                 if let Some(status) = reap(child)? {
                     return Ok(status);
                 }
-                let patience = ending.as_ref().map_or(Duration::MAX, Parting::patience);
+                let patience = ending
+                    .as_ref()
+                    .map_or(Duration::MAX, OrphanShutdown::patience);
                 tokio::select! {
                     _ = changes.recv() => {}
-                    _ = &mut owner_gone, if ending.is_none() => ending = Some(Parting::begin()),
+                    _ = &mut owner_gone, if ending.is_none() => ending = Some(OrphanShutdown::begin()),
                     () = tokio::time::sleep(patience) => {
-                        let is_over = ending.as_mut().is_none_or(Parting::go_on);
+                        let is_over = ending.as_mut().is_none_or(OrphanShutdown::go_on);
                         if is_over {
                             return Ok(BY_SIGNAL);
                         }
@@ -171,8 +170,8 @@ mod linux {
             }
         };
         let status = outcome.await;
-        kill_all(&mut family);
-        let _ = timeout(DEATH, async {
+        kill_all(&mut process_tree);
+        let _ = timeout(KILL_TIMEOUT, async {
             while !matches!(wait(WaitOptions::NOHANG), Err(Errno::CHILD)) {
                 let _ = timeout(Duration::from_millis(50), changes.recv()).await;
             }
@@ -181,34 +180,34 @@ mod linux {
         status.map(|status: i32| u8::try_from(status).unwrap_or(u8::MAX))
     }
 
-    /// Resolves when the process that wanted the guard is gone.
+    /// Resolves when the owner has exited.
     fn watch(owner: u32) -> io::Result<oneshot::Receiver<()>> {
         let gone = || io::Error::other("the owner is gone");
         let owner = i32::try_from(owner).ok().and_then(Pid::from_raw);
         let owner = owner.ok_or_else(gone)?;
         let handle = pidfd_open(owner, PidfdFlags::empty())?;
-        // The number was the owner's when the handle was opened if it is our parent's afterwards.
+        // If the owner is still our parent, the handle was opened for the right process.
         if getppid() != Some(owner) {
             return Err(gone());
         }
         let (tell, told) = oneshot::channel();
-        // A thread, because the runtime cannot wait for such a handle in safe Rust; it ends with the guard.
+        // A thread, because tokio cannot wait for a pidfd in safe Rust. It ends with the guard.
         std::thread::Builder::new().spawn(move || {
             let mut handles = [PollFd::new(&handle, PollFlags::IN)];
             while matches!(poll(&mut handles, None), Err(Errno::INTR)) {}
-            // Nobody listens any more once the child is gone.
+            // The receiver is dropped once the child has exited.
             let _ = tell.send(());
         })?;
         Ok(told)
     }
 
-    /// The end of a child without an owner: its input is closed, the rest is as always.
-    struct Parting {
+    /// Shutdown of a child whose owner has exited; its standard input is already closed.
+    struct OrphanShutdown {
         zero: Instant,
         ending: Ending,
     }
 
-    impl Parting {
+    impl OrphanShutdown {
         fn begin() -> Self {
             let ending = Ending::begin(Carrier::Child, Grace::default(), Moment::ZERO);
             Self {
@@ -225,14 +224,14 @@ mod linux {
             Moment::at(self.zero.elapsed())
         }
 
-        /// The next step; whether it is the last.
+        /// Takes the next step; returns whether it was the last.
         fn go_on(&mut self) -> bool {
             self.ending = self.ending.handle(EndEvent::Tick, self.now());
             match self.ending.step() {
                 EndStep::Drain | EndStep::DeleteSession | EndStep::CloseInput => false,
                 EndStep::Terminate => {
                     let group = rustix::process::getpgrp();
-                    // We do not listen to it ourselves.
+                    // The guard itself ignores this signal.
                     let _ = kill_process_group(group, Signal::TERM);
                     false
                 }
@@ -241,8 +240,8 @@ mod linux {
         }
     }
 
-    /// The streams are the child's alone: their end must be its end.
-    fn let_go_of_streams() -> io::Result<()> {
+    /// Closes our copies of the standard streams, so that EOF comes when the child closes its own.
+    fn detach_stdio() -> io::Result<()> {
         let nothing = OpenOptions::new()
             .read(true)
             .write(true)
@@ -253,7 +252,7 @@ mod linux {
         Ok(())
     }
 
-    /// Reaps whoever has exited; the child's status if it is among them.
+    /// Reaps exited processes; returns the status of the child if it is among them.
     fn reap(child: Option<Pid>) -> io::Result<Option<i32>> {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -270,15 +269,15 @@ mod linux {
         status.exit_status().or_else(by_signal).unwrap_or(BY_SIGNAL)
     }
 
-    /// Ends every descendant, also those who had left and were adopted.
-    fn kill_all(family: &mut Family) {
+    /// Kills every descendant, including adopted ones.
+    fn kill_all(process_tree: &mut ProcessTree) {
         for _ in 0..SEARCHES {
-            if family.find(Kinship::Parent(getpid())) == Found::Nobody {
+            if process_tree.find(TreeRoot::Parent(getpid())) == Found::Nothing {
                 break;
             }
-            // Who is stopped can start nobody new.
-            family.signal(Signal::STOP);
+            // A stopped process cannot start another one.
+            process_tree.signal(Signal::STOP);
         }
-        family.signal(Signal::KILL);
+        process_tree.signal(Signal::KILL);
     }
 }

@@ -10,7 +10,7 @@ use tokio::process::ChildStdin;
 
 use super::group::Group;
 
-/// Standard input, whose end makes a server exit.
+/// Standard input; a server exits when it is closed.
 #[derive(Debug)]
 pub(super) struct Input {
     stdin: ChildStdin,
@@ -25,8 +25,9 @@ impl Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        // The file is closed after this; the server may exit at once, and then it is too late.
-        self.group.note_family();
+        // The file is closed after this. The server may then exit at once, and its descendants could not be found any
+        // more.
+        self.group.record_tree();
     }
 }
 

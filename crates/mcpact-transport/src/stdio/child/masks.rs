@@ -1,4 +1,4 @@
-//! Values that must not be seen in what a child writes to its log.
+//! Masking of secrets in the log of a child.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use mcpact_wire::scan::quote;
 
 use super::command::ChildCommand;
 
-/// Shorter values are words that a log may use by chance, and no secrets worth the name.
+/// Shorter values are too common as words to be masked.
 const SHORTEST: usize = 8;
 
-/// Words in the names of options whose values nobody shall see.
+/// Words in option names that mark their values as secret.
 const SECRET_WORDS: [&str; 7] = [
     "token",
     "key",
@@ -21,7 +21,7 @@ const SECRET_WORDS: [&str; 7] = [
     "cookie",
 ];
 
-/// Values that are covered wherever they stand, such as those of the variables that were set for a child.
+/// Values that are masked in texts, such as the variables that were set for a child.
 #[derive(Clone, Default)]
 pub struct Masks(Arc<[String]>);
 
@@ -32,8 +32,8 @@ impl std::fmt::Debug for Masks {
 }
 
 impl Masks {
-    /// What a child must not tell its log: its variables, its secrets, and the values of options that are
-    /// called as if they were.
+    /// Collects the values to mask for a child: its variables, its secrets, and the values of options with
+    /// secret-sounding names.
     pub(super) fn of(command: &ChildCommand) -> Self {
         let variables: Vec<_> = command
             .env
@@ -58,8 +58,8 @@ impl Masks {
         )
     }
 
-    /// Covers these values, and each of their lines, also as JSON writes them in a text; those of fewer than eight
-    /// bytes are words that a text may use by chance, and no secrets worth the name.
+    /// Masks these values and each of their lines, also in JSON escapes. Values shorter than eight bytes are not
+    /// masked.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         let mut all: Vec<String> = Vec::new();
@@ -71,13 +71,14 @@ impl Masks {
         let escaped: Vec<String> = all.iter().flat_map(|value| escaped(value)).collect();
         all.extend(escaped);
         all.retain(|value| value.len() >= SHORTEST);
-        // A value that contains another one goes first, or its rest would stay.
+        // Longer values first, or the rest of a value that contains another one would stay visible.
         all.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         all.dedup();
         Self(all.into())
     }
 
-    /// Where a text can end so that no such value is cut in two, even if it goes on after the text.
+    /// Returns the last position where a text can be cut without splitting a value, even one that continues after the
+    /// text.
     pub(super) fn last_cut(&self, text: &[u8]) -> usize {
         let begun = |value: &String| {
             let lengths = 1..=text.len().min(value.len().saturating_sub(1));
@@ -91,7 +92,8 @@ impl Masks {
         cut
     }
 
-    /// Where a text can begin so that no such value is cut in two, even if it began before the text.
+    /// Returns the first position where a text can be cut without splitting a value, even one that began before the
+    /// text.
     pub(super) fn first_cut(&self, text: &[u8]) -> usize {
         let ended = |value: &String| {
             let lengths = 1..=text.len().min(value.len().saturating_sub(1));
@@ -105,7 +107,7 @@ impl Masks {
         cut
     }
 
-    /// A value that begins before this place and ends after it.
+    /// Returns the value that spans this position.
     fn around(&self, text: &[u8], at: usize) -> Option<Range<usize>> {
         self.0.iter().find_map(|value| {
             let mut starts = (at + 1).saturating_sub(value.len())..at;
@@ -114,7 +116,7 @@ impl Masks {
         })
     }
 
-    /// The text with every such value covered.
+    /// Returns the text with every value masked.
     #[must_use]
     pub fn cover(&self, text: String) -> String {
         self.0
@@ -126,7 +128,7 @@ impl Masks {
     }
 }
 
-/// How writers of JSON put this into a text, with letters beyond ASCII as they are or not, where that differs.
+/// Returns the JSON escapes of a value, with and without non-ASCII letters, where they differ from the value.
 fn escaped(value: &str) -> Vec<String> {
     let quoted = quote(value);
     let inner = quoted.strip_prefix('"');
@@ -148,7 +150,7 @@ fn escaped(value: &str) -> Vec<String> {
     forms
 }
 
-/// Arguments that are values of options such as `--api-key`, headers with such names, and passwords in addresses.
+/// Returns the values of options such as `--api-key`, of headers with such names, and passwords in URLs.
 pub fn secret_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let mut is_next = false;
     let mut found = Vec::new();
@@ -171,8 +173,8 @@ pub fn secret_args<'a>(args: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> 
     found
 }
 
-/// What a header such as `Authorization: Bearer abc` must not tell: its value, and the last word of it. It may stand
-/// at its option, as in `--header=X-Api-Key: abc` and `-HX-Api-Key: abc`.
+/// Returns the value of a header such as `Authorization: Bearer abc`, and its last word. The header may be attached to
+/// its option, as in `--header=X-Api-Key: abc` and `-HX-Api-Key: abc`.
 fn header_secrets(arg: &str) -> Vec<&str> {
     let Some((name, value)) = arg.split_once(':') else {
         return Vec::new();
@@ -187,7 +189,7 @@ fn header_secrets(arg: &str) -> Vec<&str> {
     std::iter::once(value).chain(last).collect()
 }
 
-/// The password in an address such as `postgres://ada:abc@host/db`, wherever it stands in a text.
+/// Returns the password in a URL such as `postgres://ada:abc@host/db`, anywhere in a text.
 pub fn url_password(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("://")?;
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -206,7 +208,7 @@ fn is_secret(option: &str) -> bool {
 mod tests {
     use super::{ChildCommand, Masks, secret_args};
 
-    /// The values of variables are covered in a child's log, the longest first.
+    /// The values of variables are masked in a child's log, the longest first.
     #[test]
     fn values_are_covered() {
         let command = ChildCommand::new("server")
@@ -222,7 +224,7 @@ mod tests {
         assert!(!format!("{masks:?}").contains("hunter2"));
     }
 
-    /// A value of several lines is covered line by line, and so is what came by the arguments.
+    /// A value of several lines is masked line by line; values from arguments are masked.
     #[test]
     fn lines_and_arguments_are_covered() {
         let mut command = ChildCommand::new("server")
@@ -251,7 +253,7 @@ mod tests {
         }
     }
 
-    /// A value is covered as it stands in a line of JSON, too.
+    /// A value is masked in its JSON escapes.
     #[test]
     fn values_are_covered_as_json_writes_them() {
         let key = "{\"key\":\"é-line-1\\nline-2\"}";
@@ -283,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Values of options whose name says so are secrets, however they are written.
+    /// Option names decide which values are secret.
     #[test]
     fn options_tell_which_arguments_are_secret() {
         for (args, expected) in [

@@ -1,39 +1,39 @@
-//! What keeps a program from being started, as far as it can be seen before.
+//! Problems that prevent a program from starting, detected before the start.
 //!
-//! The system says `No such file or directory` for a program that is missing, for a folder that it should
-//! run in, and for what the first line of a script names.
+//! The system reports `No such file or directory` alike for a missing program, working directory and script
+//! interpreter.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Why a program cannot be started.
+/// Problem that prevents a program from starting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// There is none.
+    /// The program does not exist.
     #[error("there is no such program")]
     Missing,
-    /// A folder has its name.
+    /// The path is a directory.
     #[error("`{0}` is a folder")]
     Folder(String),
-    /// It is not executable.
+    /// The file is not executable.
     #[error("`{0}` is not executable")]
     Unexecutable(String),
-    /// It is a script for a program that there is not.
+    /// The interpreter of a script does not exist.
     #[error("the first line of `{script}` names `{interpreter}`, which is not there")]
     Interpreter {
-        /// The script.
+        /// Path of the script.
         script: String,
-        /// What should run it.
+        /// Path of the interpreter.
         interpreter: String,
     },
-    /// The folder that it should run in is missing.
+    /// The working directory does not exist.
     #[error("there is no folder `{0}` for it to run in")]
     Cwd(String),
 }
 
 impl Obstacle {
-    /// What would help.
+    /// Returns the hint for the user.
     #[must_use]
     pub const fn remedy(&self) -> &'static str {
         match self {
@@ -50,14 +50,14 @@ impl Obstacle {
         }
     }
 
-    /// The obstacle that an error is about, if it is about one.
+    /// Returns the problem inside an error.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What stands in the way of a program that is looked for in these places, in this order; nothing
-    /// where the system would start one.
+    /// Returns the problem of a program that is looked up in these paths, in this order; `None` if the system would
+    /// start one.
     #[must_use]
     pub fn at(places: &[PathBuf]) -> Option<Self> {
         let found = places.iter().filter_map(|place| {
@@ -83,9 +83,9 @@ impl Obstacle {
     }
 }
 
-/// The program that a script needs and that is not there.
+/// Returns the missing interpreter of a script.
 fn interpreter(script: &Path) -> Option<Obstacle> {
-    /// No system reads more of it.
+    /// Systems read at most this much of the first line.
     const LONGEST: u64 = 256;
     let mut start = Vec::new();
     let file = File::open(script).ok()?;
@@ -104,12 +104,12 @@ fn interpreter(script: &Path) -> Option<Obstacle> {
     let is_there = Path::new(interpreter).exists();
     (!is_there).then(|| Obstacle::Interpreter {
         script: script.display().to_string(),
-        // The end of a line of Windows belongs to it.
+        // A Windows line ending is part of the path.
         interpreter: interpreter.escape_debug().to_string(),
     })
 }
 
-/// Whether a file is a program.
+/// Returns whether a file is an executable program.
 #[cfg(unix)]
 #[must_use]
 pub fn is_executable(file: &Metadata) -> bool {
@@ -117,7 +117,7 @@ pub fn is_executable(file: &Metadata) -> bool {
     file.is_file() && file.permissions().mode() & 0o111 != 0
 }
 
-/// Whether a file may be a program.
+/// Returns whether a file may be an executable program.
 #[cfg(not(unix))]
 #[must_use]
 pub fn is_executable(file: &Metadata) -> bool {

@@ -9,35 +9,35 @@ use tokio::io::{AsyncRead, ReadBuf, copy, sink};
 use tokio::process::ChildStdout;
 use tokio::sync::oneshot;
 
-/// Standard output, which stays open when nobody wants it any more: a server that has something to say at its
-/// end would fail there, before it has put its things in order.
+/// Standard output, which is not closed when its reader is dropped: a server that writes during shutdown would fail
+/// with `SIGPIPE` before it has cleaned up.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Both are there until it is dropped.
+    /// Both are `Some` until it is dropped.
     stdout: Option<ChildStdout>,
-    remains: Option<oneshot::Sender<ChildStdout>>,
+    abandoned: Option<oneshot::Sender<ChildStdout>>,
 }
 
-/// Where the output goes that nobody wants any more.
+/// Receives the output once its reader is dropped.
 #[derive(Debug)]
-pub(super) struct Remains(oneshot::Receiver<ChildStdout>);
+pub(super) struct AbandonedOutput(oneshot::Receiver<ChildStdout>);
 
 impl Output {
-    pub(super) fn new(stdout: ChildStdout) -> (Self, Remains) {
+    pub(super) fn new(stdout: ChildStdout) -> (Self, AbandonedOutput) {
         let (sender, receiver) = oneshot::channel();
         let output = Self {
             stdout: Some(stdout),
-            remains: Some(sender),
+            abandoned: Some(sender),
         };
-        (output, Remains(receiver))
+        (output, AbandonedOutput(receiver))
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let (Some(stdout), Some(remains)) = (self.stdout.take(), self.remains.take()) {
-            // Without somebody who watches over the child there is nobody to read it, and it is closed.
-            let _ = remains.send(stdout);
+        if let (Some(stdout), Some(abandoned)) = (self.stdout.take(), self.abandoned.take()) {
+            // If the supervising job is gone, the output is closed.
+            let _ = abandoned.send(stdout);
         }
     }
 }
@@ -55,11 +55,11 @@ impl AsyncRead for Output {
     }
 }
 
-impl Remains {
-    /// Reads into nothing whatever is left, for as long as it is polled.
-    pub(super) async fn pour_away(self) -> Infallible {
+impl AbandonedOutput {
+    /// Reads and discards the rest for as long as it is polled.
+    pub(super) async fn discard(self) -> Infallible {
         if let Ok(mut stdout) = self.0.await {
-            // What breaks off has ended, too.
+            // A read error ends the output, too.
             let _ = copy(&mut stdout, &mut sink()).await;
         }
         std::future::pending().await

@@ -1,4 +1,4 @@
-//! A child that runs.
+//! A running child process.
 
 use std::io;
 use std::process::ExitStatus;
@@ -13,40 +13,38 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
+use super::first_byte::{FirstByteReader, FirstByteSender};
 use super::group::{Group, Leader};
-use super::guard::ward;
-use super::hearing::{Hearing, Herald};
+use super::guard::guarded_pid;
 use super::input::Input;
-use super::output::{Output, Remains};
+use super::output::{AbandonedOutput, Output};
 use super::tail::Tail;
 use crate::error::DoorError;
 use crate::link::Link;
 use crate::stdio::closable::{Closer, closable};
 use crate::vigil;
 
-/// How long the rest of the log may take after the group is gone; only a descendant that nobody can find
-/// any more keeps it open longer.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+/// Time for the rest of the log after the group is gone; only a descendant that cannot be found keeps it open longer.
+const LOG_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How long a killed process may take at least to die, however short the grace is: a busy machine needs
-/// a moment, and one that waits for a broken disk never dies.
-const DEATH: Duration = Duration::from_secs(5);
+/// Minimum time for a killed process to exit, even with a shorter grace period: a busy machine needs a moment, and a
+/// process in uninterruptible sleep never exits.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pauses between looks whether a guard has started its child, and how many of them there are: not every system
-/// tells.
-const LOOK: Duration = Duration::from_millis(2);
-const LOOKS: u32 = 1000;
+/// Interval and number of checks whether a guard has started its child; not every system reports it.
+const PID_POLL_INTERVAL: Duration = Duration::from_millis(2);
+const PID_POLLS: u32 = 1000;
 
-/// A child: what carries the messages, and the process itself. They may go separate ways.
+/// A child: its transport and its process, which can be used separately.
 #[derive(Debug)]
 pub struct Child {
-    /// Its standard input and output.
+    /// Standard input and output.
     pub link: Link,
     /// The process.
     pub process: Process,
 }
 
-/// A running process and all it started. Dropping it kills them.
+/// A running process and its descendants. Dropping it kills them.
 #[derive(Debug)]
 pub struct Process {
     name: Arc<str>,
@@ -59,21 +57,21 @@ pub struct Process {
     ended: watch::Receiver<Option<ExitStatus>>,
 }
 
-/// What the process is that was started.
+/// Role of the started process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The program itself.
     Program,
-    /// Its guard.
+    /// The guard of the program.
     Guard,
 }
 
-/// How a process went.
+/// Outcome of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Departure {
-    /// What it left as its status.
+pub struct ShutdownReport {
+    /// Exit status.
     pub status: ExitStatus,
-    /// The step of the ending after which it went.
+    /// Shutdown step after which the process exited.
     pub after: EndStep,
 }
 
@@ -84,7 +82,7 @@ impl Child {
         leader: Role,
         tail: Tail,
     ) -> io::Result<Self> {
-        // Listening begins before the start, so that no exit is missed.
+        // Subscribes before the start, so that no exit is missed.
         let changes = signal(SignalKind::child())?;
         let mut started = command.spawn()?;
         let pipes = (
@@ -98,24 +96,24 @@ impl Child {
         };
 
         let name: Arc<str> = name.into();
-        let (herald, heard) = Herald::new();
-        let stderr = Hearing::new(stderr, herald.clone());
+        let (first_byte, heard) = FirstByteSender::new();
+        let stderr = FirstByteReader::new(stderr, first_byte.clone());
         let log = tokio::spawn(tail.clone().run(Arc::clone(&name), stderr));
         vigil::over(&stdout);
-        let (stdout, remains) = Output::new(stdout);
+        let (stdout, abandoned) = Output::new(stdout);
         let (sender, ended) = watch::channel(None);
-        tokio::spawn(watch_over(
+        tokio::spawn(supervise(
             Arc::clone(&name),
             Arc::clone(&group),
             changes,
-            remains,
+            abandoned,
             log,
             sender,
         ));
 
         let (stdin, input) = closable(Input::new(stdin, Arc::clone(&group)));
         let (stdout, output) = closable(stdout);
-        let link = Link::new(Hearing::new(stdout, herald), stdin);
+        let link = Link::new(FirstByteReader::new(stdout, first_byte), stdin);
         Ok(Self {
             link,
             process: Process {
@@ -132,24 +130,24 @@ impl Child {
     }
 }
 
-/// Waits for the leader, reads what nobody wants any more, kills what the leader leaves behind, and tells.
-async fn watch_over(
+/// Waits for the leader, discards unread output, kills the rest of the group, and publishes the exit status.
+async fn supervise(
     name: Arc<str>,
     group: Arc<Group>,
     changes: Signal,
-    remains: Remains,
+    abandoned: AbandonedOutput,
     mut log: JoinHandle<()>,
     ended: watch::Sender<Option<ExitStatus>>,
 ) {
     let status = tokio::select! {
         biased;
         status = exit(&group, changes) => status,
-        never = remains.pour_away() => match never {},
+        never = abandoned.discard() => match never {},
     };
     let Some(status) = status else {
         return;
     };
-    if timeout(LAST_WORDS, &mut log).await.is_err() {
+    if timeout(LOG_TIMEOUT, &mut log).await.is_err() {
         log.abort();
     }
     match status {
@@ -157,19 +155,21 @@ async fn watch_over(
             tracing::debug!(child = %name, %status, "exited");
             ended.send_replace(Some(status));
         }
-        Ok(None) => tracing::warn!(child = %name, "somebody else took the exit status"),
+        Ok(None) => {
+            tracing::warn!(child = %name, "the process was reaped elsewhere; its exit status is lost")
+        }
         Err(error) => tracing::warn!(child = %name, %error, "the exit status is lost"),
     }
 }
 
-/// Waits for the leader and kills what it leaves behind; `None` if nobody tells any more of such things.
+/// Waits for the leader and kills the rest of the group; `None` if the runtime is shutting down.
 async fn exit(group: &Group, mut changes: Signal) -> Option<io::Result<Option<ExitStatus>>> {
     loop {
         match group.leader() {
-            Leader::Runs => changes.recv().await?,
-            Leader::HasExited => return Some(group.reap()),
-            Leader::IsLost => {
-                group.give_up();
+            Leader::Running => changes.recv().await?,
+            Leader::Exited => return Some(group.reap()),
+            Leader::Lost => {
+                group.forget_leader();
                 return Some(Ok(None));
             }
         }
@@ -177,31 +177,31 @@ async fn exit(group: &Group, mut changes: Signal) -> Option<io::Result<Option<Ex
 }
 
 impl Process {
-    /// What the log calls it.
+    /// Returns the name in the log.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The number of the process and of its group; another process may have it after the end.
+    /// Returns the id of the process and of its group; it may be reused after the exit.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.group.id()
     }
 
-    /// Waits for the number of the program's own process, which is another one's child if it stands under guard;
-    /// `None` if it ends before anybody knows, or the system does not tell.
+    /// Waits for the process id of the program itself, which differs from [`id`](Self::id) under a guard; `None` if it
+    /// exits first or the system does not report it.
     pub fn program_id(&self) -> impl Future<Output = Option<u32>> + Send + use<> {
         let (id, leader, mut ended) = (self.id(), self.leader, self.ended.clone());
         let look = async move {
             if leader == Role::Program {
                 return Some(id);
             }
-            for _ in 0..LOOKS {
-                if let Some(ward) = ward(id) {
-                    return Some(ward);
+            for _ in 0..PID_POLLS {
+                if let Some(child) = guarded_pid(id) {
+                    return Some(child);
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(PID_POLL_INTERVAL).await;
             }
             None
         };
@@ -214,17 +214,17 @@ impl Process {
         }
     }
 
-    /// The last lines of its standard error, at most as many bytes as its command allows, without control
-    /// characters. After [`wait`](Self::wait) nothing is added any more.
+    /// Returns the last lines of standard error, up to the limit of the command, without control characters. Nothing is
+    /// added after [`wait`](Self::wait).
     #[must_use]
     pub fn stderr_tail(&self) -> String {
         self.tail.text()
     }
 
-    /// Waits for the first byte on standard output or standard error, from which on a slow start is over;
-    /// `false` when the process ends without one.
+    /// Waits for the first byte on standard output or standard error, which ends a slow start; `false` if the process
+    /// exits without one.
     ///
-    /// Standard output is heard only while somebody reads the link.
+    /// Standard output counts only while the link is read.
     pub fn first_byte(&self) -> impl Future<Output = bool> + Send + use<> {
         let (mut heard, mut ended) = (self.heard.clone(), self.ended.clone());
         async move {
@@ -236,10 +236,10 @@ impl Process {
         }
     }
 
-    /// Waits until the process has exited; by then its group is gone and its log is read.
+    /// Waits until the process has exited; its group is gone and its log is read by then.
     ///
     /// # Errors
-    /// The status was lost: somebody else reaped the process, or the runtime is shutting down.
+    /// The status is lost: the process was reaped elsewhere, or the runtime is shutting down.
     pub fn wait(&self) -> impl Future<Output = Result<ExitStatus, DoorError>> + Send + use<> {
         let mut ended = self.ended.clone();
         async move {
@@ -253,18 +253,17 @@ impl Process {
         }
     }
 
-    /// Ends the process and all it started, politely first: closes its standard input, then `SIGTERM`,
-    /// then `SIGKILL` to the whole group.
+    /// Stops the process and its descendants: closes standard input, then sends `SIGTERM`, then `SIGKILL` to the whole
+    /// group.
     ///
-    /// The owner has let requests in flight finish, so that `grace.drain` is not waited for. The link fails
-    /// from here on; what the process still writes is read into nothing, so that it need not fail at its last
-    /// word. Dropping the future kills at once.
+    /// The owner has already drained in-flight requests, so `grace.drain` is skipped. The link fails from now on;
+    /// further output is discarded, so that the process does not fail while writing. Dropping the future kills at once.
     ///
     /// # Errors
-    /// The process did not even die of `SIGKILL` in time, or its status was lost.
+    /// The process did not exit in time after `SIGKILL`, or its status is lost.
     ///
     /// `2026-07-28 basic/transports/stdio#shutdown`
-    pub async fn shutdown(self, grace: Grace) -> Result<Departure, DoorError> {
+    pub async fn shutdown(self, grace: Grace) -> Result<ShutdownReport, DoorError> {
         let begin = Instant::now();
         let now = || Moment::at(begin.elapsed());
         let mut ending = Ending::begin(Carrier::Child, grace, now()).handle(EndEvent::Idle, now());
@@ -277,19 +276,19 @@ impl Process {
                     self.input.close();
                 }
                 EndStep::Terminate => {
-                    self.group.note_family();
+                    self.group.record_tree();
                     self.group.terminate();
                 }
                 EndStep::Kill => {
                     self.group.kill();
-                    patience = patience.max(DEATH);
+                    patience = patience.max(KILL_TIMEOUT);
                 }
                 EndStep::Drain | EndStep::DeleteSession => {}
                 EndStep::Done => return Err(DoorError::Timeout("waiting for a killed process")),
             }
             match timeout(patience, self.wait()).await {
                 Ok(status) => {
-                    return Ok(Departure {
+                    return Ok(ShutdownReport {
                         status: status?,
                         after,
                     });

@@ -1,4 +1,4 @@
-//! The end of standard error.
+//! The end of standard error, kept for error messages.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,13 +8,13 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::masks::Masks;
 
-/// How much is read at a time.
+/// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// The longest piece that is logged at once; a longer line is cut.
+/// Maximum length of a logged line; longer lines are split.
 const LONGEST_LINE: usize = 8 * 1024;
 
-/// Takes every line that a child writes to its log: legible, and with the values of its variables covered.
+/// Receives every line that a child writes to standard error, without control characters and with secrets masked.
 #[derive(Clone)]
 pub struct Scribe(pub Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -24,7 +24,7 @@ impl fmt::Debug for Scribe {
     }
 }
 
-/// The last bytes that a child wrote to its standard error.
+/// The last bytes that a child wrote to standard error.
 #[derive(Clone, Debug)]
 pub(super) struct Tail {
     ring: Arc<Mutex<Ring>>,
@@ -36,7 +36,7 @@ pub(super) struct Tail {
 struct Ring {
     bytes: VecDeque<u8>,
     limit: usize,
-    /// Whether the first line lost its beginning.
+    /// Set if the first line lost its beginning.
     is_cut: bool,
 }
 
@@ -71,7 +71,7 @@ impl Tail {
         ring.bytes.extend(kept);
     }
 
-    /// The last lines, legible; a first one that lost its beginning is left out unless it is the only one.
+    /// Returns the last lines without control characters. A truncated first line is left out unless it is the only one.
     pub(super) fn text(&self) -> String {
         let ring = self.lock();
         let bytes: Vec<u8> = ring.bytes.iter().copied().collect();
@@ -79,7 +79,7 @@ impl Tail {
         drop(ring);
         let rest = match bytes.iter().position(|byte| *byte == b'\n') {
             Some(end) if is_cut && end + 1 < bytes.len() => &bytes[end + 1..],
-            // The rest of a secret is one, too.
+            // The rest of a secret is masked, too.
             Some(_) | None if is_cut => &bytes[self.masks.first_cut(&bytes)..],
             Some(_) | None => &bytes[..],
         };
@@ -88,7 +88,7 @@ impl Tail {
             .collect()
     }
 
-    /// Reads until the end, whatever comes: a child whose log is not read stops at a full pipe.
+    /// Reads until EOF: a child blocks when the pipe of its log is full.
     pub(super) async fn run(self, name: Arc<str>, mut stderr: impl AsyncRead + Unpin) {
         let mut chunk = vec![0; CHUNK].into_boxed_slice();
         let mut open_line = Vec::new();
@@ -98,7 +98,7 @@ impl Tail {
                 Ok(count) => {
                     self.push(&chunk[..count]);
                     self.log_lines(&name, &mut open_line, &chunk[..count]);
-                    // Where there is no end to it, everybody else comes first.
+                    // Lets other work run if the output never ends.
                     tokio::task::yield_now().await;
                 }
                 Err(error) => {
@@ -112,7 +112,7 @@ impl Tail {
         }
     }
 
-    /// Logs what is complete and keeps what is not, at most [`LONGEST_LINE`] bytes of it.
+    /// Logs complete lines and keeps the rest, at most [`LONGEST_LINE`] bytes.
     fn log_lines(&self, name: &str, open_line: &mut Vec<u8>, chunk: &[u8]) {
         for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
             for part in piece.chunks(LONGEST_LINE) {
@@ -121,7 +121,7 @@ impl Tail {
                     self.log_line(name, open_line);
                     open_line.clear();
                 } else if open_line.len() >= LONGEST_LINE {
-                    // A secret that goes on in the next piece would be covered in neither.
+                    // A secret that spans two pieces would be masked in neither.
                     let end = match self.masks.last_cut(open_line) {
                         0 => continue,
                         end => end,
@@ -148,7 +148,7 @@ impl Tail {
     }
 }
 
-/// A line as text without control characters: it may be shown on a terminal.
+/// Converts a line to text without control characters, safe for a terminal.
 fn legible(line: &[u8]) -> String {
     let keep = |letter: char| {
         if letter.is_control() && letter != '\t' {
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(tail(8, &[]), "");
     }
 
-    /// T2: a log in no encoding is still a log, and cannot drive a terminal.
+    /// T2: a log in any encoding becomes text that is safe for a terminal.
     #[test]
     fn any_bytes_are_legible() {
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
         );
     }
 
-    /// A secret that stands where a long line is cut is covered.
+    /// A secret at the point where a long line is split is masked.
     #[test]
     fn a_secret_is_not_cut_in_two() {
         let secret = "hunter2-hunter2";
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(tail.text(), "!!\n");
     }
 
-    /// T9: a line without an end does not grow.
+    /// T9: an unfinished line is bounded.
     #[test]
     fn an_open_line_is_bounded() {
         let tail = Tail::new(0, Masks::default(), None);

@@ -1,4 +1,4 @@
-//! The first byte: when a child has started to live.
+//! Detection of the first output of a child, which ends the start-up phase.
 
 use std::io;
 use std::pin::Pin;
@@ -7,40 +7,40 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 
-/// Tells that a first byte came.
+/// Signals that the first byte was read.
 #[derive(Clone, Debug)]
-pub(super) struct Herald(watch::Sender<bool>);
+pub(super) struct FirstByteSender(watch::Sender<bool>);
 
-impl Herald {
+impl FirstByteSender {
     pub(super) fn new() -> (Self, watch::Receiver<bool>) {
         let (sender, receiver) = watch::channel(false);
         (Self(sender), receiver)
     }
 
-    pub(super) fn announce(&self) {
+    pub(super) fn notify(&self) {
         self.0
             .send_if_modified(|heard| !std::mem::replace(heard, true));
     }
 }
 
-/// A reader that announces its first byte.
+/// A reader that signals its first byte.
 #[derive(Debug)]
-pub(super) struct Hearing<R> {
+pub(super) struct FirstByteReader<R> {
     io: R,
-    /// Gone once there is nothing more to tell.
-    herald: Option<Herald>,
+    /// `None` after the first byte.
+    first_byte: Option<FirstByteSender>,
 }
 
-impl<R> Hearing<R> {
-    pub(super) fn new(io: R, herald: Herald) -> Self {
+impl<R> FirstByteReader<R> {
+    pub(super) fn new(io: R, first_byte: FirstByteSender) -> Self {
         Self {
             io,
-            herald: Some(herald),
+            first_byte: Some(first_byte),
         }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Hearing<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for FirstByteReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,10 +49,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Hearing<R> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.io).poll_read(context, buffer);
         if result.is_ready()
-            && let Some(herald) = self.herald.take()
+            && let Some(first_byte) = self.first_byte.take()
             && buffer.filled().len() > before
         {
-            herald.announce();
+            first_byte.notify();
         }
         result
     }

@@ -1,4 +1,4 @@
-//! One request: let in, read within limits, answered.
+//! One request: checks, body, handler, response.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -15,55 +15,59 @@ use hyper::body::{Body, Incoming};
 use tokio::sync::mpsc;
 
 use super::answer::{Answer, AnswerBody, Arrival};
-use super::body::ReplyBody;
+use super::body::ResponseBody;
 use super::cors;
 use super::guard::Guard;
+use super::idle::RequestGuard;
 use super::listener::{Endpoint, Limits};
 use super::token::Token;
-use super::upgrade::{self, Switch};
-use super::watch::Busy;
+use super::upgrade::{self, UpgradeRequest};
 use crate::within::within;
 
-/// After how many seconds somebody may come back who was turned away for the moment.
-const SOON: &str = "2";
+/// Seconds in `Retry-After` of a 503 response.
+const RETRY_AFTER_SECONDS: &str = "2";
 
-/// A request that was let in and is not read yet.
+/// An admitted request whose body is not read yet.
 struct Admitted {
     /// Without its body.
     arrival: Box<Arrival>,
     body: Incoming,
     origin: Option<HeaderValue>,
-    switch: Option<Box<Switch>>,
+    upgrade_request: Option<Box<UpgradeRequest>>,
 }
 
-/// What every request needs.
-pub(super) struct Shop<E> {
+/// State shared by all connections of a listener.
+pub(super) struct ListenerShared<E> {
     pub(super) endpoint: Arc<E>,
     pub(super) guard: Guard,
     pub(super) token: Option<Token>,
     pub(super) limits: Limits,
-    /// Held by every WebSocket that is open.
+    /// Held by every open WebSocket.
     pub(super) sockets: mpsc::Sender<Infallible>,
 }
 
-impl<E: Endpoint> Shop<E> {
+impl<E: Endpoint> ListenerShared<E> {
     pub(super) async fn serve(
         &self,
         request: Request<Incoming>,
         peer: SocketAddr,
-        busy: Busy,
-    ) -> Response<ReplyBody> {
+        guard: RequestGuard,
+    ) -> Response<ResponseBody> {
         let response = self.respond(request, peer).await;
-        response.map(|body| body.ending(busy))
+        response.map(|body| body.guarded(guard))
     }
 
-    async fn respond(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<ReplyBody> {
+    async fn respond(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response<ResponseBody> {
         let Admitted {
             arrival,
             body,
             origin,
-            switch,
-        } = match self.admitted(request, peer) {
+            upgrade_request,
+        } = match self.admit(request, peer) {
             Ok(admitted) => admitted,
             Err(response) => return *response,
         };
@@ -71,8 +75,8 @@ impl<E: Endpoint> Shop<E> {
             Answer {
                 body: AnswerBody::Socket(run),
                 ..
-            } => respond(upgrade::answer(switch, run, self.sockets.clone())),
-            answer => respond(answer),
+            } => into_response(upgrade::respond(upgrade_request, run, self.sockets.clone())),
+            answer => into_response(answer),
         };
         if let Some(origin) = origin {
             cors::grant(origin, response.headers_mut());
@@ -80,29 +84,29 @@ impl<E: Endpoint> Shop<E> {
         response
     }
 
-    /// What is to be answered; otherwise the answer. Apart from what waits, which would keep room for everything
-    /// here for as long as the request is served.
-    fn admitted(
+    /// Checks a request; the error is its response. A separate function, so that the future of the request does not
+    /// hold these values.
+    fn admit(
         &self,
         mut request: Request<Incoming>,
         peer: SocketAddr,
-    ) -> Result<Admitted, Box<Response<ReplyBody>>> {
-        let has_wish = request.headers().contains_key(UPGRADE);
-        let switch = has_wish.then(|| Box::new(Switch::of(&mut request)));
+    ) -> Result<Admitted, Box<Response<ResponseBody>>> {
+        let wants_upgrade = request.headers().contains_key(UPGRADE);
+        let upgrade_request = wants_upgrade.then(|| Box::new(UpgradeRequest::of(&mut request)));
         let (head, body) = request.into_parts();
         if size(&head) > self.limits.header_bytes {
-            let answer = unread(Answer::text(431, "the headers are too large"));
-            return Err(Box::new(respond(answer)));
+            let answer = close_after(Answer::text(431, "the headers are too large"));
+            return Err(Box::new(into_response(answer)));
         }
         let authority = head.uri.authority().map(http::uri::Authority::as_str);
         if let Err(fault) = self.guard.check(authority, &head.headers) {
             tracing::warn!(%peer, %fault, "request turned away");
-            let answer = unread(Answer::text(403, fault.to_string()));
-            return Err(Box::new(respond(answer)));
+            let answer = close_after(Answer::text(403, fault.to_string()));
+            return Err(Box::new(into_response(answer)));
         }
         let origin = head.headers.get(ORIGIN).cloned();
         if cors::is_preflight(&head.method, &head.headers) {
-            let mut response = respond(Answer::empty(204));
+            let mut response = into_response(Answer::empty(204));
             cors::permit(&head.headers, self.guard.headers(), response.headers_mut());
             if let Some(origin) = origin {
                 cors::grant(origin, response.headers_mut());
@@ -121,7 +125,7 @@ impl<E: Endpoint> Shop<E> {
             arrival,
             body,
             origin,
-            switch,
+            upgrade_request,
         })
     }
 
@@ -129,44 +133,43 @@ impl<E: Endpoint> Shop<E> {
         let token = self.token.as_ref();
         if let Some(Err(refusal)) = token.map(|token| token.check(&arrival.headers)) {
             tracing::warn!(%peer, ?refusal, "request without the token");
-            return unread(Answer::text(401, "a bearer token is needed"))
+            return close_after(Answer::text(401, "a bearer token is needed"))
                 .with(WWW_AUTHENTICATE, refusal.challenge());
         }
-        if is_foreign_content(&arrival) {
-            return unread(Answer::text(415, "the body must be application/json"));
+        if has_other_content_type(&arrival) {
+            return close_after(Answer::text(415, "the body must be application/json"));
         }
         arrival.body = match self.read(body).await {
             Ok(body) => body,
-            Err(fault) => return unread(Answer::text(fault.status(), fault.to_string())),
+            Err(fault) => return close_after(Answer::text(fault.status(), fault.to_string())),
         };
         let answer = self.endpoint.handle(arrival).await;
         match answer.status {
-            503 => answer.with(RETRY_AFTER, SOON),
+            503 => answer.with(RETRY_AFTER, RETRY_AFTER_SECONDS),
             _ => answer,
         }
     }
 
-    /// Reads a body within its limits; the common body in one piece is not copied.
-    async fn read(&self, body: Incoming) -> Result<Bytes, BodyFault> {
+    /// Reads a body within its limits; a body in one piece is not copied.
+    async fn read(&self, body: Incoming) -> Result<Bytes, BodyError> {
         if body.is_end_stream() {
             return Ok(Bytes::new());
         }
         let limit = self.limits.body;
         if body.size_hint().lower() > limit as u64 {
-            return Err(BodyFault::TooLarge { limit });
+            return Err(BodyError::TooLarge { limit });
         }
-        let gathered = within(self.limits.body_timeout, gather(body, limit)).await;
-        gathered.unwrap_or(Err(BodyFault::TooSlow))
+        let collected = within(self.limits.body_timeout, collect(body, limit)).await;
+        collected.unwrap_or(Err(BodyError::TooSlow))
     }
 }
 
-/// The answer to a request whose body nobody has read to its end: the connection ends with it, and the
-/// client is told, so that it does not send the next request into nothing.
-fn unread(answer: Answer) -> Answer {
+/// Closes the connection after a response to a request whose body was not read, and says so to the client.
+fn close_after(answer: Answer) -> Answer {
     answer.with(CONNECTION, "close")
 }
 
-/// The bytes of a head. What parses it looks only after every read, so that its own limit is not exact.
+/// Returns the size of a request head. hyper checks its own limit only after each read, so it is not exact.
 fn size(head: &http::request::Parts) -> usize {
     let headers = head.headers.iter();
     let headers: usize = headers
@@ -179,9 +182,9 @@ fn size(head: &http::request::Parts) -> usize {
             .map_or(0, |path| path.as_str().len())
 }
 
-/// Why a body was not read to its end.
+/// Error while reading a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum BodyFault {
+enum BodyError {
     #[error("the body is larger than {limit} bytes")]
     TooLarge { limit: usize },
     #[error("the body took too long")]
@@ -190,7 +193,7 @@ enum BodyFault {
     Broken,
 }
 
-impl BodyFault {
+impl BodyError {
     const fn status(self) -> u16 {
         match self {
             Self::TooLarge { .. } => 413,
@@ -200,7 +203,7 @@ impl BodyFault {
     }
 }
 
-async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
+async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -208,10 +211,10 @@ async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
             .map_err(drop)
             .and_then(|f| f.into_data().map_err(drop))
         else {
-            return Err(BodyFault::Broken);
+            return Err(BodyError::Broken);
         };
         if first.len() + rest.len() + data.len() > limit {
-            return Err(BodyFault::TooLarge { limit });
+            return Err(BodyError::TooLarge { limit });
         }
         if first.is_empty() && rest.is_empty() {
             first = data;
@@ -222,7 +225,7 @@ async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
             }
             rest.extend_from_slice(&data);
         }
-        // Where the length is known, nobody has to come back to say that this was all.
+        // With a known length, no further poll is needed to detect the end.
         if body.is_end_stream() {
             break;
         }
@@ -234,8 +237,9 @@ async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, BodyFault> {
     })
 }
 
-/// A body of another kind is refused unread: browsers may send `text/plain` anywhere without asking.
-fn is_foreign_content(arrival: &Arrival) -> bool {
+/// Returns whether a body is not JSON. It is rejected unread: browsers may send `text/plain` to any origin without a
+/// preflight.
+fn has_other_content_type(arrival: &Arrival) -> bool {
     if arrival.verb != http::Method::POST {
         return false;
     }
@@ -257,13 +261,13 @@ const NO_BUFFERING: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("no"),
 );
 
-fn respond(answer: Answer) -> Response<ReplyBody> {
+fn into_response(answer: Answer) -> Response<ResponseBody> {
     let (kind, body, is_stream) = match answer.body {
-        AnswerBody::Empty => (None, ReplyBody::whole(Bytes::new()), false),
-        AnswerBody::Json(bytes) => (Some(JSON), ReplyBody::whole(bytes), false),
-        AnswerBody::Text(bytes) => (Some(TEXT), ReplyBody::whole(bytes), false),
-        AnswerBody::Events(stream) => (Some(EVENTS), ReplyBody::events(stream), true),
-        AnswerBody::Socket(_) => (None, ReplyBody::whole(Bytes::new()), false),
+        AnswerBody::Empty => (None, ResponseBody::full(Bytes::new()), false),
+        AnswerBody::Json(bytes) => (Some(JSON), ResponseBody::full(bytes), false),
+        AnswerBody::Text(bytes) => (Some(TEXT), ResponseBody::full(bytes), false),
+        AnswerBody::Events(stream) => (Some(EVENTS), ResponseBody::events(stream), true),
+        AnswerBody::Socket(_) => (None, ResponseBody::full(Bytes::new()), false),
     };
     let mut response = Response::new(body);
     *response.status_mut() =
