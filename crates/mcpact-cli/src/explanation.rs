@@ -58,9 +58,9 @@ impl Explanation {
         self.outcome.pact.as_ref()
     }
 
-    /// Returns the trail of the negotiation.
-    pub(crate) const fn trail(&self) -> &Trail {
-        &self.outcome.trail
+    /// Returns the transcript of the negotiation.
+    pub(crate) const fn trail(&self) -> &Transcript {
+        &self.outcome.transcript
     }
 
     /// Returns the policy of the server.

@@ -1,5 +1,5 @@
 use mcpact_engine::capability::Trimmed;
-use mcpact_engine::pact::{IgnoredDeclaration, IgnoreReason, Pact};
+use mcpact_engine::pact::{IgnoreReason, IgnoredDeclaration, Pact};
 use mcpact_engine::policy::Policy;
 use mcpact_spec::{Capability, Presence, Revision, Side};
 
@@ -72,7 +72,7 @@ pub(crate) struct IgnoredCapability {
 
 /// Returns the declared capabilities without effect, the client's first, including unknown ones.
 pub(crate) fn ignored(pact: &Pact) -> Vec<IgnoredCapability> {
-    let dropped = pact.dropped();
+    let dropped = pact.ignored();
     let mut all = Vec::new();
     for side in [Side::Client, Side::Server] {
         let own = dropped.iter().filter(|dropped| dropped.owner == side);
@@ -88,18 +88,20 @@ pub(crate) fn ignored(pact: &Pact) -> Vec<IgnoredCapability> {
     all
 }
 
-fn ignored_capability(pact: &Pact, dropped: &Dropped) -> IgnoredCapability {
+fn ignored_capability(pact: &Pact, dropped: &IgnoredDeclaration) -> IgnoredCapability {
     let (reason, explanation) = match dropped.why {
-        DropReason::NotInRevision => (IgnoredReason::NotInRevision, not_in_revision(pact, dropped)),
-        DropReason::Malformed => (IgnoredReason::Malformed, malformed(pact, dropped)),
-        DropReason::NotShared => {
+        IgnoreReason::NotInRevision => {
+            (IgnoredReason::NotInRevision, not_in_revision(pact, dropped))
+        }
+        IgnoreReason::Malformed => (IgnoredReason::Malformed, malformed(pact, dropped)),
+        IgnoreReason::NotShared => {
             let text = format!("declared only by the {}", dropped.owner);
             (IgnoredReason::NotShared, text)
         }
-        DropReason::OnlyUrls => (IgnoredReason::OnlyUrls, explanation(dropped)),
-        DropReason::NoCommonVersion => (IgnoredReason::NoCommonVersion, explanation(dropped)),
-        DropReason::NotInForce => (IgnoredReason::NotInForce, explanation(dropped)),
-        DropReason::BadIdentifier => (IgnoredReason::BadIdentifier, explanation(dropped)),
+        IgnoreReason::OnlyUrls => (IgnoredReason::OnlyUrls, explanation(dropped)),
+        IgnoreReason::NoCommonVersion => (IgnoredReason::NoCommonVersion, explanation(dropped)),
+        IgnoreReason::NotInForce => (IgnoredReason::NotInForce, explanation(dropped)),
+        IgnoreReason::BadIdentifier => (IgnoredReason::BadIdentifier, explanation(dropped)),
     };
     IgnoredCapability {
         owner: dropped.owner,
@@ -109,7 +111,7 @@ fn ignored_capability(pact: &Pact, dropped: &Dropped) -> IgnoredCapability {
     }
 }
 
-fn explanation(dropped: &Dropped) -> String {
+fn explanation(dropped: &IgnoredDeclaration) -> String {
     dropped.why.explain().to_owned()
 }
 

@@ -1,7 +1,7 @@
 //! Output of `mcpact explain` for a successful negotiation.
 
 use mcpact_engine::capability::Trimmed;
-use mcpact_engine::pact::{DropReason, Pact};
+use mcpact_engine::pact::{IgnoreReason, Pact};
 use mcpact_engine::policy::Profile;
 use mcpact_engine::version::Chosen;
 use mcpact_spec::{Era, Shape, Side};
@@ -262,7 +262,7 @@ fn omitted(layout: &mut Layout, explanation: &Explanation, pact: &Pact) {
 /// Returns the path, with the reason unless it is the usual one.
 fn omitted_path(one: &Trimmed) -> String {
     let path = printable(&one.path);
-    if one.why == DropReason::NotInRevision.explain() {
+    if one.why == IgnoreReason::NotInRevision.explain() {
         return path;
     }
     format!("{path} ({})", one.why)

@@ -187,7 +187,7 @@ impl Bridge {
         if open.missing.is_empty() {
             return crossing.finished(&reply);
         }
-        Err(refine_error(&open.missing, crossing.downstream()).into())
+        Err(missing_capabilities_error(&open.missing, crossing.downstream()).into())
     }
 
     /// A modern client cannot be asked during anything but the three methods that say so.

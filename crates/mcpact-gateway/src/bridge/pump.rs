@@ -368,8 +368,8 @@ impl Bridge {
                     self.note_question(&crossing, &raw);
                     return Ok(raw.into());
                 }
-                Settled::Fail(error) => return Err(error.into()),
-                Settled::Again(next) => params = next.into(),
+                AnsweredResult::Fail(error) => return Err(error.into()),
+                AnsweredResult::Again(next) => params = next.into(),
             }
         }
         let why = String::from("Too many input rounds: the server keeps asking");

@@ -106,11 +106,11 @@ impl Bridge {
                         return Ok(CallEnd::Task(raw));
                     }
                     // Nobody said that the client follows tasks.
-                    Turn::Task => return crossing.finished(&reply).map(CallEnd::Answer),
-                    Turn::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
-                    Turn::Fail(error) => return Err(error.into()),
-                    Turn::Again => break,
-                    Turn::Wait(pause) => {
+                    NextStep::Task => return crossing.finished(&reply).map(CallEnd::Answer),
+                    NextStep::Answer(raw) => return Ok(CallEnd::Answer(raw.into())),
+                    NextStep::Fail(error) => return Err(error.into()),
+                    NextStep::Again => break,
+                    NextStep::Wait(pause) => {
                         tokio::time::sleep(pause).await;
                         break;
                     }

@@ -101,7 +101,7 @@ impl Bridge {
                 "this tool needs {}, which this client did not declare",
                 paths.join(", ")
             ),
-            ..refine_error(&missing, job.pact.revision())
+            ..missing_capabilities_error(&missing, job.pact.revision())
         }))
     }
 

@@ -1,6 +1,6 @@
 //! Tasks of 2025-11-25.
 
-use mcpact::server::{Demand, NoArgs, Server};
+use mcpact::server::{NoArgs, Server, TaskRequirement};
 use serde_json::{Value, json};
 
 use super::{RELATED, server};
@@ -218,7 +218,7 @@ async fn what_does_not_fit_is_refused() {
 #[tokio::test]
 async fn a_server_may_demand_tasks() {
     let (server, go_on) = server();
-    let (mut peer, _) = connect(server.settings(|s| s.task_demand = Demand::Always)).await;
+    let (mut peer, _) = connect(server.settings(|s| s.task_demand = TaskRequirement::Always)).await;
     let refused = peer.ask(1, "tools/call", json!({"name": "work"})).await;
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
     go_on.add_permits(1);

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crate::error::ServeError;
 use bytestring::ByteString;
-use mcpact_translate::input::{Claims, Presented, Resume, Ticket, invalid_state, present};
+use mcpact_translate::input::{
+    Claims, ResumeOutcome, Ticket, TicketOutcome, invalid_state, redeem,
+};
 use mcpact_translate::progress::Progress;
 use mcpact_wire::raw::Object;
 use tokio::sync::{mpsc, oneshot};
@@ -82,17 +84,17 @@ impl Bridge {
     async fn resume_visit(
         self: &Arc<Self>,
         crossing: Crossing,
-        presented: Presented,
+        presented: TicketOutcome,
     ) -> Result<ByteString, ServeError> {
         match presented {
             TicketOutcome::Refused { error, cause } => {
                 tracing::warn!(cause, "a client came with a state that is worth nothing");
                 Err(error.into())
             }
-            Presented::Answer(raw) => Ok(raw.into()),
-            Presented::Fail(error) => Err(error.into()),
-            Presented::Again => self.call_and_park(crossing).await,
-            Presented::Wait(ids) => {
+            TicketOutcome::Answer(raw) => Ok(raw.into()),
+            TicketOutcome::Fail(error) => Err(error.into()),
+            TicketOutcome::Again => self.call_and_park(crossing).await,
+            TicketOutcome::Wait(ids) => {
                 let until = Instant::now() + VISIT;
                 while Instant::now() < until && !crossing.lane.completions().has_all(&ids) {
                     tokio::time::sleep(LOOK).await;

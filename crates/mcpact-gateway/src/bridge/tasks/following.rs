@@ -25,7 +25,7 @@ impl Bridge {
         crossing: Crossing,
         result: &str,
     ) -> Result<ByteString, ServeError> {
-        let Some(mut task) = Followed::new(result, QUESTIONS) else {
+        let Some(mut task) = FollowedTask::new(result, QUESTIONS) else {
             let why = String::from("the server made a task of the call and did not say which");
             let code = ErrorCode::InternalError.code();
             return Err(refusal(code, why, None, crossing.downstream()));
@@ -110,7 +110,7 @@ impl Bridge {
         round: &str,
         rounds: &mut Rounds,
     ) -> Result<Option<String>, ServeError> {
-        let mut turn = rounds.upstream(round, self.clock.now(), &mut mint);
+        let mut turn = rounds.server_result(round, self.clock.now(), &mut mint);
         loop {
             match turn {
                 NextStep::Ask(questions) => {
@@ -121,9 +121,9 @@ impl Bridge {
                     crossing.aside(Method::TasksUpdate, &answers).await?;
                     return Ok(None);
                 }
-                Turn::Answer(raw) => return Ok(Some(raw)),
-                Turn::Fail(error) => return Err(error.into()),
-                Turn::Finish | Turn::Task | Turn::Wait(_) => return Ok(None),
+                NextStep::Answer(raw) => return Ok(Some(raw)),
+                NextStep::Fail(error) => return Err(error.into()),
+                NextStep::Finish | NextStep::Task | NextStep::Wait(_) => return Ok(None),
             }
         }
     }

@@ -396,8 +396,8 @@ impl Bridge {
         }
         // It has ended meanwhile, or its time is up.
         match mapping.mapped().get(task, owner)? {
-            Wanted::Known(detailed) => Ok(detailed.into()),
-            Wanted::Ask(_) => Err(refusal(
+            TaskLookup::Known(detailed) => Ok(detailed.into()),
+            TaskLookup::Ask(_) => Err(refusal(
                 ErrorCode::InternalError.code(),
                 String::from("the server does not say where the task stands"),
                 None,
