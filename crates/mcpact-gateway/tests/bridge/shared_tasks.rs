@@ -121,6 +121,8 @@ async fn a_task_is_asked_after_at_the_instance_that_runs_it() {
         loop {
             match asked(&bob, &other).await {
                 Ok(_) => tokio::time::sleep(SHORT / 10).await,
+                // The connection closed before the request was written.
+                Err(error) if error.to_string().contains("has not seen this call") => {}
                 Err(error) => return error.to_string(),
             }
         }
