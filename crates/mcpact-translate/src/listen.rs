@@ -1,6 +1,6 @@
 //! Changes of lists and resources, between peers that subscribe and peers that listen.
 //!
-//! A legacy client subscribes to resources one by one and is told about lists unasked; a modern
+//! A legacy client subscribes to resources one by one and gets list changes unasked; a modern
 //! server tells only on a stream that asked. [`LegacySubscriptions`] turns the one into the other for the
 //! session of a legacy client. [`ListenRegistry`] is the way back: it holds the streams of modern
 //! clients over the session of a legacy server. Between two legacy peers everything crosses as it is;
