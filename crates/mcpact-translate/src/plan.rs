@@ -1,7 +1,7 @@
 //! Fate of a message between a client and a server.
 //!
-//! [`plan`] says whether a message crosses at all, or which machine of this crate answers it;
-//! [`request_params`] gives the parameters that cross. Both look at nothing but tables and the members
+//! [`plan`] decides whether a message is forwarded, or which machine of this crate answers it;
+//! [`request_params`] translates the parameters. Both look at nothing but tables and the members
 //! that they name.
 
 mod params;
@@ -16,13 +16,13 @@ pub use params::{
 /// Fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
-    /// Both sides speak the same revision: it crosses as it is.
+    /// Both sides have the same revision: it is forwarded unchanged.
     Pass,
     /// The server has the newer revision: both directions are translated.
     NewerServer,
     /// The server has the older revision: both directions are translated.
     OlderServer,
-    /// It does not cross; this machine answers it, or says what crosses instead.
+    /// It is not forwarded; this machine answers it, or decides what is sent instead.
     Emulate(Machine),
 }
 
@@ -58,7 +58,7 @@ pub enum Machine {
     Input,
     /// Progress, under the token of the requester ([`progress`](crate::progress)).
     Progress,
-    /// A cancellation: ids are known only to who gave them.
+    /// A cancellation: an id is valid only on its own connection.
     Cancel,
     /// A notification that has no meaning on the other side.
     Drop,
@@ -66,7 +66,7 @@ pub enum Machine {
     Refuse,
 }
 
-/// A cell of the table: does it cross between these eras?
+/// Cell of the table: forwarded between these eras, or answered here.
 #[derive(Clone, Copy)]
 enum Cell {
     Cross,

@@ -1,6 +1,6 @@
 //! Calls of modern clients that a legacy server does not finish before it is answered.
 //!
-//! A call begins with the first question of a call and ends with its outcome. While it waits for
+//! A call is suspended by its first question until it has an outcome. While it waits for
 //! the client it expires by itself; while requests of the client wait for the call, its owner ends
 //! it with [`SuspendedCalls::ended`] or [`SuspendedCalls::waiter_left`].
 
@@ -31,9 +31,9 @@ pub struct SuspendLimits {
     pub call: Duration,
     /// Time for which the end of a call is remembered.
     pub tombstone: Duration,
-    /// SuspendedCalls of one principal.
+    /// Suspended calls of one principal.
     pub per_principal: usize,
-    /// SuspendedCalls of all; as many ends are remembered.
+    /// Suspended calls in all; as many ends are remembered.
     pub total: usize,
     /// Questions of one call that wait at the same time.
     pub questions: usize,

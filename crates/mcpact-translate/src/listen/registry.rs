@@ -1,4 +1,4 @@
-//! The streams of modern clients over the session of a legacy server.
+//! Listen streams of modern clients over the session of a legacy server.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};

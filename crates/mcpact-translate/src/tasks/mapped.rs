@@ -228,15 +228,15 @@ impl MappedTasks {
         Ok(entry.ask(id, method, question))
     }
 
-    /// The server takes a question back.
+    /// Removes a question that the server withdrew.
     pub fn withdrawn(&mut self, task: &str, id: IdRef<'_>) {
         if let Some(entry) = self.tasks.get_mut(task) {
             entry.pending.retain(|_, pending| pending.id.as_ref() != id);
         }
     }
 
-    /// Takes answers of a client and returns those for the server. Answers to questions that are not open any
-    /// longer are ignored. The client gets [`ACKNOWLEDGED`].
+    /// Takes the answers of a client and returns those for the server. Answers to questions that are
+    /// not open are ignored. The client gets [`ACKNOWLEDGED`].
     ///
     /// # Errors
     /// It has no such task, or the answers are malformed; then none of them was taken.
