@@ -1,4 +1,4 @@
-//! What a peer declared: the document as it came, and what it means.
+//! Declared capabilities: the document as received, and its meaning.
 
 mod bits;
 mod encode;

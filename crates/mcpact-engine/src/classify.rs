@@ -1,4 +1,4 @@
-//! What an incoming message is: the only place where the era of a message is decided.
+//! Classification of incoming messages: the only place that decides the era of a message.
 
 pub mod facts;
 pub mod modern;

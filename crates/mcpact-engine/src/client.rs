@@ -29,7 +29,7 @@ pub use era_cache::EraVerdict;
 pub use failure::Failure;
 pub use probe::ProbeFailure;
 
-/// Which eras a client tries.
+/// Eras that a client tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EraMode {
     /// Modern first, legacy when the server is not modern.
@@ -42,39 +42,39 @@ pub enum EraMode {
     Pin(Revision),
 }
 
-/// What carries the conversation.
+/// Transport of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportKind {
     /// A child process on pipes.
     Child,
-    /// A connection that cannot be started anew: a socket, or memory.
+    /// A connection that cannot be restarted: a socket, or memory.
     Stream,
     /// HTTP.
     Http,
 }
 
-/// What a client brings to every conversation.
+/// Settings of a client for every connection.
 #[derive(Clone, Debug)]
 pub struct ClientTerms {
     /// Its choices; `policy.version` is what it speaks.
     pub policy: Policy,
-    /// Who it is and what it declares.
+    /// Name, version and capabilities.
     pub party: Party,
-    /// Which eras it tries.
+    /// Eras to try.
     pub mode: EraMode,
     /// The oldest revision that it will fall back to.
     pub floor: Option<Revision>,
-    /// What is known about the server from earlier connections.
+    /// Era of the server according to earlier connections.
     pub prior: Option<EraVerdict>,
-    /// What carries the conversation.
+    /// Transport of a connection.
     pub transport: TransportKind,
-    /// How long a server that has shown life may take to answer the probe.
+    /// Time to answer the probe, from the first byte of the server.
     pub probe_timeout: Duration,
-    /// How long a server may show no life at all before the probe is given up.
+    /// Time to the first byte of the server before the probe is given up.
     pub silence_limit: Duration,
-    /// How long `initialize` may take.
+    /// Time to answer `initialize`.
     pub init_timeout: Duration,
-    /// How many requests may be in flight, in each direction.
+    /// Limit of requests in flight, in each direction.
     pub in_flight_limit: usize,
 }
 
@@ -99,7 +99,7 @@ impl ClientTerms {
         }
     }
 
-    /// What may be spoken, given mode and floor.
+    /// Revisions to negotiate, given mode and floor.
     #[must_use]
     pub fn supported(&self) -> RevisionSet {
         let by_mode = match self.mode {
@@ -116,7 +116,7 @@ impl ClientTerms {
     }
 }
 
-/// How far a conversation has come.
+/// State of a connection.
 ///
 /// ```text
 ///                       ┌───────────── legacy: result ──────────────┐
@@ -184,7 +184,7 @@ struct Serving {
     cancelled: bool,
 }
 
-/// What can happen to a client.
+/// Input of the client machine.
 #[derive(Clone, Debug)]
 pub enum Input<'a> {
     /// The owner wants to connect.
@@ -210,7 +210,7 @@ pub enum Input<'a> {
         method: &'a str,
         /// Its raw parameters, without the members that the engine adds to `_meta`.
         params: Option<&'a str>,
-        /// How long it may wait.
+        /// Its timeout.
         timeout: RequestTimeout,
     },
     /// The owner wants to tell the server something.
@@ -259,13 +259,13 @@ impl Client {
         }
     }
 
-    /// How far the conversation has come.
+    /// State of the connection.
     #[must_use]
     pub const fn phase(&self) -> &Phase {
         &self.phase
     }
 
-    /// What was agreed, once it is.
+    /// Pact, once there is one.
     #[must_use]
     pub const fn pact(&self) -> Option<&Arc<Pact>> {
         match &self.phase {
@@ -286,13 +286,13 @@ impl Client {
         &self.transcript
     }
 
-    /// How many of our requests wait for an answer.
+    /// Number of our requests that wait for an answer.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.asked.len()
     }
 
-    /// When [`Input::Tick`] is next of use.
+    /// Time of the next useful [`Input::Tick`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         let own = match &self.phase {
@@ -404,7 +404,7 @@ impl Client {
         }
     }
 
-    /// What was in flight has ended, in whatever way: a client that wants to end may do so.
+    /// Closes a client that is closing once nothing is in flight.
     fn hang_up_when_done(&self, effects: &mut Effects<'_>) {
         if matches!(self.phase, Phase::Closing) && self.asked.is_empty() {
             effects.push(Effect::HangUp);

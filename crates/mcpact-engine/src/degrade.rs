@@ -7,14 +7,14 @@ use mcpact_spec::Side;
 
 use crate::pact::Pact;
 
-/// A feature that is not available, told to whoever asks.
+/// A capability that is not available, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnavailableCapability {
-    /// Who would have had to declare it.
+    /// Side that did not declare it.
     pub owner: Side,
     /// The dotted path.
     pub path: String,
-    /// Why it is not available.
+    /// Reason as a sentence.
     pub why: String,
 }
 
@@ -33,7 +33,7 @@ impl Pact {
         }
     }
 
-    /// Why a path is not in effect, if it is not.
+    /// Reason why a path is not in effect, if it is not.
     #[must_use]
     pub fn why_not(&self, owner: Side, path: &str) -> Option<UnavailableCapability> {
         if self.has(owner, path) {

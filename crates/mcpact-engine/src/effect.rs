@@ -1,4 +1,4 @@
-//! What a machine wants done. Effects are returned, never performed.
+//! Effects of a machine: returned, never performed.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -20,7 +20,7 @@ use crate::refusal::{ApiMisuse, Refusal};
 pub struct Step<'a, M> {
     /// The machine in its new state.
     pub next: M,
-    /// What to do, in this order.
+    /// Effects in their order.
     pub effects: SmallVec<[Effect<'a>; 1]>,
 }
 
@@ -37,7 +37,7 @@ pub enum Effect<'a> {
         id: Option<Id>,
         /// The status of the HTTP answer.
         http_status: u16,
-        /// What it refuses, for whoever counts refusals.
+        /// Label of the refusal, for metrics.
         refused: Option<Refused>,
     },
     /// Serve this request and answer it later.
@@ -50,29 +50,29 @@ pub enum Effect<'a> {
         id: Id,
         /// Its method.
         method: Box<str>,
-        /// How it ended.
+        /// Its outcome.
         end: End<'a>,
     },
     /// The peers have agreed.
     Concluded(Arc<Pact>),
     /// A negotiation has ended: for the log, nothing depends on it.
     Negotiated(Box<Negotiation>),
-    /// What the owner wanted to send was not sent.
+    /// A message of the owner was not sent.
     Withheld(ApiMisuse),
-    /// What came was not passed on.
+    /// A received message was not passed on.
     Dropped(Drop),
     /// The peer broke a rule and the policy wants it told.
     Report {
-        /// Which rule.
+        /// The broken rule.
         refusal: Refusal,
-        /// How it is told.
+        /// Severity of the report.
         gravity: Severity,
     },
     /// Remember this about the peer for the next connection.
     Remember(EraVerdict),
     /// Give up a request on its own stream (modern HTTP: close it).
     Abandon(Id),
-    /// Start the server process anew, then say [`crate::client::Input::Connected`].
+    /// Restart the server process, then pass [`crate::client::Input::Connected`].
     Respawn,
     /// Try the HTTP+SSE transport of 2024-11-05 instead, then say
     /// [`crate::client::Input::Connected`].
@@ -110,9 +110,9 @@ pub struct Call<'a> {
     pub name: Box<str>,
     /// Its parameters, unread.
     pub params: Params<'a>,
-    /// What holds for this request.
+    /// Pact of this request.
     pub pact: Arc<Pact>,
-    /// Which log messages it wants, where the request itself says so.
+    /// Lowest level of log messages, if the request names one.
     pub log_level: Option<LogLevel>,
 }
 
@@ -127,7 +127,7 @@ pub struct IncomingNotification<'a> {
     pub params: Params<'a>,
 }
 
-/// How one of our own requests ended.
+/// Outcome of one of our own requests.
 #[derive(Debug)]
 pub enum End<'a> {
     /// The peer answered.
@@ -145,7 +145,7 @@ pub enum End<'a> {
 pub struct Drop {
     /// Its method, or the id of an answer.
     pub what: Box<str>,
-    /// Why.
+    /// Cause.
     pub why: DropCause,
 }
 
@@ -163,7 +163,7 @@ mcpact_spec::stable_strings! {
     }
 }
 
-/// How bad it is that a peer broke a rule, as the policy has it.
+/// Severity of a broken rule, as set in the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// It should be looked at.

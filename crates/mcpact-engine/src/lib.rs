@@ -1,4 +1,4 @@
-//! Who may say what to whom: the pure negotiation engine.
+//! Pure negotiation engine: versions, capabilities, and the rules for every message.
 //!
 //! An offer meets a [`policy::Policy`] and becomes a [`pact::Pact`] or a [`refusal::Refusal`]; the
 //! pact then rules on every message, in both directions, with a reason. The machines in [`server`]

@@ -10,11 +10,11 @@ use crate::capability::{CapabilityBits, CapabilitySet};
 /// A difference between the handlers and the declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// There is a handler, but nobody may call it.
+    /// There is a handler, but no peer may call it.
     Undeclared {
         /// The handler's method.
         method: Method,
-        /// What would have to be declared.
+        /// Capability that would have to be declared.
         capability: Capability,
     },
     /// It is declared, but a call would find no handler.
@@ -64,8 +64,8 @@ pub fn compare(handlers: &[Method], declared: &CapabilitySet, revision: Revision
 
 /// The declaration that follows from handlers and flags: nothing forgotten, nothing invented.
 ///
-/// `flags` are the capabilities that no handler implies, such as `tools.listChanged`; a flag whose
-/// parent has no handler is left out.
+/// `flags` are the capabilities that no handler implies, such as `tools.listChanged`; a flag without
+/// a handler for its parent is left out.
 #[must_use]
 pub fn declaration(
     owner: Side,

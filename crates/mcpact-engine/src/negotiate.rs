@@ -15,23 +15,23 @@ use crate::revisions::{RevisionId, RevisionSet};
 use crate::transcript::Transcript;
 use crate::version::{self, Chosen, Selection};
 
-/// What one side brings.
+/// Offer of one side.
 #[derive(Clone, Debug)]
 pub struct Offer<'a> {
     /// The versions that it speaks; the client asks for the newest.
     pub versions: Vec<RevisionId>,
     /// Its raw capability document.
     pub capabilities: Option<&'a str>,
-    /// Who it is.
+    /// Name and version.
     pub info: Option<Implementation>,
 }
 
-/// How a negotiation ended, with its transcript.
+/// Result of a negotiation, with its transcript.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was agreed, or why nothing was.
+    /// The pact, or the refusal.
     pub pact: Result<Pact, Refusal>,
-    /// How it came about.
+    /// Transcript.
     pub transcript: Transcript,
 }
 

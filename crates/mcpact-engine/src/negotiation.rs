@@ -1,4 +1,4 @@
-//! What a negotiation came to, as facts for whoever keeps the log.
+//! Outcome of a negotiation, as facts for the log.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -29,11 +29,11 @@ pub struct Negotiation {
     pub requested: Option<Box<str>>,
     /// The versions that the server speaks, as far as they are known.
     pub supported: Vec<Box<str>>,
-    /// What the client offered, as far as it could be read.
+    /// Offer of the client, as far as it could be read.
     pub client: Option<Party>,
-    /// What the server offered, as far as it could be read.
+    /// Offer of the server, as far as it could be read.
     pub server: Option<Party>,
-    /// What was agreed, or why nothing was.
+    /// The pact, or the failure.
     pub verdict: Result<Arc<Pact>, Failure>,
 }
 
@@ -77,7 +77,7 @@ impl Negotiation {
         self.verdict.as_ref().ok().map(|pact| pact.revision())
     }
 
-    /// How it ended, in one word.
+    /// Outcome, in one word.
     #[must_use]
     pub const fn outcome(&self) -> &'static str {
         match &self.verdict {
@@ -86,7 +86,7 @@ impl Negotiation {
         }
     }
 
-    /// Why it ended so, as a stable word: everything that is about versions has one and the same.
+    /// Reason as a stable word; all version mismatches share one.
     #[must_use]
     pub fn status(&self) -> &'static str {
         match &self.verdict {
@@ -95,7 +95,7 @@ impl Negotiation {
         }
     }
 
-    /// What became of the client's capabilities.
+    /// Outcome for the client's capabilities.
     #[must_use]
     pub const fn capabilities_outcome(&self) -> &'static str {
         match (&self.verdict, &self.client) {
@@ -112,7 +112,7 @@ impl Negotiation {
     }
 
     /// The paths that a side declares: of an agreement those in effect, else all that could be read.
-    /// Names only; their values are nobody's business.
+    /// Names only: their values do not belong into a log.
     #[must_use]
     pub fn capabilities(&self, side: Side) -> Vec<&str> {
         let party = match side {
@@ -134,7 +134,7 @@ impl Negotiation {
         all
     }
 
-    /// Who a side says it is.
+    /// Name and version of a side.
     #[must_use]
     pub fn info(&self, side: Side) -> Option<&Implementation> {
         let party = match side {
@@ -144,7 +144,7 @@ impl Negotiation {
         party.as_ref()?.info.as_deref()
     }
 
-    /// What would help.
+    /// Advice for the user.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         self.verdict.as_ref().err().map(Failure::advice)
@@ -169,7 +169,7 @@ fn requested(request: &Request<'_>) -> Option<Box<str>> {
     named.map(String::into_boxed_str)
 }
 
-/// What a client offers in a request, in the place of either era.
+/// Offer of a client in a request of either era.
 fn offered(request: &Request<'_>) -> Option<Party> {
     let parse = |raw| CapabilitySet::parse(Side::Client, raw, Reading::Lenient).ok();
     let meta = &request.params.meta;

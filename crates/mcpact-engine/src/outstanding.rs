@@ -9,23 +9,23 @@ use mcpact_wire::id::{Id, IdRef};
 
 use crate::time::Moment;
 
-/// How long a request may wait.
+/// Timeouts of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestTimeout {
     /// Without any sign of life.
     pub timeout: Duration,
     /// In all, whatever progress comes.
     pub maximum: Duration,
-    /// Whether progress starts the timeout anew.
+    /// Effect of progress on the timeout.
     pub on_progress: OnProgress,
 }
 
-/// What progress does to a timeout.
+/// Effect of progress on a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnProgress {
     /// Nothing.
     Ignore,
-    /// It starts anew.
+    /// It restarts.
     Extend,
 }
 
@@ -48,7 +48,7 @@ struct PendingRequest {
     at_most: Moment,
 }
 
-/// Why a request could not be added.
+/// Reason why a request was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddError {
     /// The id is waiting already.
@@ -74,25 +74,25 @@ impl PendingRequests {
         }
     }
 
-    /// How many may wait.
+    /// Limit of pending requests.
     #[must_use]
     pub const fn limit(&self) -> usize {
         self.limit
     }
 
-    /// How many wait.
+    /// Number of pending requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether none waits.
+    /// Returns whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Whether this id waits.
+    /// Returns whether this id waits.
     #[must_use]
     pub fn contains(&self, id: &Id) -> bool {
         self.waiting.contains_key(id)
@@ -128,7 +128,7 @@ impl PendingRequests {
         Ok(())
     }
 
-    /// Takes the request that an answer belongs to; none for answers that nobody waits for.
+    /// Removes the request that an answer belongs to; none for unexpected answers.
     pub fn settle(&mut self, id: IdRef<'_>) -> Option<(Id, Box<str>)> {
         let (id, waiting) = self.waiting.remove_entry(&id.to_id())?;
         Some((id, waiting.method))
@@ -147,7 +147,7 @@ impl PendingRequests {
         }
     }
 
-    /// Takes every request whose time is up.
+    /// Removes every request that has timed out.
     pub fn expired(&mut self, now: Moment) -> Vec<(Id, Box<str>)> {
         self.waiting
             .extract_if(.., |_, waiting| waiting.until <= now)
@@ -163,7 +163,7 @@ impl PendingRequests {
             .collect()
     }
 
-    /// When the next one will have waited too long.
+    /// Earliest timeout.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         self.waiting.values().map(|w| w.until).min()

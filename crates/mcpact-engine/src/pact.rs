@@ -1,4 +1,4 @@
-//! What two peers have agreed on.
+//! The agreement of two peers.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -15,24 +15,24 @@ use crate::capability::{
 /// One side of a pact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// Who it says it is; a modern client may not say.
+    /// Name and version; optional for a modern client.
     pub info: Option<Arc<Implementation>>,
-    /// What it declared.
+    /// Declared capabilities.
     pub capabilities: Arc<CapabilitySet>,
 }
 
-/// A declaration that came to nothing, and why.
+/// A declaration without effect, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredDeclaration {
-    /// Who declared it.
+    /// Side that declared it.
     pub owner: Side,
     /// The dotted path.
     pub path: Box<str>,
-    /// Why it has no effect.
+    /// Reason.
     pub why: IgnoreReason,
 }
 
-/// Why a declaration has no effect.
+/// Reason why a declaration has no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
     /// The revision does not define it.
@@ -67,7 +67,7 @@ impl IgnoreReason {
     }
 }
 
-/// What two peers have agreed on: one revision, and what each may use.
+/// Agreement of two peers: one revision, and the capabilities that each may use.
 ///
 /// Built once and never edited; a legacy session has one, a modern request has its own. Client-owned
 /// and server-owned capabilities follow their owner; `experimental` and `extensions` need both.
@@ -123,7 +123,7 @@ impl Pact {
         }
     }
 
-    /// Whether the owner of the capability declared it and the revision knows it.
+    /// Returns whether the owner of the capability declared it and the revision knows it.
     #[must_use]
     pub const fn declares(&self, capability: Capability) -> bool {
         self.effective.has(capability)
@@ -170,7 +170,7 @@ impl Pact {
         })
     }
 
-    /// Whether a dotted path of one side is in effect; what the tables do not know counts as
+    /// Returns whether a dotted path of one side is in effect; what the tables do not know counts as
     /// declared or not.
     #[must_use]
     pub fn has(&self, owner: Side, path: &str) -> bool {

@@ -7,20 +7,20 @@ use mcpact_spec::Revision;
 
 use crate::revisions::RevisionSet;
 
-/// Which versions are served, and what happens to the others.
+/// Served versions, and the treatment of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionPolicy {
-    /// What we speak.
+    /// Supported revisions.
     pub supported: RevisionSet,
-    /// Which of the requested versions may be taken.
+    /// Rule for requested versions.
     pub rule: VersionRule,
-    /// What an unacceptable version gets in `initialize`.
+    /// Answer to an unacceptable version in `initialize`.
     pub on_unsupported: OnUnsupported,
-    /// What a missing version gets in `initialize`.
+    /// Answer to a missing version in `initialize`.
     pub on_missing: OnMissing,
 }
 
-/// Which of the requested versions may be taken.
+/// Rule for requested versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionRule {
     /// Every supported one.
@@ -36,7 +36,7 @@ pub enum VersionRule {
     },
 }
 
-/// What an unacceptable version gets in `initialize`.
+/// Answer to an unacceptable version in `initialize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUnsupported {
     /// A result with the newest version that we do support.
@@ -45,7 +45,7 @@ pub enum OnUnsupported {
     Reject,
 }
 
-/// What a missing version gets in `initialize`.
+/// Answer to a missing version in `initialize`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissing {
     /// An error that names the member.
@@ -54,7 +54,7 @@ pub enum OnMissing {
     AssumePreferred,
 }
 
-/// How wrongly typed capabilities are read.
+/// Treatment of wrongly typed capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// They fail the handshake, with the path of the first one.
@@ -63,7 +63,7 @@ pub enum Reading {
     Lenient,
 }
 
-/// Whether a message that was not negotiated may be sent.
+/// Treatment of our own messages that were not negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforcement {
     /// It is not written; the caller gets a typed error.
@@ -72,7 +72,7 @@ pub enum Enforcement {
     Lenient,
 }
 
-/// What happens to a notification that was not negotiated.
+/// Treatment of received notifications that were not negotiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUndeclared {
     /// It is dropped and counted.
@@ -85,7 +85,7 @@ pub enum OnUndeclared {
     Disconnect,
 }
 
-/// What happens to methods that no revision defines.
+/// Treatment of methods that no revision defines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnUnknown {
     /// They are refused.
@@ -94,7 +94,7 @@ pub enum OnUnknown {
     Pass,
 }
 
-/// What happens to a request between the `initialize` result and `notifications/initialized`.
+/// Treatment of a request between the `initialize` result and `notifications/initialized`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnEarly {
     /// It is served: many clients race.
@@ -103,7 +103,7 @@ pub enum OnEarly {
     Refuse,
 }
 
-/// Whether vendor extras stand in the capabilities that we send.
+/// Treatment of vendor extras in the capabilities that we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extras {
     /// They are left out.
@@ -112,7 +112,7 @@ pub enum Extras {
     Announce,
 }
 
-/// Whether capabilities are cut to what the peer's revision defines.
+/// Treatment of capabilities that the peer's revision does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trim {
     /// They are cut.
@@ -130,7 +130,7 @@ pub struct ClientRequirement {
     pub path: Cow<'static, str>,
 }
 
-/// How the codes and texts of errors are chosen where the specification is silent.
+/// Error codes and texts where the specification has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorDialect {
     /// The specification's codes, and `-32600` where it has none.
@@ -164,7 +164,7 @@ pub struct Policy {
     pub client_requirements: Vec<ClientRequirement>,
     /// Codes and texts.
     pub errors: ErrorDialect,
-    /// How many messages a batch may hold.
+    /// Limit of messages in a batch.
     pub batch_limit: usize,
 }
 

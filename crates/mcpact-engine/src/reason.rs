@@ -1,10 +1,10 @@
-//! Why a message may or may not be said: data first, sentences from it.
+//! Reasons why a message may or may not be sent: data first, sentences from it.
 
 use alloc::string::String;
 
 use mcpact_spec::{Capability, Extension, Kind, Method, Revision, Role, Side};
 
-/// Whether a message may be said.
+/// Verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -14,7 +14,7 @@ pub enum Verdict {
     Closed,
 }
 
-/// Why. Small and copyable, so that ruling on a message allocates nothing.
+/// Reason of a verdict. Small and copyable, so that a ruling allocates nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The method needs no capability.
@@ -50,20 +50,20 @@ pub enum Reason {
 pub struct Ruling {
     /// The method, if any revision defines it.
     pub method: Option<Method>,
-    /// Who would send it.
+    /// Sender.
     pub sender: Side,
-    /// As what.
+    /// Kind of message.
     pub kind: Kind,
     /// The revision that the peers agreed on.
     pub revision: Revision,
-    /// May it be sent?
+    /// Verdict.
     pub verdict: Verdict,
-    /// Why?
+    /// Reason.
     pub reason: Reason,
 }
 
 impl Ruling {
-    /// Whether the message may be said.
+    /// Returns whether the message may be said.
     #[must_use]
     pub const fn is_open(&self) -> bool {
         matches!(self.verdict, Verdict::Open)
@@ -112,7 +112,7 @@ impl Ruling {
         }
     }
 
-    /// What to do about a closed verdict.
+    /// Remedy for a closed verdict.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         match self.reason {
@@ -150,7 +150,7 @@ impl Ruling {
         }
     }
 
-    /// Where the specification says so.
+    /// Page of the specification.
     #[must_use]
     pub fn page(&self) -> Option<String> {
         self.method
@@ -158,7 +158,7 @@ impl Ruling {
     }
 }
 
-/// Which revisions have a method that another lacks, or what took its place.
+/// Revisions that have a method, or its successor, as a sentence.
 fn availability(method: Method, revision: Revision) -> Option<String> {
     let having = |r: &Revision| method.role(*r) != Role::Absent;
     let first = Revision::ALL.into_iter().find(having)?;

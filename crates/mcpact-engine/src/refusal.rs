@@ -1,4 +1,4 @@
-//! Why a peer is refused: by blame, with a code, a public text, a log text and a reason.
+//! Refusals by blame, each with a code, a public text, a log text and a reason.
 
 mod advice;
 mod code;
@@ -22,7 +22,7 @@ pub use wire::{Dialect, WireError};
 /// A refusal that goes to the peer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Nobody did anything wrong; the two do not fit.
+    /// The two do not fit; no rule was broken.
     #[error(transparent)]
     PeerIncompatible(#[from] Incompatible),
     /// The peer broke a rule.
@@ -36,17 +36,17 @@ pub enum Incompatible {
     /// The version is not served.
     #[error("{} (requested `{requested}`, supported {supported})", why.text())]
     Version {
-        /// What the peer asked for.
+        /// Requested version.
         requested: RevisionId,
-        /// What could be had.
+        /// Supported versions.
         supported: RevisionSet,
-        /// In which way it does not fit.
+        /// Reason.
         why: VersionFault,
     },
     /// A capability is missing that we will not do without.
     #[error("the {lacking} does not declare {}", quoted(paths))]
     Capabilities {
-        /// Who does not declare it.
+        /// Side that does not declare it.
         lacking: Side,
         /// The dotted paths.
         paths: Vec<Box<str>>,
@@ -54,22 +54,22 @@ pub enum Incompatible {
     /// The server answered with a version that we do not speak.
     #[error("the server answered with version `{answered}`, we speak {ours}")]
     Answered {
-        /// What the server wrote.
+        /// Version in the answer.
         answered: RevisionId,
-        /// What we speak.
+        /// Versions that we support.
         ours: RevisionSet,
     },
     /// Nothing in the server's list is spoken here.
     #[error("no common version: the server {}, we speak {ours}", offers(offered))]
     NoCommonVersion {
-        /// What the server listed.
+        /// Versions that the server listed.
         offered: Vec<Box<str>>,
-        /// What we speak.
+        /// Versions that we support.
         ours: RevisionSet,
     },
 }
 
-/// In which way a version does not fit.
+/// Reason why a version does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionFault {
     /// It is not among the supported ones.
@@ -92,7 +92,7 @@ impl VersionFault {
     }
 }
 
-/// In which way the version member is malformed.
+/// Fault of the version member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionForm {
     /// It is not there.
@@ -103,7 +103,7 @@ pub enum VersionForm {
     NotADate,
 }
 
-/// What is wrong with a mirrored header.
+/// Fault of a mirrored header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderFault {
     /// It is required and not there.
@@ -134,7 +134,7 @@ pub enum Misbehaviour {
     /// More messages in a batch than we take.
     #[error("a batch may hold at most {limit} messages")]
     BatchTooLarge {
-        /// How many we take.
+        /// Limit.
         limit: usize,
     },
     /// A request came before `initialize`.
@@ -161,9 +161,9 @@ pub enum Misbehaviour {
     /// A capability document is not as the schema wants it.
     #[error("{owner}: {fault}")]
     Document {
-        /// Whose document.
+        /// Owner of the document.
         owner: Side,
-        /// Where, and what stands there.
+        /// Path and value.
         fault: BodyFault,
     },
     /// A required member of `_meta` is missing or of the wrong kind.
@@ -171,7 +171,7 @@ pub enum Misbehaviour {
     Meta {
         /// The reserved key.
         key: &'static str,
-        /// What it must be.
+        /// Expected type.
         expected: &'static str,
     },
     /// A header does not mirror the body.
@@ -179,7 +179,7 @@ pub enum Misbehaviour {
     Header {
         /// The header's name.
         name: Box<str>,
-        /// What is wrong with it.
+        /// Kind of fault.
         fault: HeaderFault,
     },
     /// The method may not be used.
@@ -187,7 +187,7 @@ pub enum Misbehaviour {
     Method {
         /// The name as it came.
         method: Box<str>,
-        /// Why.
+        /// Reason.
         ruling: Ruling,
     },
     /// A parameter uses a capability that was not declared.
@@ -197,7 +197,7 @@ pub enum Misbehaviour {
         method: Method,
         /// The parameter.
         member: &'static str,
-        /// What it needs.
+        /// Capability that it needs.
         capability: Capability,
         /// The revision in use.
         revision: Revision,
@@ -213,7 +213,7 @@ pub enum Misbehaviour {
     /// A tool that runs only as a task, or never as one, was called the other way.
     #[error("the tool {} as a task", if *is_required { "runs only" } else { "does not run" })]
     TaskSupport {
-        /// Whether it runs only as a task.
+        /// True if it runs only as a task.
         is_required: bool,
     },
     /// Every request of this kind must be a task.
@@ -228,12 +228,12 @@ pub enum Misbehaviour {
     /// More requests in flight, or subscriptions, than we take.
     #[error("more than {limit} {what}")]
     TooMany {
-        /// How many we take.
+        /// Limit.
         limit: usize,
         /// Of what.
         what: &'static str,
     },
-    /// A session header that nobody handed out.
+    /// Unknown session id.
     #[error("unknown or ended session")]
     UnknownSession,
     /// A session header is needed.
@@ -242,7 +242,7 @@ pub enum Misbehaviour {
     /// The version header names another version than the session's.
     #[error("header version `{found}` is not the session's")]
     SessionVersion {
-        /// What the header says.
+        /// Version in the header.
         found: Box<str>,
     },
 }
@@ -256,7 +256,7 @@ impl From<EnvelopeError> for Misbehaviour {
     }
 }
 
-/// What our own caller did wrong: the message was not written.
+/// Misuse by our own caller; the message was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiMisuse {
     /// The pact does not allow the message.
@@ -264,7 +264,7 @@ pub enum ApiMisuse {
     NotNegotiated {
         /// The method.
         method: Box<str>,
-        /// Why.
+        /// Reason.
         ruling: Ruling,
     },
     /// The pact does not allow a parameter.
@@ -274,7 +274,7 @@ pub enum ApiMisuse {
         method: Method,
         /// The parameter.
         member: &'static str,
-        /// What it needs.
+        /// Capability that it needs.
         capability: Capability,
         /// The revision in use.
         revision: Revision,
@@ -284,7 +284,7 @@ pub enum ApiMisuse {
     NotReady {
         /// The method.
         method: Box<str>,
-        /// What the connection is instead.
+        /// State of the connection.
         state: &'static str,
     },
     /// The id was used before.
@@ -293,7 +293,7 @@ pub enum ApiMisuse {
     /// Too many requests wait for an answer.
     #[error("more than {limit} requests wait for an answer")]
     TooMany {
-        /// How many may wait.
+        /// Limit of pending requests.
         limit: usize,
     },
     /// The client did not ask for it.
@@ -340,7 +340,7 @@ impl ApiMisuse {
     }
 }
 
-/// Why a capability is not there: nobody can have declared what the revision does not have.
+/// Reason for a missing capability: a revision may not have it at all.
 fn missing(capability: Capability, revision: Revision) -> String {
     if capability.presence(revision).counts() {
         alloc::format!("which the {} did not declare", capability.owner())
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_names_no_version_is_told_as_such() {
+    fn a_server_without_versions_has_its_own_message() {
         let told = |offered| {
             let ours = RevisionSet::of(&[Revision::V2026_07_28]);
             Incompatible::NoCommonVersion { offered, ours }.to_string()

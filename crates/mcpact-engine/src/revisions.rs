@@ -1,4 +1,4 @@
-//! What a peer calls a version, and sets of the versions that we know.
+//! Version names of peers, and sets of known revisions.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use mcpact_spec::{Era, Revision};
 
-/// What a peer wrote where a version belongs: any text.
+/// Version as a peer wrote it: any text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RevisionId {
     /// A revision that this build speaks.
@@ -87,7 +87,7 @@ impl RevisionSet {
         Self(self.0 | 1 << revision.index())
     }
 
-    /// What both sets hold.
+    /// Intersection of two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
@@ -99,13 +99,13 @@ impl RevisionSet {
         self.and(Self::of_era(era))
     }
 
-    /// Whether the revision is in the set.
+    /// Returns whether the revision is in the set.
     #[must_use]
     pub const fn contains(self, revision: Revision) -> bool {
         self.0 >> revision.index() & 1 == 1
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0

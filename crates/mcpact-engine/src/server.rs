@@ -34,38 +34,38 @@ use listen::Subscriptions;
 pub(crate) use incoming::{check_params, undeclared};
 pub(crate) use outgoing::{cancelled as cancelled_message, may_send, progress_token};
 
-/// What a server brings to every conversation.
+/// Settings of a server for every connection.
 #[derive(Clone, Debug)]
 pub struct ServerTerms {
     /// Its choices.
     pub policy: Policy,
-    /// Who it is and what it declares.
+    /// Name, version and capabilities.
     pub party: Party,
     /// A hint for the model.
     pub instructions: Option<String>,
-    /// Whether legacy HTTP clients need sessions.
+    /// Session rule for legacy HTTP clients.
     pub sessions: LegacySessions,
-    /// How long a discover answer holds.
+    /// Lifetime of a discover result.
     pub discover_ttl: Duration,
-    /// Who may keep it.
+    /// Caches that may keep it.
     pub discover_scope: CacheScope,
-    /// How long a connection may stay without a first request.
+    /// Time to the first request of a connection.
     pub open_timeout: Duration,
-    /// How many requests may be in flight, in each direction.
+    /// Limit of requests in flight, in each direction.
     pub in_flight_limit: usize,
-    /// How many resources a legacy client may subscribe to.
+    /// Limit of subscriptions of a legacy client.
     pub subscription_limit: usize,
-    /// Who answers for what a listen request is granted.
+    /// Source of the acknowledgement of a listen request.
     pub listening: Listening,
 }
 
-/// Who answers for what a listen request is granted.
+/// Source of the acknowledgement of a listen request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Listening {
     /// The machine: whatever was declared.
     #[default]
     Declared,
-    /// The owner, who knows what there is or asks somebody who does: it sends the acknowledgement itself.
+    /// The owner sends the acknowledgement itself, for example after asking an upstream server.
     Asked,
 }
 
@@ -91,7 +91,7 @@ impl ServerTerms {
     }
 }
 
-/// How far a legacy conversation has come.
+/// State of a legacy connection.
 ///
 /// ```text
 ///              initialize accepted            notifications/initialized
@@ -115,7 +115,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// What the handshake agreed on.
+    /// Pact of the handshake.
     #[must_use]
     pub const fn pact(&self) -> Option<&Arc<Pact>> {
         match self {
@@ -143,7 +143,7 @@ pub struct Server {
     transcript: Transcript,
 }
 
-/// What can happen to a server.
+/// Input of the server machine.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,
@@ -154,14 +154,14 @@ pub enum Input<'a> {
     Bytes {
         /// Exactly one message or batch.
         bytes: &'a [u8],
-        /// How it arrived.
+        /// Transport facts.
         facts: TransportFacts<'a>,
     },
     /// A message arrived that the owner has looked at already.
     Frame {
         /// The message or batch.
         frame: Frame<'a>,
-        /// How it arrived.
+        /// Transport facts.
         facts: TransportFacts<'a>,
     },
     /// The owner answers a request that it was told to serve.
@@ -179,12 +179,12 @@ pub enum Input<'a> {
         method: &'a str,
         /// Its raw parameters.
         params: Option<&'a str>,
-        /// How long it may wait.
+        /// Its timeout.
         timeout: RequestTimeout,
     },
     /// The owner wants to tell the client something.
     Notify {
-        /// What it belongs to.
+        /// Its scope.
         scope: Scope,
         /// The method.
         method: &'a str,
@@ -202,7 +202,7 @@ pub enum Input<'a> {
     Closed,
 }
 
-/// What a notification belongs to.
+/// Scope of a notification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The connection or session.
@@ -245,7 +245,7 @@ impl Server {
         self.cache.clone()
     }
 
-    /// How far the legacy conversation has come.
+    /// State of the legacy connection.
     #[must_use]
     pub const fn phase(&self) -> &Phase {
         &self.phase
@@ -257,19 +257,19 @@ impl Server {
         &self.transcript
     }
 
-    /// Whether the client has said anything.
+    /// Returns whether the client has said anything.
     #[must_use]
     pub const fn has_received(&self) -> bool {
         self.received
     }
 
-    /// How many requests the owner is serving.
+    /// Number of requests that the owner is serving.
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.serving.len()
     }
 
-    /// Whether the owner is serving this request and its client still wants the answer.
+    /// Returns whether the owner is serving this request and its client still wants the answer.
     #[must_use]
     pub fn is_serving(&self, id: &Id) -> bool {
         self.serving.get(id).is_some_and(|entry| !entry.cancelled)
@@ -285,7 +285,7 @@ impl Server {
         request.or_else(|| self.phase.pact().map(|pact| pact.revision()))
     }
 
-    /// When [`Input::Tick`] is next of use.
+    /// Time of the next useful [`Input::Tick`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         if matches!(self.phase, Phase::Closed) {
@@ -400,7 +400,7 @@ fn name(method: &str) -> Box<str> {
     Box::from(method)
 }
 
-/// Whether the method is one of these, without making a list of all others.
+/// Returns whether the method is one of these, without making a list of all others.
 fn is(method: &str, known: Method) -> bool {
     method == known.as_str()
 }

@@ -1,10 +1,10 @@
-//! How a connection ends: politely first, then with force.
+//! Shutdown of a connection: graceful first, then forced.
 
 use core::time::Duration;
 
 use crate::time::Moment;
 
-/// What to do next to end a connection.
+/// Step of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndStep {
     /// Take no new requests and let those in flight finish.
@@ -21,7 +21,7 @@ pub enum EndStep {
     Done,
 }
 
-/// How long each step may take.
+/// Grace period of each step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grace {
     /// For requests in flight.
@@ -42,7 +42,7 @@ impl Default for Grace {
     }
 }
 
-/// What carries the connection that ends.
+/// Transport of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// A child process on pipes.
@@ -71,12 +71,12 @@ pub struct Ending {
     until: Moment,
 }
 
-/// What happened to the connection meanwhile.
+/// Event during a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndEvent {
     /// Time went by.
     Tick,
-    /// No request is in flight any more.
+    /// The last request in flight has ended.
     Idle,
     /// The process is gone, or the session's end was acknowledged or refused.
     Gone,
@@ -93,7 +93,7 @@ impl Ending {
         }
     }
 
-    /// What is to be done now.
+    /// Current step.
     #[must_use]
     pub const fn step(self) -> EndStep {
         self.step

@@ -1,11 +1,11 @@
-//! Whether a call runs as a task, by the rules of 2025-11-25.
+//! Rules of 2025-11-25 for calls that run as tasks.
 
 use mcpact_spec::Capability;
 
 use crate::pact::Pact;
 use crate::refusal::{Misbehaviour, Refusal};
 
-/// What a tool says in `execution.taskSupport`; absent means forbidden.
+/// Value of `execution.taskSupport` of a tool; absent means forbidden.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskSupport {
     /// It never runs as a task.
@@ -29,7 +29,7 @@ impl TaskSupport {
     }
 }
 
-/// How the caller wants the call to run.
+/// Mode that the caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallMode {
     /// With a `task` member in the parameters.
@@ -38,7 +38,7 @@ pub enum CallMode {
     Plain,
 }
 
-/// Whether the server takes this kind of request only as a task.
+/// Rule of the server for this kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskRequirement {
     /// Every one must be a task.
@@ -47,7 +47,7 @@ pub enum TaskRequirement {
     ByTool,
 }
 
-/// How the call will run.
+/// Decides the mode of a call.
 ///
 /// `2025-11-25 basic/utilities/tasks#tool-level-negotiation`: without the capability `task` is
 /// ignored; with it, the tool's word is law.

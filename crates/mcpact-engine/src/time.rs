@@ -22,7 +22,7 @@ impl Moment {
         Self(self.0.saturating_add(wait))
     }
 
-    /// How long ago `earlier` was; zero when it is still to come.
+    /// Time since `earlier`; zero if it is in the future.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -24,7 +24,7 @@ use crate::version::Chosen;
 pub enum TranscriptEvent {
     /// A side said what it has.
     Declared {
-        /// Which side.
+        /// Side.
         side: &'static str,
         /// The versions that it named.
         versions: Vec<String>,
@@ -33,11 +33,11 @@ pub enum TranscriptEvent {
     },
     /// Something in a document was forgiven.
     Forgiven {
-        /// Whose document.
+        /// Owner of the document.
         side: &'static str,
         /// The path.
         path: String,
-        /// What was wrong.
+        /// Fault.
         detail: String,
     },
     /// The version was chosen.
@@ -46,32 +46,32 @@ pub enum TranscriptEvent {
         revision: &'static str,
         /// Its era.
         era: &'static str,
-        /// Why this one.
+        /// Reason for the choice.
         how: Chosen,
     },
     /// A declaration that has no effect.
     Dropped {
-        /// Whose.
+        /// Side that declared it.
         side: &'static str,
         /// The path.
         path: String,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
     /// A path that is left out of what this side sends.
     Trimmed {
-        /// Which side.
+        /// Side.
         side: &'static str,
         /// The path.
         path: String,
-        /// Why.
+        /// Reason.
         why: &'static str,
     },
     /// A step of finding out the peer's era.
     Probed {
-        /// What was seen.
+        /// Observation.
         saw: String,
-        /// What was concluded.
+        /// Conclusion.
         concluded: String,
     },
     /// The peers agreed.
@@ -90,7 +90,7 @@ pub enum TranscriptEvent {
     },
 }
 
-/// How many events a transcript holds; a peer that goes on and on fills no more.
+/// Limit of events in a transcript.
 const LIMIT: usize = 256;
 
 /// The transcript of one negotiation.
@@ -101,7 +101,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// What happened, in order.
+    /// Events in their order.
     #[must_use]
     pub fn events(&self) -> &[TranscriptEvent] {
         &self.events
@@ -124,7 +124,7 @@ impl Transcript {
         versions: impl IntoIterator<Item = &'v str>,
     ) {
         let side = set.owner().as_str();
-        // The document was scanned before; what does not serialise is told as an empty object.
+        // The document was scanned before; an unserialisable one is recorded as an empty object.
         let raw = RawValue::from_string(set.raw().to_string()).unwrap_or_default();
         self.note(TranscriptEvent::Declared {
             side,

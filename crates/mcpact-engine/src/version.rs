@@ -1,4 +1,4 @@
-//! Which version two peers will speak.
+//! Version selection.
 
 use mcpact_spec::{Era, Revision};
 
@@ -9,13 +9,13 @@ use crate::revisions::{RevisionId, RevisionSet};
 /// A version, and how it came to be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// What will be spoken.
+    /// Selected revision.
     pub revision: Revision,
-    /// Why this one.
+    /// Reason.
     pub how: Chosen,
 }
 
-/// Why a version was chosen.
+/// Reason for the choice of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Chosen {
@@ -27,7 +27,7 @@ pub enum Chosen {
     Assumed,
 }
 
-/// Whether a text has the form of a date, `YYYY-MM-DD`.
+/// Returns whether a text has the form of a date, `YYYY-MM-DD`.
 #[must_use]
 pub fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -44,9 +44,9 @@ pub fn is_date(text: &str) -> bool {
         && digits(8..10).is_some_and(|day| (1..=31).contains(&day))
 }
 
-/// Whether the policy would take this version from a client that offers it in `initialize`.
+/// Returns whether the policy would take this version from a client that offers it in `initialize`.
 ///
-/// A date inside a range is fine even when nobody speaks it: the answer is then a counter-offer.
+/// A date inside a range is fine even if it is no revision: the answer is then a counter-offer.
 ///
 /// # Errors
 /// The version is outside of the rule, with the reason.
@@ -116,7 +116,7 @@ pub fn select(
     }
 }
 
-/// What the policy allows to be answered in a handshake.
+/// Revisions that the policy allows in a handshake.
 #[must_use]
 pub fn acceptable(policy: &VersionPolicy) -> RevisionSet {
     let legacy = legacy(policy);
@@ -130,7 +130,7 @@ pub fn acceptable(policy: &VersionPolicy) -> RevisionSet {
     }
 }
 
-/// What the policy allows in the `_meta` of a request.
+/// Revisions that the policy allows in the `_meta` of a request.
 #[must_use]
 pub fn served_per_request(policy: &VersionPolicy) -> RevisionSet {
     let modern = policy.supported.in_era(Era::Modern);

@@ -1,4 +1,4 @@
-/// How a revision carries version and capabilities.
+/// Protocol era: the way in which a revision carries version and capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Era {
     /// Once per connection or session, in the `initialize` handshake.

@@ -115,7 +115,7 @@ impl Revision {
         }
     }
 
-    /// Whether this revision has the feature.
+    /// Returns whether this revision has the feature.
     #[must_use]
     pub const fn has(self, feature: Feature) -> bool {
         feature.column()[self.index()]

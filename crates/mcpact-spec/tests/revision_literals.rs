@@ -60,7 +60,7 @@ fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.starts_with("//"))
 }
 
-/// Whether the text has this pattern anywhere; `d` stands for a digit.
+/// Returns whether the text has this pattern anywhere; `d` stands for a digit.
 fn has(line: &str, pattern: &str) -> bool {
     let fits = |window: &[u8]| {
         let mut pairs = window.iter().zip(pattern.bytes());

@@ -1,8 +1,8 @@
 //! Cursors between eras.
 //!
-//! A legacy cursor is good in its session only, and a modern client has none; so the session goes
+//! A legacy cursor is valid in its session only, and a modern client has none; so the session goes
 //! into the cursor. An empty cursor is a cursor in 2026-07-28 and easily taken for none by older
-//! clients; nobody is ever given one.
+//! clients; no client ever gets one.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -16,15 +16,15 @@ use crate::shape::ShapeError;
 use crate::shape::members::{Members, or_same};
 use crate::wire_error::wire_error;
 
-/// How our cursors begin.
+/// Prefix of our cursors.
 const MARK: &str = "mcpact:";
 
-/// Whose cursors they are.
+/// Owner of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CursorOwner<'a> {
     /// A legacy session; the name must not contain a colon.
     Session(&'a str),
-    /// The server, for whoever comes.
+    /// The server, for all clients.
     Server,
 }
 

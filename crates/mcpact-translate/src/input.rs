@@ -5,7 +5,7 @@
 //! [`SuspendedCalls`] keeps the calls of modern clients that a legacy server does not finish before it is
 //! answered, and [`Ticket`] repeats those that it ended because a URL must be visited first.
 //!
-//! The machines decide and hold no connection. Whoever owns them sends what they return, and gives
+//! The machines decide and hold no connection. Their owner sends what they return, and gives
 //! them time, ids and the content of what the client brought back. Time is the owner's clock; where
 //! sealed claims outlive a process, all owners of the key must count from the same zero.
 

@@ -1,13 +1,11 @@
-//! What differs between two revisions, one file per difference.
+//! Pure translation between two revisions, one file per difference.
 //!
 //! A message that was admitted on one side may have to change before the other side understands
-//! it. This crate knows how, and touches only the members that its files name; all else leaves
-//! byte-identical.
+//! it. This crate changes only the members that its files name; all other bytes stay as they are.
 //!
-//! It cannot open connections, assign ids or read a clock: what it needs it takes as an argument.
-//! Read [`plan`] first: what becomes of a message. Then [`shape`], the form of results, parameters
-//! and errors, [`lifecycle`], what each side is told about the other, and [`input`], what a server
-//! asks a client.
+//! It cannot open connections, assign ids or read a clock: it takes them as arguments. Read [`plan`]
+//! first, the fate of a message; then [`shape`], the form of results, parameters and errors,
+//! [`lifecycle`], the declarations shown to each side, and [`input`], the questions of a server.
 
 #![no_std]
 #![deny(clippy::wildcard_enum_match_arm)]

@@ -1,6 +1,6 @@
-//! What the two sides are told about each other: capabilities, and who the server is.
+//! Declarations shown to each side about the other: capabilities, and the identity of the server.
 //!
-//! Whoever stands between a client and a server may declare to one only what the other declared and
+//! A gateway may declare to one side only what the other declared and
 //! what it can deliver there. Read [`client_capabilities`] and [`server_capabilities`] first.
 
 mod canonical;

@@ -1,10 +1,10 @@
 //! Changes of lists and resources, between peers that subscribe and peers that listen.
 //!
-//! A legacy client subscribes to resources one by one and is told about lists unasked; a modern
-//! server tells only on a stream that asked. [`LegacySubscriptions`] turns the one into the other for the
-//! session of a legacy client. [`ListenRegistry`] is the way back: it holds the streams of modern
-//! clients over the session of a legacy server. Between two legacy peers everything crosses as it is;
-//! [`SessionSettings`] remembers it for a session that takes the place of a lost one.
+//! A legacy client subscribes to resources one by one and gets list changes unasked; a modern
+//! server sends changes only on a stream that asked for them. [`LegacySubscriptions`] serves a legacy
+//! client from a modern server. [`ListenRegistry`] serves the streams of modern clients from the
+//! session of a legacy server. Between two legacy peers all messages are forwarded unchanged;
+//! [`SessionSettings`] records them to restore a lost session.
 
 pub mod legacy_subscriptions;
 pub mod registry;

@@ -42,7 +42,7 @@ impl SessionLogLevel {
         Ok(())
     }
 
-    /// What to stamp on the next request.
+    /// Level for the next request.
     #[must_use]
     pub const fn stamp(self) -> Option<LogLevel> {
         self.level
@@ -63,7 +63,7 @@ fn level_in(params: Option<&str>) -> Option<LogLevel> {
 /// The levels that the open requests of modern clients ask of one legacy session.
 ///
 /// The session is as verbose as the most verbose of them; each gets only what it asked for. A
-/// session is never made quieter again: what nobody wants is dropped here, and the next request
+/// session is never made quieter again: unwanted messages are dropped here, and the next request
 /// does not wait for another round trip.
 #[derive(Clone, Debug)]
 pub struct RequestLogLevels {
@@ -108,7 +108,7 @@ impl RequestLogLevels {
         self.current = None;
     }
 
-    /// What a new session has to be set to for the requests that are still open.
+    /// Level that a new session needs for the open requests.
     pub fn restore(&mut self) -> Option<LogLevel> {
         self.current = self.open.values().min().copied();
         self.current

@@ -1,7 +1,7 @@
-//! What becomes of a message that one side sent and that is meant for the other.
+//! Fate of a message between a client and a server.
 //!
-//! [`plan`] says whether a message crosses at all, or which machine of this crate answers it;
-//! [`request_params`] gives the parameters that cross. Both look at nothing but tables and the members
+//! [`plan`] decides whether a message is forwarded, or which machine of this crate answers it;
+//! [`request_params`] translates the parameters. Both look at nothing but tables and the members
 //! that they name.
 
 mod params;
@@ -13,20 +13,20 @@ pub use params::{
     without_progress_token,
 };
 
-/// What becomes of a message.
+/// Fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Plan {
-    /// Both sides speak the same revision: it crosses as it is.
+    /// Both sides have the same revision: it is forwarded unchanged.
     Pass,
-    /// The server speaks the newer revision: requests are adapted, what comes back is adapted.
+    /// The server has the newer revision: both directions are translated.
     NewerServer,
-    /// The server speaks the older revision: requests are adapted, what comes back is adapted.
+    /// The server has the older revision: both directions are translated.
     OlderServer,
-    /// It does not cross; this machine answers it, or says what crosses instead.
+    /// It is not forwarded; this machine answers it, or decides what is sent instead.
     Emulate(Machine),
 }
 
-/// Who answers a message that does not cross.
+/// Part of this crate that answers a message which is not forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// The handshake with a legacy client, `initialize` and its notification
@@ -34,16 +34,17 @@ pub enum Machine {
     Initialize,
     /// The introduction to a modern client ([`lifecycle`](crate::lifecycle)).
     Discover,
-    /// An empty result, from whoever is asked.
+    /// An empty result, from either side.
     Ping,
     /// The level of a session, kept here ([`logging::SessionLogLevel`](crate::logging::SessionLogLevel)).
     SetLevel,
     /// Log messages, filtered for the request that wants them
     /// ([`logging::RequestLogLevels`](crate::logging::RequestLogLevels)).
     Log,
-    /// A wish of a legacy client ([`listen::LegacySubscriptions`](crate::listen::LegacySubscriptions)).
+    /// A subscription of a legacy client
+    /// ([`listen::LegacySubscriptions`](crate::listen::LegacySubscriptions)).
     Subscribe,
-    /// A wish that is taken back ([`listen::LegacySubscriptions`](crate::listen::LegacySubscriptions)).
+    /// The end of such a subscription.
     Unsubscribe,
     /// A stream of changes for a modern client, or from a modern server
     /// ([`listen`](crate::listen)).
@@ -55,17 +56,17 @@ pub enum Machine {
     TasksExtension,
     /// A question of a legacy server that a modern client finds in a result.
     Input,
-    /// Progress, under the token of whoever asked for it ([`progress`](crate::progress)).
+    /// Progress, under the token of the requester ([`progress`](crate::progress)).
     Progress,
-    /// A cancellation: ids are known only to who gave them.
+    /// A cancellation: an id is valid only on its own connection.
     Cancel,
     /// A notification that has no meaning on the other side.
     Drop,
-    /// Nobody: the sender may not send it, or the other side has nothing like it.
+    /// None: the sender may not send it, or the other side has nothing like it.
     Refuse,
 }
 
-/// A cell of the table: does it cross between these eras?
+/// Cell of the table: forwarded between these eras, or answered here.
 #[derive(Clone, Copy)]
 enum Cell {
     Cross,
@@ -81,7 +82,7 @@ use Cell::{Cross, Here};
 const REFUSED: Cell = Here(Machine::Refuse);
 const DROPPED: Cell = Here(Machine::Drop);
 const EVERYWHERE: Row = [Cross; 4];
-/// What a legacy server may push at any time, and a modern one only on a stream.
+/// Messages that a legacy server may push at any time, and a modern one only on a stream.
 const CHANGES: Row = [
     Cross,
     Here(Machine::Listen),
@@ -95,7 +96,7 @@ const fn here(machine: Machine) -> Row {
     [Here(machine); 4]
 }
 
-const fn legacy_wish(machine: Machine) -> Row {
+const fn legacy_subscription(machine: Machine) -> Row {
     [Cross, Here(machine), REFUSED, REFUSED]
 }
 
@@ -116,9 +117,9 @@ const fn row(method: Method) -> Row {
         | Method::PromptsListChanged
         | Method::ResourcesListChanged
         | Method::ResourcesUpdated => CHANGES,
-        Method::ResourcesSubscribe => legacy_wish(Machine::Subscribe),
-        Method::ResourcesUnsubscribe => legacy_wish(Machine::Unsubscribe),
-        Method::LoggingSetLevel => legacy_wish(Machine::SetLevel),
+        Method::ResourcesSubscribe => legacy_subscription(Machine::Subscribe),
+        Method::ResourcesUnsubscribe => legacy_subscription(Machine::Unsubscribe),
+        Method::LoggingSetLevel => legacy_subscription(Machine::SetLevel),
         Method::LoggingMessage => [Cross, Cross, Here(Machine::Log), Cross],
         Method::SubscriptionsListen | Method::SubscriptionsAcknowledged => here(Machine::Listen),
         Method::RootsList | Method::SamplingCreateMessage | Method::ElicitationCreate => QUESTION,
@@ -146,7 +147,7 @@ const fn row(method: Method) -> Row {
     }
 }
 
-/// What becomes of a message between a client of revision `downstream` and a server of revision
+/// Decides the fate of a message between a client of revision `downstream` and a server of revision
 /// `upstream`, whichever of them sent it. A method that no table knows crosses.
 #[must_use]
 pub const fn plan(method: Option<Method>, downstream: Revision, upstream: Revision) -> Plan {
@@ -169,7 +170,7 @@ const fn lacks(method: Method, revision: Revision) -> bool {
     matches!(method.role(revision), Role::Absent)
 }
 
-/// What becomes of a message that would cross to a side that has no such method.
+/// Fate of a message to a side that has no such method.
 const fn unheard(method: Method, downstream: Revision, upstream: Revision) -> Machine {
     let is_note = is_note(method.role(downstream)) || is_note(method.role(upstream));
     if is_note {

@@ -8,7 +8,7 @@ use mcpact_spec::{Method, Revision};
 use crate::shape::members::{Members, or_same};
 use crate::shape::{ShapeError, adapt_params};
 
-/// What a client was told of a request's progress; it may only ever grow.
+/// Progress reported to a client for one request; it only grows.
 ///
 /// A server that is asked again begins at zero again. What it reports then is added to what was
 /// reached before, so that a client which waits for a sign of life keeps getting one.

@@ -29,5 +29,5 @@ pub use support::{
 /// Revision that has tasks as a core feature.
 const CORE: Revision = Revision::newest_with(Feature::TasksCore);
 
-/// Nobody is asked more often than this, whatever it says.
+/// Shortest polling interval, whatever the peer says.
 const SHORTEST: Duration = Duration::from_millis(100);

@@ -6,10 +6,10 @@ use crate::envelope::{Envelope, EnvelopeError, ShapeFault};
 use crate::layout::Layout;
 use crate::scan::{Cursor, ScanError, ScanFault, utf8};
 
-/// How many messages a batch may hold unless the owner says otherwise.
+/// Default limit of messages in a batch.
 pub const DEFAULT_BATCH_LIMIT: usize = 100;
 
-/// What a line or body holds.
+/// Content of a line or body.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::large_enum_variant,

@@ -1,5 +1,5 @@
-//! How a message is written. The envelope is the same in both eras; what stands in `params` and
-//! `result` is not, and each era has its own file for that.
+//! Writing of messages. The envelope is the same in both eras; the content of `params` and `result`
+//! is not, and each era has its own file for that.
 
 pub mod legacy;
 pub mod modern;
@@ -59,7 +59,7 @@ pub fn error(id: Option<IdRef<'_>>, error: &str) -> String {
     out
 }
 
-/// A failed answer to a request whose id could not be read, for revisions in which an answer must
+/// An error for a request without a readable id, for revisions in which an answer must
 /// have an id: JSON-RPC writes `null` there.
 #[must_use]
 pub fn error_with_null_id(error: &str) -> String {

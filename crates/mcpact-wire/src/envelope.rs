@@ -45,11 +45,11 @@ pub struct Notification<'a> {
 pub struct Response<'a> {
     /// The request that it answers; an error about an unreadable request has none.
     pub id: Option<IdRef<'a>>,
-    /// How the request ended.
+    /// Result or error.
     pub outcome: Outcome<'a>,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Debug)]
 pub enum Outcome<'a> {
     /// It succeeded.
@@ -73,7 +73,7 @@ pub struct Params<'a> {
     pub uri: Option<&'a str>,
     /// The raw token of `taskId`.
     pub task_id: Option<&'a str>,
-    /// Whether there are members that are not listed here.
+    /// True if there are members that are not listed here.
     pub has_others: bool,
 }
 
@@ -120,7 +120,7 @@ impl Meta<'_> {
     }
 }
 
-/// Why JSON is not a JSON-RPC message of this protocol.
+/// Reason why JSON is not a JSON-RPC message of this protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeFault {
     /// The value is neither an object nor an array.
@@ -146,7 +146,7 @@ pub enum ShapeFault {
     EmptyBatch,
 }
 
-/// Why a text is not a message.
+/// Reason why a text is not a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// It is not JSON.
@@ -155,7 +155,7 @@ pub enum EnvelopeError {
     /// It is JSON, but not a message.
     #[error("not a JSON-RPC message: {fault}")]
     Shape {
-        /// What is wrong with it.
+        /// Kind of fault.
         fault: ShapeFault,
         /// The id to answer to, where one could be read and an answer is due.
         id: Option<Id>,

@@ -1,6 +1,6 @@
-//! Where one message ends and the next begins.
+//! Framing: the ends of messages in a byte stream.
 
 mod backlog;
 pub mod ndjson;
-pub mod spoiled;
 pub mod sse;
+pub mod unreadable;

@@ -1,4 +1,4 @@
-//! What `Mcp-Name` and `Mcp-Param-*` may carry.
+//! Values of the headers `Mcp-Name` and `Mcp-Param-*`.
 //!
 //! `2026-07-28 basic/transports/streamable-http#value-encoding`: a value that is not safe as plain
 //! ASCII travels as `=?base64?…?=`. Parameters are turned into text first: a string is its own text,
@@ -21,7 +21,7 @@ const SUFFIX: &str = "?=";
 /// The largest integer that JavaScript represents exactly, 2^53 - 1.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// Why a header value has no meaning; on the wire this is a header mismatch.
+/// Reason why a header value is invalid; on the wire this is a header mismatch.
 ///
 /// `2026-07-28 basic/transports/streamable-http#server-validation`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,10 +81,10 @@ pub fn decode(value: &str) -> Result<Cow<'_, str>, HeaderValueError> {
         .map_err(|error| HeaderValueError::InvalidUtf8(error.utf8_error()))
 }
 
-/// Whether two JSON numbers have the same value, so that `42` equals `42.0`.
+/// Returns whether two JSON numbers have the same value, so that `42` equals `42.0`.
 ///
 /// `2026-07-28 basic/transports/streamable-http#server-validation`. Nothing is rounded; a text that
-/// is not a JSON number, or whose exponent exceeds 32 bits, equals nothing.
+/// is not a JSON number, or has an exponent of more than 32 bits, equals nothing.
 #[must_use]
 pub fn same_number(header: &str, body: &str) -> bool {
     match (Decimal::parse(header), Decimal::parse(body)) {
@@ -111,7 +111,7 @@ pub fn safe_integer(number: &str) -> Option<i64> {
     })
 }
 
-/// Whether a value survives as it is.
+/// Returns whether a value survives as it is.
 ///
 /// The empty value does not: some intermediaries drop empty headers. A tab does not either: it is
 /// allowed inside a header value, but it is a control character, which the page wants encoded.

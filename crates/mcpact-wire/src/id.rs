@@ -36,7 +36,7 @@ impl<'a> IdRef<'a> {
         self.raw
     }
 
-    /// What two spellings of the same id have in common; `1` and `"1"` stay different.
+    /// Common form of all spellings of an id; `1` and `"1"` stay different.
     fn key(self) -> (bool, Cow<'a, str>) {
         let is_text = self.raw.starts_with('"');
         if is_unspeakable(self.raw) {

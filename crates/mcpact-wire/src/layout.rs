@@ -1,4 +1,4 @@
-//! Where the members stand that the protocol itself reads.
+//! Positions of the members that the protocol itself reads.
 
 use mcpact_spec::tables::meta;
 
@@ -12,7 +12,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Whether the member is there at all.
+    /// Returns whether the member is there at all.
     pub(crate) const fn is_there(self) -> bool {
         self.end > 0
     }
@@ -54,7 +54,7 @@ pub struct Layout {
     pub(crate) uri: Span,
     pub(crate) task_id: Span,
     pub(crate) result_type: Span,
-    /// Whether `params` or `result` has members of which nothing is noted.
+    /// True if `params` or `result` has members of which nothing is noted.
     pub(crate) has_others: bool,
     pub(crate) meta: MetaSpans,
 }

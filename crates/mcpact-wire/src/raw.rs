@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::scan::{Cursor, ScanError, ScanFault, push_quoted, text};
 
-/// What kind of JSON value a raw text is.
+/// Kind of a raw JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JsonKind {
     /// `{…}`
@@ -60,7 +60,7 @@ impl core::fmt::Display for JsonKind {
 /// Up to this many members are compared each with each, which needs no memory.
 const FEW: usize = 8;
 
-/// Whether a name stands twice among the members.
+/// Returns whether a name stands twice among the members.
 fn has_twins(members: &[(Cow<'_, str>, &str)]) -> bool {
     if members.len() <= FEW {
         let mut rest = members.iter();
@@ -133,13 +133,13 @@ impl<'a> Object<'a> {
         self.members.iter().map(|(k, v)| (k.as_ref(), *v))
     }
 
-    /// How many members there are.
+    /// Number of members.
     #[must_use]
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are no members.
+    /// Returns whether there are no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
@@ -169,7 +169,7 @@ pub fn visit<'a>(
 pub fn member<'a>(raw: &'a str, key: &str) -> Option<&'a str> {
     let mut found = None;
     let mut cursor = Cursor::new(raw);
-    // Finding it ends the walk, by way of a fault that nobody hears of.
+    // Finding it ends the walk with an error that is not reported.
     let _ = cursor.members(0, |cursor, name| {
         let value = cursor.value(1)?;
         if name == key {
@@ -253,7 +253,7 @@ impl ObjectWriter {
         self.out.push(':');
     }
 
-    /// Adds a member whose value is already JSON.
+    /// Adds a member with a raw JSON value.
     #[must_use]
     pub fn raw(mut self, key: &str, value: &str) -> Self {
         self.key(key);

@@ -5,12 +5,12 @@ mod walk;
 use alloc::borrow::Cow;
 use alloc::string::String;
 
-use walk::{Slip, Walk, plain_length};
+use walk::{Walk, WalkError, plain_length};
 
-/// How deep objects and arrays may nest.
+/// Nesting limit of objects and arrays.
 pub const MAX_DEPTH: u32 = 128;
 
-/// Why a text is not acceptable JSON.
+/// Reason why a text is not acceptable JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScanFault {
     /// The bytes are not UTF-8.
@@ -51,7 +51,7 @@ pub enum ScanFault {
 pub struct ScanError {
     /// Offset into the text.
     pub at: usize,
-    /// What is wrong there.
+    /// Kind of fault.
     pub fault: ScanFault,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Cursor<'a> {
 
     fn walk<T>(
         &mut self,
-        step: impl FnOnce(&mut Walk<'a>) -> Result<T, Slip>,
+        step: impl FnOnce(&mut Walk<'a>) -> Result<T, WalkError>,
     ) -> Result<T, ScanError> {
         let mut walk = Walk {
             bytes: self.bytes(),
@@ -213,13 +213,13 @@ impl<'a> Cursor<'a> {
         let mut end = 0;
         let escaped = self.walk(|walk| {
             if walk.next_byte()? != b'"' {
-                return Err(Slip::Byte);
+                return Err(WalkError::Byte);
             }
             start = walk.at;
             let escaped = walk.string()?;
             end = walk.at;
             if walk.next_byte()? != b':' {
-                return Err(Slip::Byte);
+                return Err(WalkError::Byte);
             }
             walk.at += 1;
             Ok(escaped)
@@ -243,7 +243,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, ScanError> {
     })
 }
 
-/// Whether `text` is exactly one well-formed JSON value.
+/// Returns whether `text` is exactly one well-formed JSON value.
 ///
 /// # Errors
 /// The first fault.
@@ -271,7 +271,7 @@ pub fn unquote(token: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a string token says something that no text can: it has a lone surrogate.
+/// Returns whether a string token says something that no text can: it has a lone surrogate.
 #[must_use]
 pub(crate) fn is_unspeakable(token: &str) -> bool {
     token.contains('\\') && serde_json::from_str::<String>(token).is_err()

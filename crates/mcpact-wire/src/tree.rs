@@ -54,7 +54,7 @@ fn grow(cursor: &mut Cursor<'_>, depth: u32) -> Result<Value, ScanError> {
     }
 }
 
-/// What the cursor has just stepped over.
+/// Text that the cursor has just stepped over.
 fn leaf(cursor: &Cursor<'_>, at: usize, fault: ScanFault) -> Result<Value, ScanError> {
     serde_json::from_str(cursor.since(at)).map_err(|_| ScanError { at, fault })
 }

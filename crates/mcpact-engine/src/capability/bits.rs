@@ -41,19 +41,19 @@ impl CapabilityBits {
         Self(self.0 & !(1 << capability.index()))
     }
 
-    /// Whether the capability is in the set.
+    /// Returns whether the capability is in the set.
     #[must_use]
     pub const fn has(self, capability: Capability) -> bool {
         self.0 >> capability.index() & 1 == 1
     }
 
-    /// What both sets hold.
+    /// Intersection of two sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What either set holds.
+    /// Union of two sets.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -74,7 +74,7 @@ impl CapabilityBits {
         revisions.fold(self, |all, revision| all.or(self.under(revision)))
     }
 
-    /// What of these declarations counts under the revision, with what they imply there.
+    /// Declarations that count under the revision, with all that they imply there.
     ///
     /// `2025-11-25 client/elicitation#capabilities`: an empty `elicitation` means forms, and before
     /// that revision it could not mean anything else.

@@ -20,7 +20,7 @@ pub struct SharedExtension {
     pub version: Option<Box<str>>,
 }
 
-/// How an identifier fared.
+/// Result of the negotiation of one identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agreement {
     /// Both declared it and can work together.
@@ -40,7 +40,7 @@ pub enum Agreement {
 /// Finds what two peers share among their extensions.
 ///
 /// `2026-07-28 basic/versioning#extensions`: both must declare it, the identifier has a prefix, and
-/// whoever lacks it is met with core behaviour.
+/// a peer without it gets core behaviour.
 #[must_use]
 pub fn agree(client: &CapabilitySet, server: &CapabilitySet, revision: Revision) -> Vec<Agreement> {
     let in_force = |id: &str| Extension::parse(id).is_none_or(|e| e.in_force(revision));
@@ -55,7 +55,7 @@ pub fn agree(client: &CapabilitySet, server: &CapabilitySet, revision: Revision)
     })
 }
 
-/// The same for experimental features, whose identifiers are free and whose values may be booleans.
+/// The same for experimental features, with free identifiers and perhaps boolean values.
 pub(crate) fn agree_experimental(client: &CapabilitySet, server: &CapabilitySet) -> Vec<Agreement> {
     let enabled = |(_, raw): &(&str, &str)| !matches!(*raw, "false" | "null");
     meet(

@@ -14,9 +14,9 @@ use crate::policy::Reading;
 /// Something in a capability document that is not as the schema wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Whose document.
+    /// Owner of the document.
     pub owner: Side,
-    /// Where, and what stands there.
+    /// Path and value.
     pub fault: BodyFault,
 }
 
@@ -26,7 +26,7 @@ impl core::fmt::Display for Finding {
     }
 }
 
-/// What a walk over a document gathers.
+/// Results of a walk over a document.
 pub(super) struct Reader {
     pub(super) owner: Side,
     pub(super) declared: CapabilityBits,
@@ -67,7 +67,7 @@ fn dotted(path: &[&str]) -> String {
     path.join(".")
 }
 
-/// What is left of a row's path after these segments.
+/// Rest of a row's path after these segments.
 fn after<'a>(row: &'a str, path: &[&str]) -> Option<&'a str> {
     let (first, others) = path.split_first()?;
     let mut rest = row.strip_prefix(first)?;

@@ -11,7 +11,7 @@ use super::parse::{Finding, read};
 use super::vendor::VendorExtras;
 use crate::policy::Reading;
 
-/// What one side declared: the document as it came, and what the tables make of it.
+/// Declaration of one side: the document as received, and its rows in the tables.
 ///
 /// Immutable: a new declaration is a new set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum State<'a> {
 }
 
 impl State<'_> {
-    /// Whether the path was declared at all.
+    /// Returns whether the path was declared at all.
     #[must_use]
     pub const fn is_present(self) -> bool {
         match self {
@@ -76,7 +76,7 @@ impl CapabilitySet {
 
     /// Declares exactly these rows and the parents that they need.
     ///
-    /// What is not named is left out; nothing is ever declared as an empty object by accident.
+    /// Other rows are left out; nothing is ever declared as an empty object by accident.
     #[must_use]
     pub fn declaring(owner: Side, rows: impl IntoIterator<Item = Capability>) -> Self {
         let rows: CapabilityBits = rows
@@ -103,7 +103,7 @@ impl CapabilitySet {
         })
     }
 
-    /// Whose capabilities these are.
+    /// Side that declares the capabilities.
     #[must_use]
     pub const fn owner(&self) -> Side {
         self.owner
@@ -142,7 +142,7 @@ impl CapabilitySet {
         &self.extras
     }
 
-    /// What was forgiven in a lenient reading.
+    /// Faults that a lenient reading ignored.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -169,7 +169,7 @@ impl CapabilitySet {
         }
     }
 
-    /// Whether a dotted path was declared; malformed values of known paths count as absent.
+    /// Returns whether a dotted path was declared; malformed values of known paths count as absent.
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
         match Capability::parse(self.owner, path) {

@@ -1,8 +1,8 @@
-//! What the carrier knows about a message beside its bytes.
+//! Facts that the transport knows about a message beside its bytes.
 
 use mcpact_spec::Revision;
 
-/// How a message arrived.
+/// Transport of a message, with its headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportFacts<'a> {
     /// On a pipe, a socket with lines, or in memory.
@@ -47,7 +47,7 @@ pub enum HeaderField<'a> {
     Repeated,
 }
 
-/// What the session header says.
+/// Meaning of the session header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionFact {
     /// There is none.

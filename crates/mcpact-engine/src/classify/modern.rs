@@ -22,17 +22,17 @@ use crate::version;
 /// A modern request that may be served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModernCall {
-    /// What this one request and its server have agreed on.
+    /// Agreement of this one request with its server.
     pub pact: Arc<Pact>,
-    /// Whether the same was agreed on before.
+    /// Origin of the pact.
     pub source: PactSource,
     /// The method, if any revision defines it.
     pub method: Option<Method>,
-    /// Which log messages the request wants; none unless it says so.
+    /// Lowest level of log messages that the request wants; none unless it says so.
     pub log_level: Option<LogLevel>,
 }
 
-/// Whether an agreement is new to its owner.
+/// Origin of a pact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PactSource {
     /// It was made for this request.
@@ -43,7 +43,7 @@ pub enum PactSource {
 
 /// The agreement of an earlier request, for the next one that says exactly the same.
 ///
-/// Nothing is inferred from it: it is used only for a request whose own metadata has the same bytes,
+/// Nothing is inferred from it: it is used only for a request with the same bytes of metadata,
 /// and then it is what that request would have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachedPact {
@@ -53,7 +53,7 @@ pub struct CachedPact {
     pact: Arc<Pact>,
 }
 
-/// What the rungs look at, and what the earlier ones found.
+/// Input of the checks, and results of the earlier ones.
 struct Admission<'a> {
     request: &'a Request<'a>,
     http: Option<&'a HttpFacts<'a>>,

@@ -25,7 +25,7 @@ pub struct Annotation {
     pub header: Box<str>,
 }
 
-/// Why a schema's annotations cannot be used; the tool is then left out of lists.
+/// Fault in the annotations of a schema; the tool is then left out of lists.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AnnotationFault {
     /// The name is empty or not an HTTP token.
@@ -108,7 +108,7 @@ fn annotation(
     })
 }
 
-/// How often the annotation stands anywhere in the schema, reachable or not. A property that is
+/// Number of annotations in the whole schema, reachable or not. A property that is
 /// itself called like the annotation does not count.
 fn count(raw: &str) -> usize {
     match JsonKind::of(raw) {
@@ -170,7 +170,7 @@ pub fn check<'h>(
             fault,
         };
         let Some(raw) = argument(annotation, arguments) else {
-            // Whoever routes by the header would act on a value that the body does not have.
+            // A router would act on a header value that the body does not have.
             match header(&annotation.header) {
                 HeaderField::Absent => continue,
                 HeaderField::Once(_) | HeaderField::Repeated => {

@@ -12,7 +12,7 @@ use crate::refusal::{HeaderFault, Incompatible, Misbehaviour, Refusal, VersionFa
 use crate::revisions::{RevisionId, RevisionSet};
 use crate::version;
 
-/// Whether legacy HTTP clients must have a session.
+/// Session rule for legacy HTTP clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LegacySessions {
     /// Sessions are handed out and demanded.
@@ -21,14 +21,14 @@ pub enum LegacySessions {
     Stateless,
 }
 
-/// What an endpoint offers.
+/// Revisions and sessions that an endpoint offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// What can be had by handshake.
+    /// Revisions for the handshake.
     pub legacy: RevisionSet,
-    /// What can be had per request.
+    /// Revisions for requests with metadata.
     pub modern: RevisionSet,
-    /// How legacy HTTP clients are kept apart.
+    /// Session rule for legacy HTTP clients.
     pub sessions: LegacySessions,
 }
 
@@ -64,7 +64,7 @@ impl Endpoint {
     }
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// A stream is opened or a session ended, the legacy way.
@@ -81,7 +81,7 @@ pub enum Route {
     Legacy(Revision),
     /// An answer where none was asked for: ignored and logged.
     StrayResponse,
-    /// What may come on a stream without a handshake and tells no era: a notification or a ping.
+    /// A notification or a ping on a stream before the handshake; it shows no era.
     Unopened,
     /// Not acceptable.
     Refused(Refusal),

@@ -144,7 +144,7 @@ impl Client {
     fn server_note<'a>(&mut self, note: Notification<'a>, now: Moment, effects: &mut Effects<'a>) {
         let method = Method::parse(&note.method).or_else(|| Method::parse_alias(&note.method));
         let Some(pact) = self.pact().cloned() else {
-            // Before the agreement only log messages have a meaning, and nobody to read them.
+            // Before the agreement only log messages have a meaning, and there is no reader for them.
             return effects.drop(&note.method, DropCause::OutOfPlace);
         };
         if method == Some(Method::Cancelled) {

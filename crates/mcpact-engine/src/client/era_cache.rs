@@ -1,4 +1,4 @@
-//! What was learned about servers, so that the next connection need not ask again.
+//! Cache of detected eras, so that the next connection needs no probe.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -8,7 +8,7 @@ use mcpact_spec::Revision;
 
 use crate::time::Moment;
 
-/// What is known about a server's era.
+/// Detected era of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EraVerdict {
@@ -26,14 +26,14 @@ struct Entry {
     learned: Moment,
 }
 
-/// Whether to ask a server about its era.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EraLookup {
     /// This was learned not long ago.
     Known(EraVerdict),
     /// Ask, and tell the outcome; others who come meanwhile will be told to wait.
     Ask,
-    /// Somebody is asking already.
+    /// Another connection probes already.
     Wait,
 }
 
@@ -47,7 +47,7 @@ pub struct EraCache {
     limit: usize,
 }
 
-/// How long one asker may keep the others waiting.
+/// Time that one prober may keep the others waiting.
 const ASKING_LIMIT: Duration = Duration::from_secs(60);
 
 impl EraCache {
@@ -62,7 +62,7 @@ impl EraCache {
         }
     }
 
-    /// What to do about a server.
+    /// Looks up a server.
     pub fn lookup(&mut self, key: &str, now: Moment) -> EraLookup {
         match self.entries.get(key) {
             Some(entry) if now.since(entry.learned) < self.holds_for => {
@@ -107,13 +107,13 @@ impl EraCache {
         self.entries.remove(key);
     }
 
-    /// How many verdicts are kept.
+    /// Number of verdicts kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is kept.
+    /// Returns whether none is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -1,4 +1,4 @@
-//! Why a conversation never came about.
+//! Failure to establish a connection.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::ProbeFailure;
 use crate::refusal::{Incompatible, ReasonCode, Refusal};
 
-/// Why a conversation never came about.
+/// Failure to establish a connection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The two do not fit, or the server broke a rule.
@@ -80,7 +80,7 @@ impl Failure {
         }
     }
 
-    /// What would help.
+    /// Advice for the user.
     #[must_use]
     pub fn advice(&self) -> String {
         let specific = match self {

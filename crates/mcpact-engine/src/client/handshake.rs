@@ -26,7 +26,7 @@ use crate::revisions::{RevisionId, RevisionSet};
 use crate::time::Moment;
 use crate::version::Chosen;
 
-/// How often a question may be asked before it is a loop.
+/// Limit of probes and handshakes on one connection; more would be a loop.
 const MAX_PROBES: u32 = 4;
 
 /// An `initialize` that waits for its answer.
@@ -366,7 +366,7 @@ impl Client {
         }
     }
 
-    /// The result is stored before the server is told so; a version that we do not speak ends the
+    /// The result is stored before the server gets `initialized`; an unsupported version ends the
     /// connection without another word.
     fn initialized(&mut self, raw: &str, effects: &mut Effects<'_>) {
         let Phase::Initializing(Handshake { offered, .. }) = self.phase else {

@@ -11,7 +11,7 @@ use crate::refusal::Incompatible;
 use crate::revisions::RevisionSet;
 use crate::time::Moment;
 
-/// What came back.
+/// Answer to a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// A discover result that lists these versions.
@@ -38,7 +38,7 @@ pub enum Observation {
     Exited,
 }
 
-/// What follows from it.
+/// Conclusion from an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conclusion {
     /// The server is modern; this revision will be spoken.
@@ -47,13 +47,13 @@ pub enum Conclusion {
     Retry(Revision),
     /// The server is legacy; shake hands on the same connection.
     Legacy(Evidence),
-    /// The server died of the question: start it anew and shake hands at once.
+    /// The probe ended the server: restart it and begin with the handshake.
     Respawn,
     /// Nothing can be concluded, or nothing fits.
     Fail(ProbeFailure),
 }
 
-/// What speaks for a legacy server.
+/// Evidence of a legacy server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
     /// An error that no modern server would send.
@@ -68,7 +68,7 @@ pub enum Evidence {
     Silence,
 }
 
-/// Why the era could not be found out, or is of no use.
+/// Reason why era detection failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeFailure {
     /// The server wants credentials; that says nothing about its era.
@@ -97,12 +97,12 @@ pub enum ProbeFailure {
     Incompatible(#[from] Incompatible),
 }
 
-/// What may be spoken and what was asked.
+/// The probe and the revisions that may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// What carries the conversation.
+    /// Transport of the connection.
     pub transport: TransportKind,
-    /// What we are willing to speak.
+    /// Revisions that we support.
     pub supported: RevisionSet,
     /// The method of the probe; any modern request can serve as one.
     pub method: Method,
@@ -144,7 +144,7 @@ pub fn conclude(question: &Question, saw: &Observation) -> Conclusion {
     above_floor(question, verdict)
 }
 
-/// Whether a status without a message is that of a legacy server. Some take what they do not know for a
+/// Returns whether a status without a message is that of a legacy server. Some take what they do not know for a
 /// notification, or answer it with nothing, and still know `initialize`.
 fn is_legacy(question: &Question, status: u16) -> bool {
     let speaks_legacy = !question.supported.in_era(Era::Legacy).is_empty();
@@ -224,7 +224,7 @@ fn above_floor(question: &Question, conclusion: Conclusion) -> Conclusion {
 /// downloaded and compiled is not silent, it is not there yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// Which question this is; late answers to earlier ones carry another number.
+    /// Number of the probe; late answers to earlier ones carry another one.
     pub(super) number: u32,
     pub(super) asked: Revision,
     until: Moment,

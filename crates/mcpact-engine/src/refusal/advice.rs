@@ -1,4 +1,4 @@
-//! What would help a peer that was refused.
+//! Advice for a refused peer.
 
 use alloc::format;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use super::{HeaderFault, Incompatible, Misbehaviour, Refusal, quoted};
 use crate::revisions::{RevisionId, RevisionSet};
 
 impl Refusal {
-    /// Whether it is about what the two agree on, and not about one message under an agreement.
+    /// Returns whether it is about what the two agree on, and not about one message under an agreement.
     #[must_use]
     pub const fn is_about_agreement(&self) -> bool {
         match self {
@@ -43,7 +43,7 @@ impl Refusal {
         }
     }
 
-    /// What would help, where something can be said.
+    /// Advice, where there is any.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         match self {
@@ -54,7 +54,7 @@ impl Refusal {
 }
 
 impl Incompatible {
-    /// What would help.
+    /// Advice.
     #[must_use]
     pub fn advice(&self) -> String {
         match self {
@@ -79,8 +79,8 @@ fn one(version: &RevisionId) -> RevisionSet {
     RevisionSet::of_listed([version.as_str()])
 }
 
-/// How a client and a server come together: one of them learns what the other speaks, or something
-/// between them translates.
+/// Advice for peers without a common revision: one of them adopts a revision of the other, or a
+/// bridge translates.
 fn meet(client: RevisionSet, server: RevisionSet) -> String {
     let mut ways = alloc::vec::Vec::new();
     if !server.is_empty() {

@@ -9,7 +9,7 @@ use super::{Incompatible, Misbehaviour, ReasonCode, Refusal, VersionForm};
 use crate::policy::ErrorDialect;
 use crate::reason::Reason;
 
-/// In which words a refusal is told.
+/// Revision and dialect of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// The revision that the peer speaks, or most likely speaks.
@@ -18,7 +18,7 @@ pub struct Dialect {
     pub errors: ErrorDialect,
 }
 
-/// What a peer sees of a refusal.
+/// A refusal as the peer sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError {
     /// The JSON-RPC code.
@@ -67,7 +67,7 @@ impl Parts {
 }
 
 impl Refusal {
-    /// What the peer sees: total over every refusal and every revision.
+    /// Error for the peer: total over every refusal and every revision.
     #[must_use]
     pub fn on_wire(&self, dialect: Dialect) -> WireError {
         let parts = match self {
@@ -182,7 +182,7 @@ impl Incompatible {
                 supported,
                 why,
             } => {
-                // A server without any handshake answers in its own words, whoever asks.
+                // A server without any handshake uses the modern code for every client.
                 let has_handshake = !supported.in_era(Era::Legacy).is_empty();
                 let code = match dialect.revision.era() {
                     Era::Legacy if has_handshake => ErrorCode::InvalidParams,

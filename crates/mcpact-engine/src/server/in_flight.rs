@@ -22,10 +22,10 @@ pub(super) struct InFlight {
     pub(super) cancelled: bool,
 }
 
-/// How the answer to a request gets to the client.
+/// Path of an answer to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponsePath {
-    /// Among others, so that only the id tells whose it is.
+    /// A shared stream: only the id relates the answer to its request.
     Shared,
     /// Alone, in reply to the request.
     Own,
@@ -113,8 +113,8 @@ impl Serving {
         Some(first)
     }
 
-    /// Nobody waits for the answer any more; whether there is such a request. Of several with the same id
-    /// none is wanted: the client cannot have meant one of them.
+    /// Marks a request as cancelled and returns whether it exists. Of several with the same id all are
+    /// cancelled: the client cannot have meant one of them.
     pub(super) fn cancel(&mut self, id: &Id) -> bool {
         let same_id = self.requests.get_mut(id);
         same_id.is_some_and(|same_id| {

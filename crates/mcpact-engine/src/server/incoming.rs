@@ -1,4 +1,4 @@
-//! What comes from the client.
+//! Messages from the client.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -465,7 +465,7 @@ pub(crate) fn check_params(
     }
 }
 
-/// What the policy does about a notification that was not negotiated.
+/// Applies the policy to a notification that was not negotiated.
 pub(crate) fn undeclared(
     policy: OnUndeclared,
     method: &str,

@@ -1,4 +1,4 @@
-//! What a listen request asks for, what it is granted, and what it is then sent.
+//! Filters of listen requests, and subscriptions of legacy clients.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -56,7 +56,7 @@ impl ListenFilter {
         })
     }
 
-    /// What a request asks for and is granted.
+    /// Granted part of a request.
     ///
     /// `ext-tasks#task-status-notifications`: what a server lacks is left out, but a client that wants
     /// to hear of tasks must have declared them.
@@ -92,7 +92,7 @@ impl ListenFilter {
         }
     }
 
-    /// Whether the stream asked for this notification.
+    /// Returns whether the stream asked for this notification.
     #[must_use]
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -175,19 +175,19 @@ impl Subscriptions {
         Some(Some(uri))
     }
 
-    /// The client is not subscribed to it any more, or was refused.
+    /// Removes a subscription that ended or was refused.
     pub(super) fn forget(&mut self, uri: &str) {
         self.uris.remove(uri);
     }
 
-    /// Whether an update is one of those that the client wants to hear of.
+    /// Returns whether an update is one of those that the client wants to hear of.
     pub(super) fn want(&self, params: Option<&str>) -> bool {
         member(params, "uri").is_some_and(|uri| self.uris.iter().any(|of| covers(of, &uri)))
     }
 }
 
 impl Server {
-    /// What the client wants to hear from now on; the resource among it that is new.
+    /// Records the log level or subscription that a request sets, and returns a new resource.
     pub(super) fn note(
         &mut self,
         method: Option<Method>,
@@ -209,7 +209,7 @@ impl Server {
     }
 }
 
-/// Whether a resource is the one subscribed to or a part of it.
+/// Returns whether a resource is the one subscribed to or a part of it.
 ///
 /// `2025-11-25 schema#resourceupdatednotificationparams`: it may be a sub-resource.
 #[must_use]

@@ -1,4 +1,4 @@
-//! What goes to the client.
+//! Messages to the client.
 
 use alloc::string::String;
 

@@ -132,7 +132,7 @@ fn an_empty_elicitation_means_forms() {
     );
 }
 
-/// N18: what nobody knows is kept and does no harm.
+/// N18: unknown keys are kept and do no harm.
 #[test]
 fn unknown_capabilities_survive_a_round_trip() {
     let document = json!({

@@ -1,4 +1,4 @@
-//! REVISIONS 3.3 and 8.3: whose era is it?
+//! Era detection, from both sides.
 
 use std::time::Duration;
 
@@ -395,7 +395,7 @@ fn the_probe_timeout_starts_at_the_first_byte() {
     assert_eq!(client.after(SECOND)[0].reply()["method"], "initialize");
 }
 
-/// N13: a server that dies of the probe is started anew, once, straight into the handshake.
+/// N13: a server that exits on the probe is restarted once, straight into the handshake.
 #[test]
 fn a_server_that_dies_of_the_probe_is_respawned_once_and_remembered() {
     let child = |t: &mut mcpact_engine::client::ClientTerms| t.transport = TransportKind::Child;
@@ -527,7 +527,7 @@ fn verdicts_are_kept_dated_bounded_and_single_flight() {
     assert_eq!(
         book.lookup("a", at(1)),
         EraLookup::Wait,
-        "somebody asks already"
+        "another connection probes already"
     );
     book.learn("a", EraVerdict::Legacy, at(2));
     assert_eq!(
@@ -697,7 +697,7 @@ fn the_server_table_of_3_3() {
         let refusal = refused(decide(&dual, required, list(), post(other), None));
         assert_eq!(code_of(&refusal, r4).1, 400, "{version}");
     }
-    // 6: a session that nobody knows
+    // 6: an unknown session
     let unknown = HttpFacts {
         session: SessionFact::Unknown,
         ..bare
@@ -764,7 +764,7 @@ fn the_server_table_of_3_3() {
         Route::Modern,
         "refused there with -32602"
     );
-    // 12: an answer that nobody asked for
+    // 12: an unexpected answer
     let response = Some(json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
     assert_eq!(
         decide(&modern, required, response, TransportFacts::Stream, None),

@@ -255,7 +255,7 @@ fn nl_13_a_batch_is_refused_elsewhere() {
     }
 }
 
-/// NL-15: a request whose id is null is invalid.
+/// NL-15: a request with a null id is invalid.
 #[test]
 fn nl_15_a_null_id_is_refused() {
     let mut server = ServerRig::new(spec_policy(), json!({}));
@@ -339,9 +339,9 @@ fn range_tells_too_old_from_too_new() {
     );
 }
 
-/// N10: a date inside the range that nobody speaks is answered with one that we do.
+/// N10: a date inside the range that is no revision is answered with a supported one.
 #[test]
-fn a_date_that_nobody_speaks_is_never_echoed() {
+fn an_unknown_date_is_never_echoed() {
     let range = VersionRule::Range {
         min: "2025-01-01".into(),
         max: "2025-06-18".into(),

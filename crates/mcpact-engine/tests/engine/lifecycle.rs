@@ -210,7 +210,7 @@ fn a_failed_initialize_can_be_repeated() {
 
 /// L8: the version is judged before anything else is read.
 #[test]
-fn a_bad_version_is_the_first_thing_told() {
+fn a_bad_version_is_reported_first() {
     let mut server = ServerRig::new(Profile::McpvStrict.policy(), json!({}));
     let out = server.request(
         1,
@@ -220,7 +220,7 @@ fn a_bad_version_is_the_first_thing_told() {
     assert_eq!(out[0].error()["message"], "Unsupported protocol version");
 }
 
-/// L9: the result is stored first, then the server is told; the server never sends `initialized`.
+/// L9: the result is stored before `initialized` is sent; the server never sends `initialized`.
 #[test]
 fn initialized_is_the_clients_to_send_and_comes_last() {
     let mut client = ClientRig::new(legacy_only(), json!({}));

@@ -397,7 +397,7 @@ fn nm_05_and_10_the_supported_list_is_the_discovered_one() {
     }
 }
 
-/// N13, NM-07: a client that is told another modern version asks again with it, under a new id.
+/// N13, NM-07: a client that is offered another modern version asks again with it, under a new id.
 #[test]
 fn nm_07_a_version_error_is_answered_with_a_retry() {
     use mcpact_engine::client::TransportKind;
@@ -472,7 +472,7 @@ fn nm_09_discover_is_complete() {
 
 /// N12: instructions stand in discover as they stand in a handshake.
 #[test]
-fn instructions_are_told_in_both_eras() {
+fn instructions_are_sent_in_both_eras() {
     use mcpact_engine::server::ServerTerms;
     use mcpact_wire::model::implementation::Implementation;
     let set = caps(Side::Server, json!({}));
@@ -487,7 +487,7 @@ fn instructions_are_told_in_both_eras() {
 
 /// NM-13: a modern-only server names its versions to a client that shakes hands.
 #[test]
-fn nm_13_a_bare_initialize_is_told_what_is_supported() {
+fn nm_13_a_bare_initialize_gets_the_supported_versions() {
     let out = modern_server().initialize("2025-11-25", json!({}));
     assert_eq!(out[0].error()["data"]["supported"], json!(["2026-07-28"]));
     assert_eq!(out[0].error()["data"]["requested"], "2025-11-25");

@@ -1,4 +1,4 @@
-//! What must hold for every input.
+//! Properties for every input.
 
 use std::sync::Arc;
 

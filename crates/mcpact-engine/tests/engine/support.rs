@@ -52,7 +52,7 @@ pub(crate) fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// What the log hears of is looked at by its own tests.
+/// Negotiation records have their own tests.
 fn own(effect: Effect<'_>) -> Option<Out> {
     Some(match effect {
         Effect::Negotiated(_) => return None,

@@ -14,7 +14,7 @@ use mcpact_transport::link::{LineSink, LineSource, Link};
 use mcpact_transport::stdio::child::Process;
 use mcpact_wire::codec;
 use mcpact_wire::frame::ndjson::Line;
-use mcpact_wire::frame::spoiled::{answered, is_answer};
+use mcpact_wire::frame::unreadable::{answered, is_answer};
 use mcpact_wire::id::{Id, IdRef};
 use mcpact_wire::raw::{Object, ObjectWriter, elements};
 use tokio::sync::{Notify, mpsc, oneshot};

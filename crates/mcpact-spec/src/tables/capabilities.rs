@@ -3,7 +3,7 @@
 use crate::revision::columns;
 use crate::{Revision, Side};
 
-/// What a revision says about a capability path.
+/// Status of a capability path in a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Presence {
     /// The revision does not know the path.
@@ -21,7 +21,7 @@ pub enum Presence {
 }
 
 impl Presence {
-    /// Whether a declaration of this path means anything under the revision.
+    /// Returns whether a declaration of this path means anything under the revision.
     #[must_use]
     pub const fn counts(self) -> bool {
         match self {
@@ -30,7 +30,7 @@ impl Presence {
         }
     }
 
-    /// Whether a peer that speaks the revision may be sent this path.
+    /// Returns whether a peer that speaks the revision may be sent this path.
     #[must_use]
     pub const fn may_be_sent(self) -> bool {
         match self {
@@ -47,7 +47,7 @@ pub enum Shape {
     Object,
     /// A boolean; absent means false.
     Flag,
-    /// An object whose values are free.
+    /// An object with free values.
     OpenMap,
     /// An object from identifier to settings object.
     SettingsMap,
@@ -81,13 +81,13 @@ macro_rules! capabilities {
                 match self { $(Self::$name => Shape::$shape,)+ }
             }
 
-            /// What it means, in a sentence for people.
+            /// Meaning, as a sentence for people.
             #[must_use]
             pub const fn description(self) -> &'static str {
                 match self { $(Self::$name => $doc,)+ }
             }
 
-            /// What the revision says about it.
+            /// Status in the revision.
             #[must_use]
             pub const fn presence(self, revision: Revision) -> Presence {
                 let row = match self { $(Self::$name => const { columns([$(Presence::$cell),+]) },)+ };

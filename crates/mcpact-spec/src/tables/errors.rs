@@ -3,7 +3,7 @@
 use crate::revision::columns;
 use crate::{Era, Revision};
 
-/// Where an error was found, which decides the HTTP status of some codes.
+/// Stage at which an error was found; it decides the HTTP status of some codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Site {
     /// Before the method was reached: JSON, envelope, headers, `_meta`.
@@ -35,7 +35,7 @@ macro_rules! errors {
                 match self { $(Self::$name => stringify!($name),)+ }
             }
 
-            /// Whether the code may be sent under the revision; receiving is always tolerated.
+            /// Returns whether the code may be sent under the revision; receiving is always tolerated.
             #[must_use]
             pub const fn emitted_in(self, revision: Revision) -> bool {
                 let row = match self { $(Self::$name => const { columns([$($emit),+]) },)+ };
@@ -106,7 +106,7 @@ impl ErrorCode {
         Self::ALL.iter().copied().find(|e| e.code() == code)
     }
 
-    /// Whether only a server of the modern era can have sent this code.
+    /// Returns whether only a server of the modern era can have sent this code.
     #[must_use]
     pub fn proves_modern(self) -> bool {
         let is_sent_in = |era| {

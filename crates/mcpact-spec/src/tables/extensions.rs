@@ -31,7 +31,7 @@ impl Extension {
         Self::ALL.into_iter().find(|e| e.id() == id)
     }
 
-    /// Whether declaring the extension under this revision may enable anything.
+    /// Returns whether declaring the extension under this revision may enable anything.
     ///
     /// The tasks extension must not switch tasks on under a legacy revision: there the core
     /// feature of 2025-11-25 is the only one.

@@ -1,4 +1,4 @@
-//! What a revision can do that is neither a method nor a capability.
+//! Properties of a revision that are neither methods nor capabilities.
 
 use crate::Revision;
 use crate::revision::columns;

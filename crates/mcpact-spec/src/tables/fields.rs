@@ -8,13 +8,13 @@ use crate::revision::columns;
 pub struct FieldRow {
     /// The names on the wire.
     pub fields: &'static [&'static str],
-    /// Which revisions have them.
+    /// Revisions that have them.
     pub column: [bool; Revision::COUNT],
 }
 
 macro_rules! objects {
     ($($name:ident = $text:literal { $($($field:literal)+ [$($cell:ident)+];)+ })+) => {
-        /// An object of the protocol whose members differ between revisions.
+        /// An object of the protocol with members that differ between revisions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Object { $(#[doc = concat!("`", $text, "`")] $name,)+ }
 
@@ -148,7 +148,7 @@ objects! {
 }
 
 impl Object {
-    /// Whether the revision has the member; none when no row tells, because every revision has it
+    /// Returns whether the revision has the member; none when no row tells, because every revision has it
     /// or no schema names it. Such a member is kept.
     #[must_use]
     pub fn has(self, field: &str, revision: Revision) -> Option<bool> {
@@ -190,14 +190,14 @@ macro_rules! content_kinds {
                 match self { $(Self::$name => Object::$object,)+ }
             }
 
-            /// Whether a tool result or a prompt message of the revision may hold it.
+            /// Returns whether a tool result or a prompt message of the revision may hold it.
             #[must_use]
             pub const fn in_blocks(self, revision: Revision) -> bool {
                 let row = match self { $(Self::$name => const { columns([$($block),+]) },)+ };
                 row[revision.index()]
             }
 
-            /// Whether a sampling message of the revision may hold it.
+            /// Returns whether a sampling message of the revision may hold it.
             #[must_use]
             pub const fn in_sampling(self, revision: Revision) -> bool {
                 let row = match self { $(Self::$name => const { columns([$($sampling),+]) },)+ };

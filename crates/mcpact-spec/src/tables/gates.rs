@@ -1,4 +1,4 @@
-//! What must have been declared before a message may be said.
+//! Capabilities that a message requires.
 
 use crate::{Capability, Extension, Feature, Method, Revision, Side};
 
@@ -11,14 +11,14 @@ pub enum Gate {
     Needs(Capability),
     /// One of these must have been declared.
     NeedsAny(&'static [Capability]),
-    /// Whoever receives the message must have declared its own variant.
+    /// The receiver of the message must have declared its own variant.
     OfReceiver {
         /// Asked when the client receives.
         client: Capability,
         /// Asked when the server receives.
         server: Capability,
     },
-    /// Whoever sends the message must have declared its own variant.
+    /// The sender of the message must have declared its own variant.
     OfSender {
         /// Asked when the client sends.
         client: Capability,
@@ -44,7 +44,7 @@ impl Gate {
     }
 }
 
-/// How to see, in the parameters of a request, that a sub-capability is used.
+/// Sign in the parameters of a request that a sub-capability is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamProbe {
     /// The member is there and not null.
@@ -55,7 +55,7 @@ pub enum ParamProbe {
     AbsentOr(&'static str, &'static str),
 }
 
-/// What a receiver does when a sub-capability is used that it did not declare.
+/// Reaction of a receiver to the use of a sub-capability that it did not declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Violation {
     /// Refuse the request: the parameters are not acceptable.
@@ -69,11 +69,11 @@ pub enum Violation {
 pub struct ParamGate {
     /// The method.
     pub method: Method,
-    /// How the use shows.
+    /// Sign of the use.
     pub probe: ParamProbe,
     /// The capability that must have been declared.
     pub capability: Capability,
-    /// What its absence means to the receiver; a sender always refrains.
+    /// Reaction of the receiver to its absence; a sender always refrains.
     pub violation: Violation,
     /// The rule holds in revisions with this feature.
     pub since: Feature,

@@ -3,7 +3,7 @@
 use crate::Revision;
 use crate::revision::columns;
 
-/// What a revision says about a header.
+/// Rule of a revision for a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderRule {
     /// The revision does not define it.
@@ -40,7 +40,7 @@ macro_rules! headers {
                 match self { $(Self::$name => $text,)+ }
             }
 
-            /// What the revision asks.
+            /// Rule of the revision.
             #[must_use]
             pub const fn rule(self, revision: Revision) -> HeaderRule {
                 let row = match self { $(Self::$name => const { columns([$(HeaderRule::$rule),+]) },)+ };
@@ -60,7 +60,7 @@ headers! {
         [Undefined Undefined AfterInitialize AfterInitialize Required];
     /// The session that `initialize` opened.
     SessionId = "Mcp-Session-Id" [Undefined WithSession WithSession WithSession Ignored];
-    /// Where to resume a stream.
+    /// Event after which a stream resumes.
     LastEventId = "Last-Event-ID" [Undefined Optional Optional Optional Ignored];
     /// The method of the body.
     Method = "Mcp-Method" [Undefined Undefined Undefined Undefined Required];

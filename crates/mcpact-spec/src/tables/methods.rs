@@ -3,7 +3,7 @@
 use crate::revision::columns;
 use crate::{Capability, Era, Extension, Gate, Revision, Side};
 
-/// What a method is under one revision.
+/// Role of a method in one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// The revision does not have it.
@@ -24,7 +24,7 @@ pub enum Role {
     EmbeddedInput,
 }
 
-/// Whether a message wants an answer.
+/// Kind of message: with or without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// It has an `id` and wants an answer.
@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Role {
-    /// Whether `sender` may send the method as a message of this kind.
+    /// Returns whether `sender` may send the method as a message of this kind.
     #[must_use]
     pub const fn allows(self, sender: Side, kind: Kind) -> bool {
         match (self, sender, kind) {
@@ -95,14 +95,14 @@ macro_rules! methods {
                 match text { $($text => Some(Self::$name),)+ _ => None }
             }
 
-            /// What the method is under the revision.
+            /// Role of the method in the revision.
             #[must_use]
             pub const fn role(self, revision: Revision) -> Role {
                 let row = match self { $(Self::$name => const { columns([$($role),+]) },)+ };
                 row[revision.index()]
             }
 
-            /// What must have been declared before it may be used under the revision.
+            /// Capability that the method requires in the revision.
             #[must_use]
             pub const fn gate(self, revision: Revision) -> Gate {
                 let row: [Gate; Revision::COUNT] = match self { $(Self::$name => const { $gate },)+ };
@@ -270,7 +270,7 @@ impl Method {
         }
     }
 
-    /// Whether a modern server may answer with `input_required`.
+    /// Returns whether a modern server may answer with `input_required`.
     #[must_use]
     pub const fn may_ask_for_input(self) -> bool {
         matches!(
@@ -279,7 +279,7 @@ impl Method {
         )
     }
 
-    /// Whether a modern result carries cache hints.
+    /// Returns whether a modern result carries cache hints.
     #[must_use]
     pub const fn is_cacheable(self) -> bool {
         matches!(
@@ -293,7 +293,7 @@ impl Method {
         )
     }
 
-    /// Whether the result comes in pages.
+    /// Returns whether the result comes in pages.
     #[must_use]
     pub const fn is_paginated(self) -> bool {
         matches!(

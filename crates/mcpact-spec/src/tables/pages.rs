@@ -1,4 +1,4 @@
-//! Where in the specification a method is described.
+//! Pages of the specification that describe a method.
 
 use crate::{Era, Method, Revision};
 

@@ -17,7 +17,7 @@ pub(super) const DECLINED: &str = r#"{"action":"decline"}"#;
 /// A URL that the user agreed to visit.
 pub(super) const ACCEPTED: &str = r#"{"action":"accept"}"#;
 
-/// How a request ended, raw.
+/// Raw outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The result.
@@ -26,7 +26,7 @@ pub enum Outcome {
     Error(String),
 }
 
-/// What a legacy server gets for a request that it sent.
+/// Answer to a request of a legacy server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAnswer {
     /// The server's id.
@@ -35,7 +35,7 @@ pub struct ServerAnswer {
     pub outcome: Outcome,
 }
 
-/// What a server gets for a question that nobody answers: a form counts as dismissed, a sample as
+/// Answer to a question that the client does not answer: a form counts as dismissed, a sample as
 /// rejected by the user; for roots there is only failure.
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -65,13 +65,13 @@ pub(super) fn to_server(method: Method, raw: &str, to: Revision) -> Outcome {
     }
 }
 
-/// Whether the user agreed.
+/// Returns whether the user agreed.
 pub(super) fn is_accept(answer: &str) -> bool {
     let answer = Object::parse(answer).unwrap_or_default();
     answer.get_str("action").as_deref() == Some("accept")
 }
 
-/// Whether a raw value is an answer to a question of this method.
+/// Returns whether a raw value is an answer to a question of this method.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "there are three questions, and nothing answers any other"

@@ -1,4 +1,4 @@
-//! On whose behalf a legacy server asks.
+//! Attribution of a legacy server's question to a call.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use mcpact_spec::{ErrorCode, Method, Revision};
 
 use crate::wire_error::wire_error;
 
-/// Where a server's request came from.
+/// Stream on which a server's request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuestionSource<C> {
     /// On the response stream of one call.
@@ -17,20 +17,20 @@ pub enum QuestionSource<C> {
     Shared,
 }
 
-/// Whom a server's request is about.
+/// The call or task that a server's request belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attribution<'t, C> {
-    /// A call whose client can be asked.
+    /// A call of a client that can be asked.
     Call(C),
     /// A task.
     Task(&'t str),
-    /// Nobody yet: a call waits that could be meant, so the question may be held for a moment.
+    /// Unknown yet: a queued call could be meant, so the question may be held for a moment.
     Hold,
-    /// Nobody who can be asked.
-    Nobody(AttributionFailure),
+    /// No client can be asked.
+    None(AttributionFailure),
 }
 
-/// Why nobody can be asked.
+/// Reason why no client can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttributionFailure {
     /// No call is open that could have caused it.
@@ -42,7 +42,7 @@ pub enum AttributionFailure {
 }
 
 impl AttributionFailure {
-    /// What the server gets.
+    /// Error for the server.
     #[must_use]
     pub fn answer(self, upstream: Revision) -> WireError {
         let text: String = match self {
@@ -56,7 +56,7 @@ impl AttributionFailure {
     }
 }
 
-/// Finds whom a server's request is about.
+/// Finds the call or task that a server's request belongs to.
 ///
 /// `in_flight` are the open calls of the same session, `queued` is how many calls wait for their
 /// turn on it.
@@ -72,7 +72,7 @@ pub fn attribute<'t, C: Copy>(
             Attribution::Call(call)
         }
         QuestionSource::StreamOf(_, method) => {
-            task.unwrap_or(Attribution::Nobody(AttributionFailure::CannotAsk(method)))
+            task.unwrap_or(Attribution::None(AttributionFailure::CannotAsk(method)))
         }
         QuestionSource::Shared => task.unwrap_or_else(|| only_one(in_flight, queued)),
     }
@@ -89,9 +89,9 @@ fn only_one<'t, C: Copy>(
     });
     match (candidates.next(), candidates.next()) {
         (Some(call), None) => Attribution::Call(call),
-        (Some(_), Some(_)) => Attribution::Nobody(AttributionFailure::SeveralCalls),
+        (Some(_), Some(_)) => Attribution::None(AttributionFailure::SeveralCalls),
         (None, _) if queued > 0 => Attribution::Hold,
-        (None, _) => Attribution::Nobody(
+        (None, _) => Attribution::None(
             others.map_or(AttributionFailure::NoCall, AttributionFailure::CannotAsk),
         ),
     }
@@ -100,15 +100,15 @@ fn only_one<'t, C: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Attribution::{Call, Hold, Nobody, Task};
+    use Attribution::{Call, Hold, Task};
 
     const CALL: Method = Method::ToolsCall;
     const LIST: Method = Method::ToolsList;
     const RESULT: Method = Method::TasksResult;
 
-    /// BB-13, BB-30: a question belongs to the one call that can have caused it, or to nobody.
+    /// BB-13, BB-30: a question belongs to the one call that can have caused it, or to none.
     #[test]
-    fn questions_find_their_call_or_nobody() {
+    fn questions_find_their_call_or_none() {
         let stream = |call, method| QuestionSource::StreamOf(call, method);
         let none: &[(u8, Method)] = &[];
         let cells = [
@@ -142,7 +142,7 @@ mod tests {
                 None,
                 none,
                 3,
-                Nobody(AttributionFailure::CannotAsk(LIST)),
+                Attribution::None(AttributionFailure::CannotAsk(LIST)),
             ),
             (
                 "a task",
@@ -166,7 +166,7 @@ mod tests {
                 None,
                 &[(1, CALL), (2, CALL)],
                 0,
-                Nobody(AttributionFailure::SeveralCalls),
+                Attribution::None(AttributionFailure::SeveralCalls),
             ),
             (
                 "only a list",
@@ -174,7 +174,7 @@ mod tests {
                 None,
                 &[(1, LIST)],
                 0,
-                Nobody(AttributionFailure::CannotAsk(LIST)),
+                Attribution::None(AttributionFailure::CannotAsk(LIST)),
             ),
             (
                 "a call to come",
@@ -190,7 +190,7 @@ mod tests {
                 None,
                 none,
                 0,
-                Nobody(AttributionFailure::NoCall),
+                Attribution::None(AttributionFailure::NoCall),
             ),
         ];
         for (name, arrival, task, in_flight, queued, expected) in cells {

@@ -1,4 +1,4 @@
-//! A form field with several choices, for clients whose forms have none: a check box per choice.
+//! A form field with several choices, for clients without such fields: a check box per choice.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -63,7 +63,7 @@ impl CheckBoxes {
         choices.map(|choice| choice.name.as_str())
     }
 
-    /// An unchecked box is an answer, so nobody needs to be made to check one.
+    /// An unchecked box is an answer, so none is required.
     fn still_required(&self, required: Option<&str>) -> Option<String> {
         let is_spread = |raw: &&str| {
             let name = text(raw).unwrap_or_default();

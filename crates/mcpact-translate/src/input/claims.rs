@@ -1,4 +1,4 @@
-//! What a modern client carries for us, before it is sealed and after it was opened.
+//! State that a modern client carries for us, before sealing and after opening.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ impl SuspendedCallId {
     }
 }
 
-/// What a state is good for: the same caller with the same call.
+/// Caller and call that a state is valid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// Digest of the principal.
@@ -33,12 +33,12 @@ pub struct Binding {
     pub params: [u8; 32],
 }
 
-/// What is sealed into the `requestState` of a suspended call.
+/// Content of the `requestState` of a suspended call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claims {
     /// The suspended call.
     pub call: SuspendedCallId,
-    /// Who may continue it, and how it was called.
+    /// Caller that may continue it, and its call.
     pub binding: Binding,
     /// The round that the answers belong to.
     pub round: u32,

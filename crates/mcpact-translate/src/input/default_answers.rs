@@ -1,4 +1,4 @@
-//! Answers in the place of clients that cannot be asked.
+//! Configured answers for clients that cannot be asked.
 
 use alloc::format;
 use alloc::string::String;
@@ -16,11 +16,10 @@ use super::answer::{CANCELLED, DECLINED, Outcome};
 use super::ending::{Ending, unanswered_call};
 use super::question::{is_question, refused_param};
 
-/// What is answered for clients that did not declare that they can be asked. Without anything in it,
-/// nobody stands in.
+/// Answers for clients that did not declare that they can be asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultAnswers {
-    /// How forms and URLs are turned down.
+    /// Answer to forms and URLs.
     pub elicitation: Option<Dismissal>,
     /// The words in which a sample is refused.
     pub sampling: Option<String>,
@@ -28,7 +27,7 @@ pub struct DefaultAnswers {
     pub roots: Option<Vec<String>>,
 }
 
-/// How a form is turned down.
+/// Refusal of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dismissal {
     /// The user said no.
@@ -37,7 +36,7 @@ pub enum Dismissal {
     Cancel,
 }
 
-/// What becomes of a modern server's result on its way to a modern client.
+/// Result of a modern server after the default answers were applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnsweredResult {
     /// It is the client's as it is.
@@ -53,13 +52,13 @@ pub enum AnsweredResult {
 }
 
 impl DefaultAnswers {
-    /// Whether it answers nothing.
+    /// Returns whether it answers nothing.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.elicitation.is_none() && self.sampling.is_none() && self.roots.is_none()
     }
 
-    /// What can be asked of it.
+    /// Capabilities that the answers cover.
     #[must_use]
     pub fn capabilities(&self) -> CapabilityBits {
         let rows = [
@@ -73,8 +72,7 @@ impl DefaultAnswers {
         there.map(|(row, _)| row).collect()
     }
 
-    /// What a server is told about a client that it stands in for: what the client declares, and what is
-    /// answered here.
+    /// Declaration of a client together with the default answers.
     #[must_use]
     pub fn added_to(&self, client: &CapabilitySet) -> CapabilitySet {
         let rows = self.capabilities();
@@ -87,8 +85,7 @@ impl DefaultAnswers {
             .unwrap_or_else(|_| client.clone())
     }
 
-    /// What is answered here and not by this client, as a server is told of it that cannot ask the client
-    /// anything.
+    /// Capabilities that only the default answers cover, for servers that cannot ask this client.
     #[must_use]
     pub fn missing_from(&self, client: &CapabilitySet) -> CapabilitySet {
         let declared = client.declared();
@@ -99,8 +96,8 @@ impl DefaultAnswers {
         CapabilitySet::declaring(Side::Client, self.capabilities().iter().filter(is_ours))
     }
 
-    /// What a modern server is told about a modern client, if that is more than the client says itself.
-    /// Of tasks the client would have to answer itself what it was never told to be able to.
+    /// Declaration for a modern server, if it differs from that of its modern client. None for a client
+    /// with tasks: it would have to answer itself what it never declared.
     #[must_use]
     pub fn declared_for(&self, client: &CapabilitySet) -> Option<CapabilitySet> {
         if self.is_empty() {
@@ -114,7 +111,7 @@ impl DefaultAnswers {
         (joined != *client).then_some(joined)
     }
 
-    /// The answer to a question, whoever it is for.
+    /// Answer to a question of any server.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "there are three questions, and nothing answers any other"
@@ -144,8 +141,8 @@ impl DefaultAnswers {
         }
     }
 
-    /// The answer to a question that came to nobody, where none of those who could be meant declares that
-    /// it can be asked.
+    /// Answer to a question without a recipient, if no client that could be meant declared that it can
+    /// be asked.
     #[must_use]
     pub fn answer_unless_declared(
         &self,
@@ -160,7 +157,7 @@ impl DefaultAnswers {
         self.answer(method)
     }
 
-    /// The answer to a question that this client cannot be asked; none if it can, or if nobody stands in.
+    /// Answer to a question that this client cannot be asked; none if it can, or if there is no default.
     #[must_use]
     pub fn answer_for(&self, client: &Pact, method: Method, params: &str) -> Option<Outcome> {
         let ruling = match client.era() {
@@ -171,8 +168,8 @@ impl DefaultAnswers {
         if can { None } else { self.answer(method) }
     }
 
-    /// What becomes of the `result` of a modern server that was called with these `params` for a modern
-    /// client.
+    /// Applies the answers to the `result` of a modern server that was called with these `params` for a
+    /// modern client.
     #[must_use]
     pub fn apply(
         &self,
@@ -277,9 +274,9 @@ mod tests {
         CapabilitySet::parse(Side::Client, Some(raw), Reading::Strict).unwrap()
     }
 
-    /// What is told to a server is what the client declares and what is answered here, and nothing else.
+    /// A server sees what the client declares and what is answered here, and nothing else.
     #[test]
-    fn servers_are_told_what_somebody_answers() {
+    fn servers_see_declared_and_default_answers() {
         let default_answers = DefaultAnswers {
             elicitation: Some(Dismissal::Cancel),
             roots: Some(Vec::new()),
@@ -311,8 +308,8 @@ mod tests {
                 value(alone)
             );
         }
-        let nobody = DefaultAnswers::default();
-        assert_eq!(nobody.added_to(&declared("{}")), declared("{}"));
-        assert!(nobody.declared_for(&declared("{}")).is_none() && nobody.is_empty());
+        let none = DefaultAnswers::default();
+        assert_eq!(none.added_to(&declared("{}")), declared("{}"));
+        assert!(none.declared_for(&declared("{}")).is_none() && none.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! How a call ends that could not be finished.
+//! Endings of calls that could not be finished.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use mcpact_wire::raw::ObjectWriter;
 
 use crate::wire_error::{modern_error, wire_error};
 
-/// The last word on a call.
+/// Ending of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     /// A raw result in the client's revision.
@@ -20,8 +20,8 @@ pub(super) enum Ending {
     Fail(WireError),
 }
 
-/// A modern client brought a state that is worth nothing. It learns what may be the cause and what helps; which one it is
-/// the log learns.
+/// Error for an invalid `requestState`. It names the possible causes and a remedy; the log has the
+/// actual cause.
 #[must_use]
 pub fn invalid_state() -> WireError {
     const CAUSE: &str =
@@ -71,8 +71,8 @@ fn failed_tool(to: Revision, text: &str) -> String {
         .finish()
 }
 
-/// What a modern client is told when its call failed after questions that it did not declare:
-/// exactly what it would have had to declare.
+/// Error for a modern client after a call failed because of undeclared questions: it names exactly
+/// the missing capabilities.
 ///
 /// `2026-07-28 basic/index#capability-negotiation`
 #[must_use]

@@ -1,4 +1,4 @@
-//! Questions of a server on their way to a client: who may be asked what.
+//! Questions of a server on their way to a client, checked against its capabilities.
 
 use alloc::borrow::Cow;
 use alloc::format;
@@ -17,14 +17,14 @@ use crate::wire_error::wire_error;
 /// A question that its client cannot be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuestionRefusal {
-    /// What the server gets for it; the call runs on.
+    /// Error for the server; the call continues.
     pub answer: WireError,
-    /// What the client would have had to declare, if that would have helped. Should the call end
-    /// in an error, [`missing_capabilities_error`](super::missing_capabilities_error) tells the client.
+    /// Capability that would have helped. Should the call end in an error,
+    /// [`missing_capabilities_error`](super::missing_capabilities_error) names it.
     pub missing: Option<Capability>,
 }
 
-/// Why a modern server's question cannot be put to a legacy client.
+/// Reason why a modern server's question cannot be put to a legacy client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum QuestionError {
     /// The client did not declare that it can be asked this.
@@ -121,7 +121,7 @@ pub(super) fn question_to_legacy(
     }
 }
 
-/// Whether the method is one that a modern server embeds in a result.
+/// Returns whether the method is one that a modern server embeds in a result.
 pub(super) fn is_question(method: Method) -> bool {
     let mut revisions = Revision::ALL.into_iter();
     revisions.any(|revision| method.role(revision) == Role::EmbeddedInput)

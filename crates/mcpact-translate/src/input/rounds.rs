@@ -37,7 +37,7 @@ use crate::shape::adapt_client_result;
 use crate::wire_error::wire_error;
 use plan::{Plan, Planned, Reading, Visit};
 
-/// How far a server may go before it answers.
+/// Limits of the rounds of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundLimits {
     /// Results that are no answer. Those that only wait for a URL are limited by time.
@@ -81,8 +81,8 @@ pub struct Question {
     pub params: String,
 }
 
-/// What to do next. `Finish`, `Task`, `Answer` and `Fail` are last words: what
-/// [`Rounds::open_questions`] still names then is to be withdrawn.
+/// Next step of a call. `Finish`, `Task`, `Answer` and `Fail` end it: withdraw the questions that
+/// [`Rounds::open_questions`] still names then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// The server's result is complete: hand it on in the client's shape.
@@ -101,7 +101,7 @@ pub enum NextStep {
     Fail(WireError),
 }
 
-/// What became of a question.
+/// Reply of the client to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientReply<'a> {
     /// The client's raw result.
@@ -119,7 +119,7 @@ enum Phase {
     Over,
 }
 
-/// What a result of the server is.
+/// Kind of a server's result.
 enum Read {
     Complete,
     Task,
@@ -182,7 +182,7 @@ impl Rounds {
         }
     }
 
-    /// The same call with somebody who answers what the client cannot be asked.
+    /// Adds default answers for questions that the client cannot be asked.
     #[must_use]
     pub fn with_default_answers(mut self, default_answers: &DefaultAnswers) -> Self {
         self.default_answers.clone_from(default_answers);
@@ -414,7 +414,7 @@ impl Rounds {
             .into()
     }
 
-    /// When the call must have ended.
+    /// Deadline of the call.
     #[must_use]
     pub const fn deadline(&self) -> Moment {
         self.deadline
@@ -465,7 +465,7 @@ impl Rounds {
         self.state.as_deref()
     }
 
-    /// Whether the server answered at once; a result that took more than one round must not be
+    /// Returns whether the server answered at once; a result that took more than one round must not be
     /// cached (`2026-07-28 server/utilities/caching`).
     #[must_use]
     pub const fn is_first(&self) -> bool {

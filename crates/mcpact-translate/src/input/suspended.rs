@@ -1,6 +1,6 @@
 //! Calls of modern clients that a legacy server does not finish before it is answered.
 //!
-//! A call begins with the first question of a call and ends with its outcome. While it waits for
+//! A call is suspended by its first question until it has an outcome. While it waits for
 //! the client it expires by itself; while requests of the client wait for the call, its owner ends
 //! it with [`SuspendedCalls::ended`] or [`SuspendedCalls::waiter_left`].
 
@@ -22,18 +22,18 @@ use super::claims::{Binding, Claims, SuspendedCallId, seconds};
 use super::ending::{invalid_answers, invalid_state};
 use call::{State, SuspendedCall};
 
-/// How many calls may be suspended, and for how long.
+/// Limits of suspended calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SuspendLimits {
-    /// How long a client may take for one round.
+    /// Time for one round.
     pub ttl: Duration,
-    /// How long a call may take with all its rounds, from when it asks for the first time.
+    /// Time for all rounds of a call, from its first question on.
     pub call: Duration,
-    /// How long the end of a call is remembered.
+    /// Time for which the end of a call is remembered.
     pub tombstone: Duration,
-    /// SuspendedCalls of one principal.
+    /// Suspended calls of one principal.
     pub per_principal: usize,
-    /// SuspendedCalls of all; as many ends are remembered.
+    /// Suspended calls in all; as many ends are remembered.
     pub total: usize,
     /// Questions of one call that wait at the same time.
     pub questions: usize,
@@ -66,7 +66,7 @@ pub struct ServerQuestion {
     pub request: String,
 }
 
-/// What the client is to be sent: [`input_required`] with these claims, sealed.
+/// Result for the client: [`input_required`] with these claims, sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
     /// The claims to seal.
@@ -75,7 +75,7 @@ pub struct Round {
     pub input_requests: String,
 }
 
-/// What became of a server's questions.
+/// Outcome of a server's questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SuspendOutcome {
     /// Every request of the client that waits for this call is answered with the round.
@@ -86,17 +86,17 @@ pub enum SuspendOutcome {
     Full(Vec<ServerAnswer>),
 }
 
-/// What a client's retry comes to.
+/// Outcome of a client's retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResumeOutcome {
     /// Nothing happens.
     Refused {
-        /// What the client sees.
+        /// Error for the client.
         error: WireError,
-        /// What the log says.
+        /// Cause for the log.
         cause: &'static str,
     },
-    /// The call has ended: this is its outcome, and the only time that it is told.
+    /// The call has ended: this is its outcome, delivered once.
     Done(Outcome),
     /// The same answers came before; the request waits with the first one.
     Join,
@@ -104,29 +104,29 @@ pub enum ResumeOutcome {
     Go {
         /// The answers.
         answers: Vec<ServerAnswer>,
-        /// What is still to be asked. If there is nothing, the request waits for the call.
+        /// Questions that are still open. Without any, the request waits for the call.
         missing: Option<Round>,
     },
 }
 
-/// What becomes of the outcome of a call.
+/// Destination of the outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallEnd {
     /// Requests of the client wait for it.
     Deliver(Outcome),
     /// It is kept until the client asks.
     Kept,
-    /// Nobody will ask.
+    /// Dropped: no request will ask for it.
     Dropped,
 }
 
-/// A call whose client did not come back. The server gets the answers; if the call does not end
+/// A call of a client that did not come back. The server gets the answers; if the call does not end
 /// soon after, it is to be cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpiredCall {
     /// The call, which is gone.
     pub call: SuspendedCallId,
-    /// What the server gets.
+    /// Answers for the server.
     pub answers: Vec<ServerAnswer>,
 }
 
@@ -135,7 +135,7 @@ pub struct ExpiredCall {
 pub struct SuspendedCalls {
     limits: SuspendLimits,
     calls: BTreeMap<SuspendedCallId, SuspendedCall>,
-    /// Why a call is gone, for the log.
+    /// Causes of ended calls, for the log.
     ended: BTreeMap<SuspendedCallId, (Moment, &'static str)>,
 }
 
@@ -165,13 +165,13 @@ impl SuspendedCalls {
         self.limits.call = call;
     }
 
-    /// How many there are.
+    /// Number of there.
     #[must_use]
     pub fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.calls.is_empty()
@@ -304,15 +304,14 @@ impl SuspendedCalls {
         }
     }
 
-    /// Frees what nobody came for.
+    /// Frees expired calls.
     pub fn expire(&mut self, now: Moment) -> Vec<ExpiredCall> {
         self.ended.retain(|_, (until, _)| *until > now);
         let is_expired = |_, call: &SuspendedCall| call.is_expired(now);
         self.free(is_expired, "the state has expired", now)
     }
 
-    /// Frees those that are meant, which nobody can come for any more; a call that a request of the client waits for
-    /// goes on.
+    /// Frees the selected calls, which no client can continue. A call that a request waits for goes on.
     pub fn abandon(
         &mut self,
         is_meant: impl Fn(SuspendedCallId) -> bool,
@@ -320,7 +319,7 @@ impl SuspendedCalls {
     ) -> Vec<ExpiredCall> {
         let is_left =
             |id, call: &SuspendedCall| !matches!(call.state, State::Running { .. }) && is_meant(id);
-        self.free(is_left, "nobody could come back any more", now)
+        self.free(is_left, "no client can come back", now)
     }
 
     fn free(
@@ -342,7 +341,7 @@ impl SuspendedCalls {
         expired
     }
 
-    /// When [`expire`](Self::expire) next has something to do.
+    /// Time of the next useful [`expire`](Self::expire).
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         let calls = self.calls.values().filter_map(SuspendedCall::deadline);

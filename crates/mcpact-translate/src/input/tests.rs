@@ -36,7 +36,7 @@ fn at(seconds: u64) -> Moment {
     Moment::at(Duration::from_secs(seconds))
 }
 
-/// Somebody's call of a tool.
+/// A call of a tool.
 fn binding(principal: u8, params: u8) -> Binding {
     Binding {
         principal: [principal; 32],

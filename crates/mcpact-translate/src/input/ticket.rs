@@ -30,10 +30,10 @@ use crate::wire_error::wire_error;
 const MOST: usize = 8;
 const LONGEST_ID: usize = 64;
 
-/// What is sealed into the `requestState` of a call that will be made again.
+/// Content of the `requestState` of a call that will be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// Who may make the call again, and which call.
+    /// Caller that may repeat the call, and the call.
     pub binding: Binding,
     /// Seconds of the owner's clock after which the ticket is worthless.
     pub expires: u64,
@@ -72,7 +72,7 @@ impl Ticket {
     }
 }
 
-/// What a modern client gets for a call that ended with "a URL must be visited".
+/// Answer for a call that ended with "a URL must be visited".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlRequired {
     /// [`input_required`](super::input_required) with this ticket, sealed.
@@ -157,14 +157,14 @@ fn key(number: usize) -> String {
     format!("url-{number}")
 }
 
-/// What a ticket that comes back is good for.
+/// Outcome of a redeemed ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TicketOutcome {
     /// Nothing.
     Refused {
-        /// What the client sees.
+        /// Error for the client.
         error: WireError,
-        /// What the log says.
+        /// Cause for the log.
         cause: &'static str,
     },
     /// The user did not agree; answer with this raw result.
@@ -177,7 +177,7 @@ pub enum TicketOutcome {
     Wait(Vec<Box<str>>),
 }
 
-/// A client that speaks `to` comes back with a ticket that was opened and is ours.
+/// Redeems a ticket of a client that speaks `to`; it was opened and is ours.
 #[must_use]
 pub fn redeem(
     ticket: Ticket,
@@ -267,7 +267,7 @@ impl Completions {
         }
     }
 
-    /// Whether all of these are complete.
+    /// Returns whether all of these are complete.
     #[must_use]
     pub fn has_all(&self, ids: &[Box<str>]) -> bool {
         ids.iter().all(|id| self.recent.contains(id))

@@ -1,4 +1,4 @@
-//! What each side is shown of the other's capabilities.
+//! Capabilities of each side as the other sees them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -8,23 +8,23 @@ use mcpact_engine::policy::{Policy, Reading};
 use mcpact_spec::{Capability, Extension, Feature, Revision, Side};
 use mcpact_wire::raw::{Object, ObjectWriter};
 
-/// What is offered on top of what the server itself declares.
+/// Features offered on top of the server's own declaration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Emulation {
     /// Tasks are hosted here, in the form that the client knows.
     pub tasks: bool,
-    /// HostedTasks tasks can be listed; only callers that are told apart may be promised that.
+    /// Hosted tasks can be listed; only possible if callers have an identity.
     pub task_list: bool,
     /// The server of 2024-11-05, which has no word for it, is known to complete arguments.
     pub completions: bool,
-    /// Several clients use one session of the server: its list of tasks would be everybody's.
+    /// Several clients use one session of the server: its list of tasks would be shared by all.
     pub shares_session: bool,
 }
 
-/// What a server of revision `to` is told about a client of revision `from`.
+/// Declaration of a client of revision `from` for a server of revision `to`.
 ///
 /// Only what the client declared, what its revision makes of it, and what can be asked of it:
-/// unknown and experimental keys stay behind, for nobody here could carry what they promise. While
+/// unknown and experimental keys stay behind, because their messages cannot be translated. While
 /// the revision of a legacy server is not known yet, `to` is the newest legacy one.
 #[must_use]
 pub fn client_capabilities(client: &CapabilitySet, from: Revision, to: Revision) -> CapabilitySet {
@@ -42,7 +42,7 @@ pub fn client_capabilities(client: &CapabilitySet, from: Revision, to: Revision)
     with_extensions(rows, &crossing(client, from, to))
 }
 
-/// The same declaration with the tasks extension, for calls whose tasks are followed here.
+/// The same declaration with the tasks extension, for calls with tasks that are followed here.
 #[must_use]
 pub fn with_tasks(client: &CapabilitySet) -> CapabilitySet {
     let mut extensions: Vec<_> = client.extensions().collect();
@@ -56,7 +56,7 @@ pub fn with_tasks(client: &CapabilitySet) -> CapabilitySet {
     with_extensions(rows, &extensions)
 }
 
-/// What to open the session with again, if the server would misread what it was `sent`.
+/// Declaration to reopen the session with, if the server would misread the one that was `sent`.
 ///
 /// A session begins before its revision is known. `2025-06-18 client/elicitation` takes every
 /// declaration of elicitation for one of forms, so a client that can only visit URLs must not seem
@@ -77,7 +77,7 @@ pub fn without_elicitation(sent: &CapabilitySet, negotiated: Revision) -> Option
     })
 }
 
-/// What a client of revision `to` is told about a server of revision `from`.
+/// Declaration of a server of revision `from` for a client of revision `to`.
 #[must_use]
 pub fn server_capabilities(
     server: &CapabilitySet,

@@ -9,7 +9,7 @@ use mcpact_wire::scan::push_quoted;
 
 use super::canonical;
 
-/// What of a client's capabilities can change how a server behaves, in one spelling.
+/// Canonical form of the client capabilities that can change the behaviour of a server.
 ///
 /// Two clients with the same fingerprint may be declared to a server in the same words; whether
 /// they may share a session is another question.
@@ -45,7 +45,7 @@ impl Fingerprint {
         Self(out.into_boxed_str())
     }
 
-    /// Whether nothing is declared.
+    /// Returns whether nothing is declared.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -9,16 +9,16 @@ use mcpact_wire::model::fault::BodyFault;
 use mcpact_wire::model::implementation::Implementation;
 use mcpact_wire::model::initialize::{InitializeResult, encode_result};
 
-/// What a server said about itself, whichever way it was asked.
+/// Self-description of a server, from either handshake or discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
-    /// Who it is.
+    /// Name and version.
     pub server_info: Implementation,
-    /// Whether it said so itself.
+    /// True if it said so itself.
     pub is_named: bool,
     /// Its hint for the model.
     pub instructions: Option<Box<str>>,
-    /// What it declared, as it came.
+    /// Declared capabilities, as received.
     pub capabilities: CapabilitySet,
 }
 
@@ -70,7 +70,7 @@ impl Introduction {
 
     /// The answer to `server/discover` of a client that is shown these capabilities.
     ///
-    /// What holds for one caller's session need not hold for another's, so it is private.
+    /// It may differ between the sessions of two callers, so it is private.
     #[must_use]
     pub fn to_discover(&self, versions: &[&str], shown: &CapabilitySet, ttl_ms: u64) -> String {
         DiscoverAnswer {
@@ -101,7 +101,7 @@ mod tests {
 
     const NAMED: &str = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"be \"kind\"","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"2","title":"S","icons":[]}}}"#;
 
-    /// BA-01: a legacy client is told its own revision, who the server is and what it advises.
+    /// BA-01: a legacy client gets its own revision, the identity of the server and its instructions.
     #[test]
     fn a_discovered_server_is_introduced_by_a_handshake() {
         let server = met(NAMED);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_is_retold_as_a_discovery() {
+    fn a_handshake_becomes_a_discovery() {
         let result = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"2"},"instructions":"hm"}"#;
         let server = Introduction::of_initialize(result, Reading::Lenient).unwrap();
         let told = server.to_discover(&["2026-07-28"], &server.capabilities, 0);

@@ -1,4 +1,4 @@
-//! What a legacy client wants to hear from a modern server.
+//! Subscriptions of a legacy client at a modern server.
 
 mod pending;
 
@@ -23,7 +23,7 @@ use super::tag::{untagged, uri_in};
 use crate::input::Backoff;
 use crate::wire_error::wire_error;
 
-/// How much a session may wish for.
+/// Limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionLimits {
     /// Resources that it may be subscribed to, and subscriptions that may be under way.
@@ -33,7 +33,7 @@ pub struct SubscriptionLimits {
     pub backoff: Backoff,
 }
 
-/// What is to be done, in this order.
+/// Action to perform; actions come in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send the server `subscriptions/listen` with this filter, after this pause. The name of the
@@ -41,9 +41,9 @@ pub enum Action {
     Open {
         /// Our name for the stream.
         stream: u64,
-        /// What to ask for.
+        /// Its filter.
         filter: ListenFilter,
-        /// How long to wait first.
+        /// Pause before it.
         after: Duration,
     },
     /// End the stream, or do not open it if it still waits. What is on its way on it may still be
@@ -56,14 +56,14 @@ pub enum Action {
     Answer {
         /// The client's request.
         request: Id,
-        /// What it hears.
+        /// Empty result or error.
         outcome: Result<(), WireError>,
     },
     /// Send the client a notification.
     Notify {
-        /// Which.
+        /// Method.
         method: Method,
-        /// With what.
+        /// Raw parameters.
         params: Option<String>,
     },
 }
@@ -102,7 +102,7 @@ pub struct LegacySubscriptions {
 struct Open {
     stream: u64,
     since: Moment,
-    /// What was asked for, but for the resources that the server refused.
+    /// Requested filter without the resources that the server refused.
     filter: ListenFilter,
     granted: ListenFilter,
 }
@@ -426,7 +426,7 @@ impl LegacySubscriptions {
         decided
     }
 
-    /// What was missed cannot be known, so everything that was asked for may have changed.
+    /// Reports everything as changed: notifications of a gap are lost.
     fn notify_everything(&mut self, acts: &mut Vec<Action>) {
         let Some(open) = &self.open else {
             return;

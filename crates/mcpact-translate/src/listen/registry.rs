@@ -1,4 +1,4 @@
-//! The streams of modern clients over the session of a legacy server.
+//! Listen streams of modern clients over the session of a legacy server.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use mcpact_wire::raw::ObjectWriter;
 use super::tag::{tagged, uri_in};
 use crate::wire_error::modern_error;
 
-/// How much a session may carry.
+/// Limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenLimits {
     /// Streams at a time.
@@ -31,13 +31,13 @@ pub struct ListenLimits {
 /// A listen request: ids are unique for one caller only, and keep their JSON type.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenKey {
-    /// Who asks.
+    /// Caller.
     pub caller: u64,
     /// The id of its request, and so of its stream.
     pub id: Id,
 }
 
-/// Whether the server can reach us when we ask nothing.
+/// Ability of the server to send messages outside of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerPush {
     /// On its pipe, or on a GET stream.
@@ -46,7 +46,7 @@ pub enum ServerPush {
     Missing,
 }
 
-/// What is to be done, in this order.
+/// Action to perform; actions come in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send the server `resources/subscribe`, and tell whether it
@@ -64,9 +64,9 @@ pub enum Action {
     Notify {
         /// The stream.
         listen: ListenKey,
-        /// Which.
+        /// Method.
         method: Method,
-        /// With what, the tag of the stream included.
+        /// Raw parameters with the tag of the stream.
         params: String,
     },
     /// Answer the listen request and close the stream; on lines, `notifications/cancelled` follows.
@@ -78,7 +78,7 @@ pub enum Action {
     },
 }
 
-/// Who listens to what on one legacy session.
+/// Listen streams over one legacy session.
 ///
 /// A resource is subscribed to once, however many want to hear of it. A stream is acknowledged when
 /// the server has answered for every resource in it, and nothing goes out on it before.
@@ -101,7 +101,7 @@ struct Listen {
     held: Vec<(Method, Option<String>)>,
 }
 
-/// What the session knows about a resource.
+/// State of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subscription {
     /// The server was asked.
@@ -278,19 +278,19 @@ impl ListenRegistry {
             .collect()
     }
 
-    /// Whether anybody listens to a resource.
+    /// Returns whether a stream wants any resource.
     #[must_use]
     pub fn has_subscriptions(&self) -> bool {
         !self.subscriptions.is_empty()
     }
 
-    /// Whether somebody listens to this resource, or its subscription is under way.
+    /// Returns whether a stream wants this resource, or its subscription is under way.
     #[must_use]
     pub fn wants(&self, uri: &str) -> bool {
         self.subscriptions.contains_key(uri)
     }
 
-    /// Whether anybody listens: if not, the session need not be kept for it.
+    /// Returns whether there is no stream: then the session need not be kept open.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.listens.is_empty() && self.subscriptions.is_empty()
@@ -324,7 +324,7 @@ impl ListenRegistry {
         self.acknowledge(acts);
     }
 
-    /// Acknowledges every stream whose resources are all answered for, then says what it missed.
+    /// Acknowledges every stream that waits for no resource, then sends the notifications held for it.
     fn acknowledge(&mut self, acts: &mut Vec<Action>) {
         for (key, listen) in &mut self.listens {
             if listen.is_acknowledged || !listen.waiting.is_empty() {
@@ -340,7 +340,7 @@ impl ListenRegistry {
         }
     }
 
-    /// Gives up the subscriptions that nobody needs; one that is under way is given up when the
+    /// Gives up the subscriptions that no stream needs; one that is under way is given up when the
     /// server has answered.
     fn release(&mut self, acts: &mut Vec<Action>) {
         let is_needed = |uri: &str| {
@@ -382,7 +382,7 @@ impl Listen {
         if self.is_acknowledged {
             return push_notify(key, method, params, acts);
         }
-        // To hear of a change once is enough; who acts on it reads everything anew.
+        // One notification of a change is enough: the client then reads the current state.
         let is_same = |held: &(Method, Option<String>)| {
             held.0 == method && uri_in(held.1.as_deref()) == uri_in(params)
         };

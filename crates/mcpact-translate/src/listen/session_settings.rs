@@ -1,4 +1,4 @@
-//! What a legacy client has set at a legacy server, for the session after one that was lost.
+//! Settings of a legacy client at a legacy server, to be replayed after a lost session.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -66,24 +66,24 @@ impl SessionSettings {
         }
     }
 
-    /// Whether the client waits for something that only a session can bring.
+    /// Returns whether the client waits for something that only a session can bring.
     #[must_use]
     pub fn has_subscriptions(&self) -> bool {
         !self.uris.is_empty()
     }
 
-    /// Whether the client has subscribed to this resource.
+    /// Returns whether the client has subscribed to this resource.
     #[must_use]
     pub fn wants(&self, uri: &str) -> bool {
         self.uris.contains(uri)
     }
 
-    /// What the client has subscribed to.
+    /// Subscribed resources.
     pub fn uris(&self) -> impl Iterator<Item = &str> {
         self.uris.iter().map(AsRef::as_ref)
     }
 
-    /// Whether the client has subscribed to the resource that parameters name, or to what it is a part of.
+    /// Returns whether the client has subscribed to the resource that parameters name, or to what it is a part of.
     #[must_use]
     pub fn covers_update(&self, params: &str) -> bool {
         let wanted = |uri: &str| self.uris.iter().any(|wanted| covers(wanted, uri));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_may_have_changed_is_told() {
+    fn everything_that_may_have_changed_is_reported() {
         let mut settings = SessionSettings::new(9);
         subscribe(&mut settings, "a:1");
         let raw = r#"{"tools":{"listChanged":true},"prompts":{},"resources":{"subscribe":true}}"#;

@@ -1,4 +1,4 @@
-//! What ties a notification to its stream.
+//! Subscription id of a notification.
 
 use alloc::borrow::Cow;
 use alloc::string::String;

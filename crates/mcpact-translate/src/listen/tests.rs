@@ -1,4 +1,4 @@
-//! What holds in every history of subscribing and listening, whatever the peers do.
+//! Properties of every history of subscribing and listening, whatever the peers do.
 
 use std::boxed::Box;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ struct Session {
     requests: i64,
     /// Requests that wait for their answer, and what they subscribe to.
     waiting: BTreeMap<i64, Option<usize>>,
-    /// What the client has been promised and not given up.
+    /// Subscriptions that the client holds.
     promised: BTreeSet<usize>,
     opening: Option<(u64, ListenFilter)>,
     open: Option<(u64, ListenFilter)>,
@@ -182,7 +182,7 @@ impl Session {
                     }
                 }
                 legacy_subscriptions::Action::Notify { params, .. } => {
-                    assert!(self.has_channel, "there is nobody to tell");
+                    assert!(self.has_channel, "the client has no stream");
                     assert!(params.is_some_and(|raw| !raw.contains("_meta")));
                 }
             }
@@ -216,9 +216,9 @@ struct Hub {
     registry: ListenRegistry,
     /// Streams, and whether they were acknowledged.
     streams: BTreeMap<ListenKey, bool>,
-    /// What the server was asked and has not answered.
+    /// Requests that the server has not answered.
     asked: Vec<Box<str>>,
-    /// What the server holds.
+    /// Subscriptions at the server.
     held: BTreeSet<Box<str>>,
     is_lost: bool,
 }
@@ -298,7 +298,7 @@ impl Hub {
         for act in acts {
             match act {
                 registry::Action::Subscribe { uri } => {
-                    assert!(!self.is_lost, "there is nobody to ask");
+                    assert!(!self.is_lost, "the session is lost");
                     assert!(!self.held.contains(&uri), "{uri} is held");
                     assert!(!self.asked.contains(&uri), "{uri} was asked for");
                     self.asked.push(uri);
@@ -312,7 +312,7 @@ impl Hub {
                     assert_eq!(*acknowledged, !is_first, "the first, and only once");
                     *acknowledged = true;
                 }
-                registry::Action::End { .. } => unreachable!("nobody ends anything"),
+                registry::Action::End { .. } => unreachable!("no stream is ended here"),
             }
         }
     }
@@ -322,7 +322,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
-    fn every_wish_is_answered_once_and_kept(events in prop::collection::vec(event(), 0..60)) {
+    fn every_subscription_is_answered_once_and_kept(events in prop::collection::vec(event(), 0..60)) {
         let mut session = Session::new();
         for event in events {
             session.step(event);

@@ -22,7 +22,7 @@ const MEMBERS: [(&str, Feature); 3] = [
 
 /// The parameters of a client's request for the server.
 ///
-/// What only one of the two sides understands goes: what marks a request as modern, the wish for a
+/// Members that only one of the two sides understands are removed: the marks of a modern request, a
 /// task, the continuation of a request that the server does not know to be one. A modern server's
 /// stamp is not written here; the codec does that. Vendor keys, trace context and the progress
 /// token stay.
@@ -123,7 +123,7 @@ pub fn with_progress_token(raw: &str, token: &str) -> Result<String, ShapeError>
     rewrite_meta(raw, meta::PROGRESS_TOKEN, Some(token)).map(Cow::into_owned)
 }
 
-/// The parameters without a token, for who is asked and has nobody to tell about progress.
+/// The parameters without a token, for requests without a receiver of progress.
 ///
 /// # Errors
 /// The parameters are malformed.

@@ -1,4 +1,4 @@
-//! What a client answers to a server of another revision.
+//! Results of a client for a server of another revision.
 
 use alloc::borrow::Cow;
 use alloc::string::String;

@@ -13,7 +13,7 @@ use super::members::{Members, trim};
 use super::resource;
 use super::shape_error::ShapeError;
 
-/// Where a block stands.
+/// Position of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContentPosition {
     /// In the result of a tool.
@@ -222,7 +222,7 @@ mod tests {
                 r#"{"type":"resource","resource":{"uri":"u","text":"t"}}"#,
             ),
             (
-                "a kind that nobody knows",
+                "an unknown kind",
                 r#"{"type":"hologram","x":1}"#,
                 ToolResult,
                 V2025_11_25,

@@ -38,7 +38,7 @@ pub(super) fn adapt(raw: &str, to: Revision) -> Result<Option<String>, ShapeErro
 /// The parameters of a URL elicitation with this id, unless they have one; those of a form as they
 /// are.
 ///
-/// 2026-07-28 has no such id and 2025-11-25 requires one; whoever sends the request chooses it.
+/// 2026-07-28 has no such id and 2025-11-25 requires one; the sender of the request chooses it.
 ///
 /// # Errors
 /// The parameters are malformed.
@@ -104,7 +104,7 @@ mod tests {
                 Err(Unrepresentable::Elicitation.to(V2024_11_05)),
             ),
             (
-                "a mode that nobody knows",
+                "an unknown mode",
                 r#"{"mode":"dream"}"#,
                 V2025_11_25,
                 Err(Unrepresentable::ElicitationMode.to(V2025_11_25)),

@@ -119,7 +119,7 @@ pub fn error_to_modern(raw: &str, to: Revision) -> Result<Cow<'_, str>, ShapeErr
     Ok(or_same(error.finish(), raw))
 }
 
-/// Whether the error says what the client would have had to declare.
+/// Returns whether the error says what the client would have had to declare.
 fn names_capabilities(error: &Members<'_>) -> bool {
     let data = error.get("data").and_then(|raw| Object::parse(raw).ok());
     let required = data.and_then(|data| data.get("requiredCapabilities"));
@@ -142,7 +142,7 @@ fn is_not_found(error: &Members<'_>, uri: Option<&str>) -> bool {
     is_named || message.to_ascii_lowercase().contains("not found")
 }
 
-/// A client that cannot be sent to a URL can still show it; nobody opens it for the user.
+/// A client that cannot be sent to a URL can still show it; the user has to open it.
 fn name_urls(error: &mut Members<'_>) -> Result<(), ShapeError> {
     let data = error.get("data").and_then(|raw| Object::parse(raw).ok());
     let listed = data
@@ -212,7 +212,7 @@ mod tests {
     /// BA-04, BA-19: a legacy client hears of a resource that is not there in its own words, and of
     /// what it did not declare in any.
     #[test]
-    fn errors_are_lowered_by_code_and_method() {
+    fn errors_for_legacy_clients_depend_on_code_and_method() {
         let named = r#"{"code":-32602,"message":"no","data":{"uri":"a:b"}}"#;
         let adapted = r#"{"code":-32002,"message":"no","data":{"uri":"a:b"}}"#;
         let url = r#"{"code":-32042,"message":"go","data":{"elicitations":[{"url":"https://a"}]}}"#;
@@ -262,7 +262,7 @@ mod tests {
                 r#"{"code":-32021,"message":"m"}"#,
             ),
             (
-                "what is missing is told in words",
+                "the message names what is missing",
                 Method::ToolsCall,
                 r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"elicitation":{"url":{}},"roots":{}}}}"#,
                 V2025_11_25,
@@ -330,7 +330,7 @@ mod tests {
 
     /// BB-29: what a legacy server says about a client that lacks something has a code of its own.
     #[test]
-    fn lacking_clients_are_told_by_code() {
+    fn missing_capabilities_have_their_own_code() {
         let raw =
             r#"{"code":-32602,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}"#;
         let adapted = error_to_modern(raw, V2026_07_28).unwrap();
@@ -339,7 +339,7 @@ mod tests {
 
     /// BB-16, BB-17: no code reaches a modern client that its revision keeps for something else.
     #[test]
-    fn errors_are_raised_by_code() {
+    fn errors_for_modern_clients_depend_on_the_code() {
         let cells = [
             (
                 r#"{"code":-32002,"message":"m","data":{"uri":"u"}}"#,

@@ -45,7 +45,7 @@ fn adapt_field(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     Ok(field.finish())
 }
 
-/// Which object describes the field, told by its type.
+/// Object that describes the field, by its type.
 fn object_of(field: &Members<'_>) -> Option<Object> {
     match field.get_str("type")?.as_ref() {
         "string" if field.get("enum").is_some() => Some(Object::LegacyTitledEnumSchema),
@@ -87,7 +87,7 @@ fn name_options(field: &mut Members<'_>) -> Result<(), ShapeError> {
     Ok(())
 }
 
-/// A default that the form cannot fill in is told to the user.
+/// Adds a default that the form cannot fill in to the description.
 fn mention_default(field: &mut Members<'_>) {
     let Some(raw) = field.get_present("default") else {
         return;

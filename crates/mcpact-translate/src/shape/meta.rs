@@ -10,7 +10,7 @@ use super::members::Members;
 use super::shape_error::ShapeError;
 
 const RESERVED: &str = "io.modelcontextprotocol/";
-/// What a model may be told while a task of 2025-11-25 runs.
+/// Message for the model while a task of 2025-11-25 runs.
 const IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
 
 /// Takes away the reserved keys that the revision does not know; a `_meta` that is empty then

@@ -14,7 +14,7 @@ use super::shape_error::ShapeError;
 /// The member that holds content which is not an object.
 pub(super) const WRAPPER: &str = "result";
 
-/// What becomes of a schema.
+/// Translation of a schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fit {
     /// It describes objects.
@@ -58,7 +58,7 @@ fn excludes_objects(schema: &Object<'_>) -> Result<bool, ShapeError> {
     Ok(!names.is_empty() && names.iter().all(is_other))
 }
 
-/// Whether every reference still leads to the same place from one level deeper.
+/// Returns whether every reference still leads to the same place from one level deeper.
 fn can_move(raw: &str) -> bool {
     const ANCHORED: [&str; 5] = [
         r#""$id""#,

@@ -1,4 +1,4 @@
-//! What is asked or told, for a peer of another revision.
+//! Parameters of requests and notifications for a peer of another revision.
 
 use alloc::borrow::Cow;
 use alloc::string::String;

@@ -17,7 +17,7 @@ pub(super) fn adapt(raw: &str, object: Object, to: Revision) -> Result<Option<St
     Ok(resource.finish())
 }
 
-/// What a resource holds, read or embedded.
+/// Contents of a resource, read or embedded.
 pub(super) fn adapt_contents(raw: &str, to: Revision) -> Result<Option<String>, ShapeError> {
     let Some(mut contents) = Members::of_value(raw)? else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! What a server answers, for a client of another revision.
+//! Results of a server for a client of another revision.
 
 use alloc::borrow::Cow;
 

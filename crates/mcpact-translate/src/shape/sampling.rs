@@ -69,7 +69,7 @@ pub(super) fn adapt_content(raw: &str, to: Revision) -> Result<Option<String>, S
     }
 }
 
-/// Where a message holds one block, several blocks are several messages of the same role.
+/// Splits a message with several blocks into messages of the same role.
 fn split(raw: &str, content: &str, to: Revision) -> Result<Vec<String>, ShapeError> {
     let mut messages = Vec::new();
     for block in raw::elements(content)? {

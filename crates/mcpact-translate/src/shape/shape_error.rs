@@ -4,7 +4,7 @@ use core::fmt;
 use mcpact_spec::Revision;
 use mcpact_wire::scan::ScanError;
 
-/// Why a body cannot be rewritten.
+/// Reason why a body cannot be translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeError {
     /// The body is not an object, or an object in it has the same member twice.
@@ -18,19 +18,19 @@ pub enum ShapeError {
     NoElicitationId,
     /// The revision has no way to say it.
     Unrepresentable {
-        /// What cannot be said.
+        /// Feature that cannot be expressed.
         what: Unrepresentable,
         /// To whom.
         to: Revision,
     },
 }
 
-/// What some revisions have no words for.
+/// Features that some revisions cannot express.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unrepresentable {
     /// Elicitation as such.
     Elicitation,
-    /// An elicitation that sends the user to a URL, or one of a mode that nobody knows.
+    /// An elicitation that sends the user to a URL, or one of an unknown mode.
     ElicitationMode,
     /// A form field in which several options can be chosen.
     MultiSelect,

@@ -1,4 +1,4 @@
-//! What holds for every body: properties over generated ones, each failure with its seed.
+//! Properties of every body, over generated ones; each failure has its seed.
 
 mod bodies;
 
@@ -88,7 +88,7 @@ fn rewriting_gives_json_and_rewriting_twice_is_rewriting_once() {
 }
 
 #[test]
-fn lowering_results_gives_json_and_lowering_twice_is_lowering_once() {
+fn results_for_legacy_clients_are_json_and_translating_twice_changes_nothing() {
     for seed in 0..ROUNDS {
         for (body, method) in RESULTS.map(|m| (filled(m, seed), m)) {
             for to in Revision::ALL {

@@ -27,7 +27,7 @@ pub(super) fn to_modern(raw: &str, to: Revision) -> Result<Option<String>, Shape
     trim(raw, Object::Tool, to)
 }
 
-/// Where tools have no title of their own, their annotations may have one.
+/// Moves the title into the annotations where tools have no title of their own.
 fn keep_title(tool: &mut Members<'_>, to: Revision) -> Result<(), ShapeError> {
     if to.has(Feature::Titles) || !to.has(Feature::ToolAnnotations) {
         return Ok(());
@@ -128,7 +128,7 @@ mod tests {
 
     /// XR-10: 2026-07-28 does not say how a tool takes tasks.
     #[test]
-    fn raising_drops_only_what_was_taken_away() {
+    fn tools_for_modern_clients_lose_only_removed_members() {
         let raw = r#"{"name":"t","execution":{},"x":1}"#;
         let adapted = to_modern(raw, V2026_07_28).unwrap();
         assert_eq!(adapted.as_deref(), Some(r#"{"name":"t","x":1}"#));

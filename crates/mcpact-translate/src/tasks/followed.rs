@@ -13,7 +13,7 @@ use super::status::Status;
 use crate::input::Outcome;
 use crate::wire_error::modern_error;
 
-/// How often to look, if the server does not say.
+/// Default polling interval.
 const POLL: Duration = Duration::from_secs(1);
 
 /// The longest pause that is made because a server says so.
@@ -40,7 +40,7 @@ pub struct FollowedTask {
     interval: Duration,
 }
 
-/// What to do next.
+/// Next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Ask the server for the task after this pause.
@@ -74,7 +74,7 @@ impl FollowedTask {
         &self.id
     }
 
-    /// How long to wait before the server is asked.
+    /// Pause before the next poll.
     #[must_use]
     pub const fn pause(&self) -> Duration {
         self.interval
@@ -111,7 +111,7 @@ impl FollowedTask {
         }
     }
 
-    /// What does not stand there any more was taken, and is new if it comes back.
+    /// Marks questions that are gone as answered; they are new if they come back.
     fn gone(&mut self, standing: &Object<'_>) {
         for (key, looks) in &mut self.asked {
             if standing.get(key).is_none() {
@@ -177,7 +177,7 @@ mod tests {
             r#"{"resultType":"input_required","inputRequests":{"b":{"method":"roots/list"}}}"#;
         let cells = [
             (
-                "nobody is asked too often",
+                "the interval has a minimum",
                 r#"{"status":"working"}"#,
                 Step::Poll(SHORTEST),
             ),

@@ -23,18 +23,18 @@ use crate::shape::{error_to_legacy, result_to_legacy};
 use crate::wire_error::wire_error;
 use entry::Task;
 
-/// How much may be hosted.
+/// Limits of hosted tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLimits {
-    /// Tasks of everybody.
+    /// Tasks in all.
     pub tasks: usize,
     /// Tasks of one owner.
     pub per_owner: usize,
     /// Questions that one task may ask, and requests that may wait for its result.
     pub per_task: usize,
-    /// How long a task is kept, and how long if its client does not say.
+    /// Longest and default time for which a task is kept.
     pub longest: Duration,
-    /// How often to look, if the server does not say.
+    /// Default polling interval.
     pub poll: Duration,
     /// Tasks on one page of a list.
     pub page: usize,
@@ -49,7 +49,7 @@ pub struct Timestamp<'a> {
     pub stamp: &'a str,
 }
 
-/// What is to be done.
+/// Action to perform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Ask the server for its task, after this pause, and tell what it [answered](HostedTasks::polled).
@@ -58,14 +58,14 @@ pub enum Action {
         task: Box<str>,
         /// The server's.
         upstream: Box<str>,
-        /// How long to wait first.
+        /// Pause before it.
         after: Duration,
     },
     /// Ask the client, and tell what it [answered](HostedTasks::answered).
     Ask {
         /// Our task.
         task: Box<str>,
-        /// What to ask, in words of 2025-11-25.
+        /// The question in the form of 2025-11-25.
         question: Question,
     },
     /// Send the server `tasks/update` with these parameters.
@@ -84,12 +84,12 @@ pub enum Action {
     Answer {
         /// The request, by the name that its owner gave it.
         waiter: u64,
-        /// What it hears.
+        /// Its answer.
         outcome: Outcome,
     },
 }
 
-/// What a request for the result leads to.
+/// Outcome of a request for the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultLookup {
     /// The task is over.
@@ -131,7 +131,7 @@ impl HostedTasks {
 
     /// A client calls a tool as a task; `wish` is the raw `task` member. The answer is the result
     /// to send at once, before the server is even asked. The name of the task must be one that
-    /// nobody can guess.
+    /// cannot be guessed.
     ///
     /// # Errors
     /// There is no room for more tasks.
@@ -368,7 +368,7 @@ impl HostedTasks {
         Ok((entry.encode(task), acts))
     }
 
-    /// Forgets the tasks whose time is up.
+    /// Removes expired tasks.
     #[must_use]
     pub fn expire(&mut self, now: Moment) -> Vec<Action> {
         let mut acts = Vec::new();
@@ -385,7 +385,7 @@ impl HostedTasks {
         acts
     }
 
-    /// When the next task expires.
+    /// Time at which the next task expires.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         self.tasks.values().map(|task| task.expires).min()

@@ -25,16 +25,16 @@ use entry::Task;
 /// The answer to `tasks/update` and `tasks/cancel`: taken note of, and nothing promised.
 pub const ACKNOWLEDGED: &str = r#"{"resultType":"complete"}"#;
 
-/// How much may be mapped.
+/// Limits of mapped tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MapLimits {
-    /// Tasks of everybody.
+    /// Tasks in all.
     pub tasks: usize,
     /// Tasks of one owner.
     pub per_owner: usize,
     /// Questions that one task may ask.
     pub questions: usize,
-    /// How long a task is remembered, whatever the server says.
+    /// Longest time for which a task is kept.
     pub longest: Duration,
 }
 
@@ -49,7 +49,7 @@ pub struct TaskOrigin<'a> {
     pub session: u64,
 }
 
-/// Where a task stands, and what has to be done to know more.
+/// State of a task, and the request that is needed to know more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskView {
     /// The `DetailedTask`: the answer to `tasks/get`, and the parameters of `notifications/tasks`.
@@ -62,7 +62,7 @@ pub enum TaskView {
     AfterResult,
 }
 
-/// What a client wants to know.
+/// Result of a lookup of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskLookup {
     /// It is known: the answer to `tasks/get`.
@@ -74,7 +74,7 @@ pub enum TaskLookup {
 /// The tasks of servers of 2025-11-25, under names of our own.
 ///
 /// The server's ids are good in its session only and may be guessed; ours are good for their owner
-/// and must be such that nobody can guess them.
+/// and must be unguessable.
 #[derive(Clone, Debug)]
 pub struct MappedTasks {
     tasks: BTreeMap<Box<str>, Task>,
@@ -91,7 +91,7 @@ impl MappedTasks {
         }
     }
 
-    /// Whether there is room for another task of this owner: to be asked before the server makes
+    /// Returns whether there is room for another task of this owner: to be asked before the server makes
     /// one.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl MappedTasks {
     /// The server said where its task stands.
     ///
     /// # Errors
-    /// What it said is malformed.
+    /// The status is malformed.
     pub fn status(&mut self, task: &str, raw: &str) -> Result<Option<TaskView>, ShapeError> {
         let entry = self.tasks.get_mut(task);
         entry.map(|entry| entry.status(task, raw)).transpose()
@@ -151,7 +151,7 @@ impl MappedTasks {
     /// for it, and as in [`status`](Self::status).
     ///
     /// # Errors
-    /// What it said is malformed.
+    /// The status is malformed.
     pub fn status_notification(
         &mut self,
         session: u64,
@@ -210,7 +210,7 @@ impl MappedTasks {
     /// which is in its words already (see [`question_to_modern`](crate::input::question_to_modern)).
     ///
     /// # Errors
-    /// What to answer the server: there is no such task, or it asked too much.
+    /// Error for the server: there is no such task, or it asked too much.
     pub fn asked(
         &mut self,
         task: &str,
@@ -221,22 +221,22 @@ impl MappedTasks {
         let refused = |message| wire_error(ErrorCode::InternalError, message, CORE);
         let most = self.limits.questions;
         let entry = self.tasks.get_mut(task);
-        let entry = entry.ok_or_else(|| refused("the task is not known any more"))?;
+        let entry = entry.ok_or_else(|| refused("the task has expired"))?;
         if entry.asked >= most {
             return Err(refused("the task asks too many questions"));
         }
         Ok(entry.ask(id, method, question))
     }
 
-    /// The server takes a question back.
+    /// Removes a question that the server withdrew.
     pub fn withdrawn(&mut self, task: &str, id: IdRef<'_>) {
         if let Some(entry) = self.tasks.get_mut(task) {
             entry.pending.retain(|_, pending| pending.id.as_ref() != id);
         }
     }
 
-    /// A client answers questions: what to answer the server. Answers to what is not asked, or not
-    /// any more, are nobody's. The client gets [`ACKNOWLEDGED`].
+    /// Takes the answers of a client and returns those for the server. Answers to questions that are
+    /// not open are ignored. The client gets [`ACKNOWLEDGED`].
     ///
     /// # Errors
     /// It has no such task, or the answers are malformed; then none of them was taken.
@@ -271,7 +271,7 @@ impl MappedTasks {
         Ok((!is_over).then(|| entry.upstream.clone()))
     }
 
-    /// Forgets the tasks whose time is up: our names for them.
+    /// Removes expired tasks and returns our names for them.
     #[must_use]
     pub fn expire(&mut self, now: Moment) -> Vec<Box<str>> {
         let mut gone = Vec::new();
@@ -285,13 +285,13 @@ impl MappedTasks {
         gone
     }
 
-    /// When the next task is forgotten.
+    /// Time at which the next task expires.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Moment> {
         self.tasks.values().map(|task| task.expires).min()
     }
 
-    /// Whether this owner has this task, as for the filter of a stream.
+    /// Returns whether this owner has this task, as for the filter of a stream.
     #[must_use]
     pub fn owns(&self, task: &str, owner: &str) -> bool {
         self.owned(task, owner).is_ok()

@@ -1,4 +1,4 @@
-/// Where a task stands; both forms of tasks use the same words.
+/// Status of a task; both forms of tasks use the same words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// It runs.
@@ -41,7 +41,7 @@ impl Status {
         Self::ALL.into_iter().find(|s| s.as_str() == text)
     }
 
-    /// Whether nothing can happen any more.
+    /// Returns whether the task has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         match self {

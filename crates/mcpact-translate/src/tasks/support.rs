@@ -1,4 +1,4 @@
-//! What tools say about tasks, and how a call runs because of it.
+//! Task support of tools, and the mode of a call that follows from it.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -16,7 +16,7 @@ use crate::shape::ShapeError;
 use crate::shape::members::{Members, each_element, or_same};
 use crate::shape::meta::put;
 
-/// How a call to a server of 2025-11-25 runs.
+/// Mode of a call to a server of 2025-11-25.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallMode {
     /// As any other call.
@@ -28,7 +28,7 @@ pub enum CallMode {
     Waited,
 }
 
-/// What the tools of one server said in `execution.taskSupport`, which newer clients are not told.
+/// `execution.taskSupport` of the tools of one server, which newer revisions have no place for.
 #[derive(Clone, Debug)]
 pub struct TaskSupports {
     tools: BTreeMap<Box<str>, TaskSupport>,
@@ -76,7 +76,7 @@ impl TaskSupports {
         }
     }
 
-    /// How a call of this tool runs, for a client that follows tasks or not.
+    /// Mode of a call of this tool, for a client that follows tasks or not.
     #[must_use]
     pub fn way(&self, tool: &str, server: &CapabilitySet, follows_tasks: bool) -> CallMode {
         if !server.declared().has(Capability::ServerTasksToolsCall) {
@@ -100,7 +100,7 @@ pub fn with_task(params: &str) -> Result<String, ShapeError> {
     Ok(params.finish().unwrap_or_default())
 }
 
-/// Whether a modern server refused a call only because its client did not declare tasks.
+/// Returns whether a modern server refused a call only because its client did not declare tasks.
 #[must_use]
 pub fn wants_tasks(error: &str) -> bool {
     let inside = |raw: &str, key: &str| Some(String::from(Object::parse(raw).ok()?.get(key)?));
@@ -135,7 +135,7 @@ pub fn created_task(result: &str) -> Option<Cow<'_, str>> {
     Object::parse(task).ok()?.get_str("taskId")
 }
 
-/// A page of a modern server's tools for a client whose tasks are hosted here: each runs either
+/// A page of a modern server's tools for a client with hosted tasks: each runs either
 /// way.
 ///
 /// # Errors
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_for_want_of_tasks_is_told_from_others() {
+    fn a_refusal_for_missing_tasks_is_recognised() {
         let tasks = r#"{"io.modelcontextprotocol/tasks":{}}"#;
         let error = |code: i32, required: &str| {
             format!(

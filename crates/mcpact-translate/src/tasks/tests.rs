@@ -1,4 +1,4 @@
-//! What holds in every history of a hosted task, whatever client and server do.
+//! Properties of every history of a hosted task, whatever client and server do.
 
 use std::collections::BTreeMap;
 use std::string::String;
@@ -173,7 +173,7 @@ impl Rig {
         }
     }
 
-    /// What is over stays as it is, until it is forgotten.
+    /// An ended task stays as it is until it expires.
     fn watch(&mut self) {
         let Ok(task) = self.hosted.get("t", "me") else {
             return;

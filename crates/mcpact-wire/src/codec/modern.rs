@@ -8,7 +8,7 @@ use mcpact_spec::tables::meta;
 use crate::raw::{Object, ObjectWriter};
 use crate::scan::ScanError;
 
-/// What a modern client writes into the `_meta` of each request.
+/// Members that a modern client writes into the `_meta` of each request.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp<'a> {
     /// The version in use.
@@ -61,7 +61,7 @@ impl Stamp<'_> {
     }
 }
 
-/// How a complete result begins when it says so first; such a one need not be looked through.
+/// Start of a complete result that says so first; it need not be searched.
 pub const COMPLETE: &str = r#"{"resultType":"complete""#;
 
 /// A result with `resultType`, unless it has one already.

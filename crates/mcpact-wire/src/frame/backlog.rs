@@ -6,7 +6,7 @@ use core::{fmt, ops::Range};
 /// The UTF-8 byte order mark, which some writers put in front of a stream.
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// What an empty backlog may keep, so that one large message does not pin its size for the whole
+/// Capacity that an empty backlog may keep: one large message must not pin its size for the whole
 /// life of a connection.
 const KEPT_CAPACITY: usize = 256 * 1024;
 
@@ -27,7 +27,7 @@ pub(in crate::frame) struct Backlog {
 }
 
 impl Backlog {
-    /// A backlog whose pending part the owner keeps at or below `limit`.
+    /// A backlog; its owner keeps the pending part at or below `limit`.
     pub(in crate::frame) const fn new(limit: usize) -> Self {
         Self {
             bytes: Vec::new(),
@@ -165,7 +165,7 @@ impl fmt::Debug for Backlog {
     }
 }
 
-/// Where the first byte is that `wanted` accepts.
+/// Position of the first byte that `wanted` accepts.
 pub(in crate::frame) fn position(bytes: &[u8], wanted: impl Fn(u8) -> bool) -> Option<usize> {
     // A block without an early exit compiles to vector instructions.
     let (blocks, _) = bytes.as_chunks::<32>();

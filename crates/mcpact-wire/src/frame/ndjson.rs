@@ -15,7 +15,7 @@ use super::backlog::{self, Backlog};
 /// The line limit for owners that have no opinion: 16 MiB.
 pub const DEFAULT_LINE_LIMIT: usize = 16 * 1024 * 1024;
 
-/// How much of either end of a line that is too long is kept: enough to tell what was lost.
+/// Number of bytes kept of either end of an overlong line, for the error report.
 pub const KEPT_END: usize = 128;
 
 /// Cuts a byte stream into lines.
@@ -32,7 +32,7 @@ pub struct LineReader {
     ends: Vec<u8>,
 }
 
-/// Where in the stream the next byte stands.
+/// Position of the next byte in the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Line,
@@ -85,7 +85,7 @@ impl LineReader {
         self.backlog.push(chunk);
     }
 
-    /// What stands behind the line that is too long.
+    /// Bytes after the overlong line.
     fn skip<'c>(&mut self, chunk: &'c [u8]) -> &'c [u8] {
         let end = backlog::position(chunk, |byte| byte == b'\n');
         let (line, rest) = match end {

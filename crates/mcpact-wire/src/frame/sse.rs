@@ -28,11 +28,11 @@ pub struct Event {
     /// The data lines, joined with line feeds; empty in an event that only carries an id or a
     /// retry time.
     pub data: String,
-    /// How many milliseconds to wait before a reconnection.
+    /// Milliseconds to wait before a reconnection.
     pub retry: Option<u64>,
 }
 
-/// Why an event was lost; reading goes on with the next one.
+/// Reason why an event was lost; reading continues with the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// The lines of the event have more bytes than the reader accepts.
@@ -73,8 +73,8 @@ struct Block {
 }
 
 impl EventReader {
-    /// A reader that refuses events whose lines, without line ends and comments, have more than
-    /// `limit` bytes.
+    /// A reader that refuses events with more than `limit` bytes of lines, without line ends and
+    /// comments.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
@@ -156,13 +156,13 @@ impl EventReader {
         lost
     }
 
-    /// What a reconnection sends as `Last-Event-ID`.
+    /// Value of `Last-Event-ID` for a reconnection.
     #[must_use]
     pub fn last_event_id(&self) -> Option<&str> {
         Some(self.last_event_id.as_str()).filter(|id| !id.is_empty())
     }
 
-    /// How many comment lines were read: a peer that sends them is alive.
+    /// Number of comment lines read; a peer that sends them is alive.
     #[must_use]
     pub const fn comments(&self) -> u64 {
         self.comments

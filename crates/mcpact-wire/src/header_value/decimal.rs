@@ -75,7 +75,7 @@ impl<'a> Decimal<'a> {
         self.digits().skip(self.leading_zeros())
     }
 
-    /// How many significant digits stand before the decimal point; negative for zeros after it.
+    /// Number of significant digits before the decimal point; negative for zeros after it.
     fn point(self) -> i64 {
         let width = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         (width(self.whole.len()) - width(self.leading_zeros())).saturating_add(self.exponent)

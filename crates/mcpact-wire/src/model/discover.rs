@@ -11,7 +11,7 @@ use super::implementation::Implementation;
 use crate::raw::{JsonKind, ObjectWriter, elements};
 use crate::scan::unquote;
 
-/// Who may keep a result.
+/// Caches that may keep a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheScope {
     /// Only the caller that got it.
@@ -31,7 +31,7 @@ impl CacheScope {
     }
 }
 
-/// What a modern server says about itself.
+/// Result of `server/discover`, as a client reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscoverResult<'a> {
     /// Every version that it serves, modern or legacy.
@@ -40,7 +40,7 @@ pub struct DiscoverResult<'a> {
     pub capabilities: Option<&'a str>,
     /// A hint for the model.
     pub instructions: Option<Cow<'a, str>>,
-    /// Who the server is, if it tells.
+    /// Name and version of the server, if given.
     pub server_info: Option<Implementation>,
     /// For how long the answer holds; servers in the field leave it out.
     pub ttl_ms: Option<u64>,
@@ -75,7 +75,7 @@ impl<'a> DiscoverResult<'a> {
     }
 }
 
-/// What a modern server writes about itself.
+/// Result of `server/discover`, as a server writes it.
 #[derive(Clone, Copy, Debug)]
 pub struct DiscoverAnswer<'a> {
     /// Every version that it serves.
@@ -88,7 +88,7 @@ pub struct DiscoverAnswer<'a> {
     pub instructions: Option<&'a str>,
     /// For how long the answer holds.
     pub ttl_ms: u64,
-    /// Who may keep it.
+    /// Caches that may keep it.
     pub cache_scope: CacheScope,
 }
 

@@ -1,4 +1,4 @@
-//! What is wrong with a body, and where.
+//! Faults in a body, with their path.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -12,9 +12,9 @@ use crate::scan::unquote;
 pub struct BodyFault {
     /// The dotted path of the member.
     pub path: String,
-    /// What should stand there.
+    /// Expected value.
     pub expected: &'static str,
-    /// What stands there, if anything.
+    /// Value found, if any.
     pub found: Option<JsonKind>,
 }
 

@@ -1,4 +1,4 @@
-//! Who a peer says it is.
+//! Name and version of a peer.
 
 use alloc::string::{String, ToString};
 

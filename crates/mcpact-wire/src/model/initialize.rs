@@ -11,11 +11,11 @@ use crate::scan::unquote;
 /// The `params` of `initialize`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitializeParams<'a> {
-    /// What the client wrote; absent only when it wrote nothing.
+    /// Version that the client wrote; absent only if it wrote none.
     pub protocol_version: Option<Cow<'a, str>>,
     /// The raw capability document, of whatever kind it is.
     pub capabilities: Option<&'a str>,
-    /// Who the client is.
+    /// Name and version of the client.
     pub client_info: Implementation,
 }
 
@@ -62,11 +62,11 @@ pub fn encode_params(version: &str, capabilities: &str, client_info: &str) -> St
 /// The `result` of `initialize`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InitializeResult<'a> {
-    /// What the server wrote.
+    /// Version that the server wrote.
     pub protocol_version: Cow<'a, str>,
     /// The raw capability document, of whatever kind it is.
     pub capabilities: Option<&'a str>,
-    /// Who the server is.
+    /// Name and version of the server.
     pub server_info: Implementation,
     /// A hint for the model.
     pub instructions: Option<Cow<'a, str>>,

@@ -8,7 +8,7 @@ use mcpact_spec::tables::meta;
 use crate::raw::{Object, ObjectWriter};
 use crate::scan::ScanError;
 
-/// How long a `tracestate` may be; W3C Trace Context wants this much to be passed on.
+/// Longest `tracestate`; W3C Trace Context requires this much to be passed on.
 const LONGEST_STATE: usize = 512;
 
 /// A place in a trace, as W3C Trace Context writes it.
@@ -51,7 +51,7 @@ impl TraceContext {
         self.state.as_deref()
     }
 
-    /// Which trace it is.
+    /// Id of the trace.
     #[must_use]
     pub fn trace_id(&self) -> &str {
         self.parent.get(3..35).unwrap_or_default()
@@ -105,7 +105,7 @@ fn is_parent(text: &str) -> bool {
     is_known && text.len() <= LONGEST_STATE && is_something(trace) && is_something(parent)
 }
 
-/// What a header may hold; what vendors write into it is theirs.
+/// Checks that a header may hold the text; its content belongs to vendors.
 fn is_state(text: &str) -> bool {
     let is_fit = |byte: u8| (b' '..=b'~').contains(&byte);
     !text.is_empty() && text.len() <= LONGEST_STATE && text.bytes().all(is_fit)
@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// The place is told in `_meta`, and nothing else there changes.
+    /// The trace context goes into `_meta`; nothing else there changes.
     #[test]
     fn a_place_is_put_beside_what_is_there() {
         let place = TraceContext::new(PARENT, Some("a=1")).unwrap();

@@ -16,8 +16,8 @@ const fn stops(word: u64) -> u64 {
         & HIGH
 }
 
-/// What is left behind the blocks that have no stop at all. In a function of its own, so that what the
-/// comparison needs stays in registers from block to block.
+/// Rest after the blocks that have no stop at all. A function of its own, so that the operands of the
+/// comparison stay in registers from block to block.
 #[inline(never)]
 fn behind_plain_blocks(mut rest: &[u8]) -> &[u8] {
     while let Some((block, tail)) = rest.split_first_chunk::<32>() {
@@ -29,7 +29,7 @@ fn behind_plain_blocks(mut rest: &[u8]) -> &[u8] {
     rest
 }
 
-/// Whether a block of bytes has no stop at all; the loop has no exit, so it becomes vector code.
+/// Returns whether a block of bytes has no stop at all; the loop has no exit, so it becomes vector code.
 #[inline(always)]
 fn is_plain(block: &[u8; 32]) -> bool {
     let mut stop = 0_u8;
@@ -40,7 +40,7 @@ fn is_plain(block: &[u8; 32]) -> bool {
     stop == 0
 }
 
-/// How many bytes from the start can stand in a string as they are.
+/// Number of bytes from the start that need no escape in a string.
 pub(super) fn plain_length(bytes: &[u8]) -> usize {
     let mut walk = Walk { bytes, at: 0 };
     walk.plain();
@@ -49,7 +49,7 @@ pub(super) fn plain_length(bytes: &[u8]) -> usize {
 
 /// A fault that fits into a register: results of the inner loop never go through memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slip {
+pub(super) enum WalkError {
     End,
     Byte,
     Text,
@@ -57,14 +57,14 @@ pub(super) enum Slip {
     Depth,
 }
 
-impl From<Slip> for ScanFault {
-    fn from(slip: Slip) -> Self {
+impl From<WalkError> for ScanFault {
+    fn from(slip: WalkError) -> Self {
         match slip {
-            Slip::End => Self::End,
-            Slip::Byte => Self::Byte,
-            Slip::Text => Self::Text,
-            Slip::Number => Self::Number,
-            Slip::Depth => Self::Depth,
+            WalkError::End => Self::End,
+            WalkError::Byte => Self::Byte,
+            WalkError::Text => Self::Text,
+            WalkError::Number => Self::Number,
+            WalkError::Depth => Self::Depth,
         }
     }
 }
@@ -83,20 +83,20 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn next_byte(&mut self) -> Result<u8, Slip> {
+    pub(super) fn next_byte(&mut self) -> Result<u8, WalkError> {
         loop {
             match self.peek() {
                 Some(b) if b > b' ' => return Ok(b),
                 Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
                 Some(b) => return Ok(b),
-                None => return Err(Slip::End),
+                None => return Err(WalkError::End),
             }
         }
     }
 
     /// The nesting below `base` lives in the bits of one integer: 1 is an object, 0 an array. That
     /// is what makes 128 the limit, and recursion and allocation unnecessary.
-    pub(super) fn value(&mut self, base: u32) -> Result<(), Slip> {
+    pub(super) fn value(&mut self, base: u32) -> Result<(), WalkError> {
         let mut kinds: u128 = 0;
         let mut depth = base;
         loop {
@@ -106,7 +106,7 @@ impl<'a> Walk<'a> {
                 }
                 opening @ (b'{' | b'[') => {
                     if depth >= MAX_DEPTH {
-                        return Err(Slip::Depth);
+                        return Err(WalkError::Depth);
                     }
                     self.at += 1;
                     if self.next_byte()? == opening + 2 {
@@ -128,7 +128,7 @@ impl<'a> Walk<'a> {
                     self.word(*b"alse").inspect_err(|_| self.at -= 1)?;
                 }
                 b'n' => self.word(*b"null")?,
-                _ => return Err(Slip::Byte),
+                _ => return Err(WalkError::Byte),
             }
             loop {
                 if depth == base {
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
                     }
                     b'}' if in_object => {}
                     b']' if !in_object => {}
-                    _ => return Err(Slip::Byte),
+                    _ => return Err(WalkError::Byte),
                 }
                 self.at += 1;
                 depth -= 1;
@@ -155,31 +155,31 @@ impl<'a> Walk<'a> {
     }
 
     #[inline(always)]
-    fn key(&mut self) -> Result<(), Slip> {
+    fn key(&mut self) -> Result<(), WalkError> {
         if self.next_byte()? != b'"' {
-            return Err(Slip::Byte);
+            return Err(WalkError::Byte);
         }
         self.string()?;
         if self.next_byte()? != b':' {
-            return Err(Slip::Byte);
+            return Err(WalkError::Byte);
         }
         self.at += 1;
         Ok(())
     }
 
-    fn word(&mut self, word: [u8; 4]) -> Result<(), Slip> {
+    fn word(&mut self, word: [u8; 4]) -> Result<(), WalkError> {
         let found = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk);
         if found == Some(&word) {
             self.at += 4;
             Ok(())
         } else {
-            Err(Slip::Byte)
+            Err(WalkError::Byte)
         }
     }
 
-    /// Steps over a string whose quote is at the cursor, and tells whether it has escapes.
+    /// Steps over the string at the cursor and returns whether it has escapes.
     #[inline(always)]
-    pub(super) fn string(&mut self) -> Result<bool, Slip> {
+    pub(super) fn string(&mut self) -> Result<bool, WalkError> {
         self.at += 1;
         let mut escaped = false;
         loop {
@@ -193,8 +193,8 @@ impl<'a> Walk<'a> {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => return Err(Slip::Text),
-                None => return Err(Slip::End),
+                Some(_) => return Err(WalkError::Text),
+                None => return Err(WalkError::End),
             }
         }
     }
@@ -228,25 +228,25 @@ impl<'a> Walk<'a> {
         self.at = self.bytes.len() - rest.len() + last;
     }
 
-    fn escape(&mut self) -> Result<(), Slip> {
+    fn escape(&mut self) -> Result<(), WalkError> {
         let length = match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
             Some(b'u') => {
                 let digits = self.bytes.get(self.at + 2..self.at + 6);
                 if !digits.is_some_and(|d| d.iter().all(u8::is_ascii_hexdigit)) {
-                    return Err(Slip::Text);
+                    return Err(WalkError::Text);
                 }
                 6
             }
-            Some(_) => return Err(Slip::Text),
-            None => return Err(Slip::End),
+            Some(_) => return Err(WalkError::Text),
+            None => return Err(WalkError::End),
         };
         self.at += length;
         Ok(())
     }
 
     #[inline(always)]
-    fn number(&mut self) -> Result<(), Slip> {
+    fn number(&mut self) -> Result<(), WalkError> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -267,19 +267,19 @@ impl<'a> Walk<'a> {
             self.digits()?;
         }
         match self.peek() {
-            Some(b'0'..=b'9') => Err(Slip::Number),
+            Some(b'0'..=b'9') => Err(WalkError::Number),
             _ => Ok(()),
         }
     }
 
     #[inline(always)]
-    fn digits(&mut self) -> Result<(), Slip> {
+    fn digits(&mut self) -> Result<(), WalkError> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
         }
         if self.at == start {
-            Err(Slip::Number)
+            Err(WalkError::Number)
         } else {
             Ok(())
         }

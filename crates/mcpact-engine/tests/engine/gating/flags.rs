@@ -156,7 +156,7 @@ fn ga_05_completion_is_free_in_2024_11_05() {
     ));
 }
 
-/// GA-12: a client that does not declare the tasks extension is told to.
+/// GA-12: the error names the tasks extension that the client did not declare.
 #[test]
 fn ga_12_tasks_need_the_extension_on_every_request() {
     let extension = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});

@@ -61,7 +61,7 @@ fn an_id_in_flight_may_come_again_on_http() {
     assert_eq!(again, [Out::Serve("tools/list".into())], "free again");
 }
 
-/// L24: a cancelled request is not answered any more.
+/// L24: a cancelled request gets no answer.
 #[test]
 fn a_cancelled_request_gets_no_answer() {
     let mut server = server_at("2025-11-25", json!({"tools": {}}), json!({}));
@@ -130,7 +130,7 @@ fn a_cancellation_and_an_answer_never_both_win() {
 
 /// L24: cancelling is a notification on a stream, and the end of the stream on modern HTTP.
 #[test]
-fn cancelling_is_told_in_the_way_of_the_era() {
+fn cancelling_follows_the_era() {
     let mut legacy = client_at("2025-11-25", json!({}), json!({"tools": {}}));
     legacy.ask(5, "tools/list", json!({}));
     let out = legacy.input(Input::Cancel { id: 5 });

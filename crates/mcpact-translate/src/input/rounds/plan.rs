@@ -1,4 +1,4 @@
-//! One round read as a whole, before anybody is asked anything.
+//! One round read as a whole, before the client is asked anything.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -60,20 +60,20 @@ pub(super) struct Planned {
     pub(super) boxes: Option<CheckBoxes>,
 }
 
-/// What a round takes.
+/// Plan of a round.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// What the client must be asked.
+    /// Questions to the client.
     pub(super) questions: Vec<Planned>,
-    /// What is known without asking.
+    /// Answers known without asking.
     pub(super) answers: Vec<(Box<str>, String)>,
     /// The earlier visits that the server still waits for.
     pub(super) awaited: Vec<usize>,
-    /// What is refused in the client's place, and in which words: the raw error.
+    /// Question that a default answer refuses: key, method and raw error.
     pub(super) refused: Option<(Box<str>, Method, String)>,
 }
 
-/// Who is asked, and what was asked before.
+/// Client, default answers and earlier questions.
 pub(super) struct Reading<'a> {
     pub(super) downstream: &'a Pact,
     pub(super) default_answers: &'a DefaultAnswers,

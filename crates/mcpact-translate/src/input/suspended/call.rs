@@ -34,16 +34,16 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// What the client says to it; it cannot have said anything to what it was not asked.
+    /// Answer of the client; none to a question that it was not shown.
     fn answer_in<'r>(&self, given: &Object<'r>) -> Option<&'r str> {
         given.get(&self.key).filter(|_| self.is_shown)
     }
 }
 
-/// Where a call stands.
+/// State of a suspended call.
 #[derive(Clone, Debug)]
 pub(super) enum State {
-    /// The client holds the state of the current round, and the server its breath.
+    /// The client holds the state of the current round; the server waits.
     Waiting(Vec<Pending>),
     /// Requests of the client wait for the server, all with the same raw answers.
     Running { responses: Box<str>, waiters: u32 },
@@ -59,7 +59,7 @@ pub(super) struct SuspendedCall {
     /// Questions so far, so that no two keys are alike.
     asked: u32,
     expires: Moment,
-    /// When nobody waits for the call any more, whatever is asked.
+    /// End of the time for the whole call.
     ends: Moment,
     pub(super) state: State,
 }
@@ -209,7 +209,7 @@ impl SuspendedCall {
         Ok(ResumeOutcome::Go { answers, missing })
     }
 
-    /// What remains to be asked after so many answers. Without any, the client gains no time.
+    /// Next round after so many answers. Without any, the client gains no time.
     fn after(
         &mut self,
         id: SuspendedCallId,

@@ -30,12 +30,12 @@ const LIMITS: SuspendLimits = SuspendLimits {
     waiters: 2,
 };
 
-/// What happens to the call in one of a few slots.
+/// Event of the call in one of a few slots.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// Its server asks so many questions.
     Ask(usize),
-    /// Somebody shows the state of some round, with answers to some of the questions.
+    /// A client shows the state of some round, with answers to some of the questions.
     Retry {
         principal: u8,
         state: usize,
@@ -76,7 +76,7 @@ struct Call {
     is_over: bool,
 }
 
-/// How often each question of a server was answered, and whether it still wants to be.
+/// Number of answers to each question of a server, and whether it is still open.
 #[derive(Default)]
 struct Asked {
     slot: usize,
@@ -169,7 +169,7 @@ impl World {
         );
         match outcome {
             SuspendOutcome::Asked(round) => {
-                prop_assert!(self.calls[slot].waiters > 0, "there is somebody to ask");
+                prop_assert!(self.calls[slot].waiters > 0, "a request waits");
                 self.calls[slot].waiters = 0;
                 self.hand_out(slot, round);
             }
@@ -218,7 +218,7 @@ impl World {
                 .resume(&claims, &binding(principal, 1), Some(&responses), self.now);
         let is_owner = principal == principal_of(slot);
         let is_refused = matches!(resumed, ResumeOutcome::Refused { .. });
-        prop_assert!(is_refused || is_owner, "nobody continues another's call");
+        prop_assert!(is_refused || is_owner, "only the owner continues a call");
         prop_assert!(is_refused || state == 0, "an old state is worth nothing");
         prop_assert!(
             is_refused || !self.calls[slot].is_over || matches!(resumed, ResumeOutcome::Done(_))
@@ -266,7 +266,7 @@ impl World {
         {
             CallEnd::Deliver(_) => prop_assert!(is_suspended && call.waiters > 0),
             CallEnd::Kept => prop_assert!(is_suspended && call.waiters == 0),
-            CallEnd::Dropped => prop_assert!(!is_suspended, "somebody is owed the outcome"),
+            CallEnd::Dropped => prop_assert!(!is_suspended, "the outcome is still wanted"),
         }
         self.close(slot);
         Ok(())
@@ -309,7 +309,7 @@ impl World {
             let Some(slot) = slot else {
                 return Err(TestCaseError::fail("a call that is over expires"));
             };
-            prop_assert_eq!(self.calls[slot].waiters, 0, "nobody waits for it");
+            prop_assert_eq!(self.calls[slot].waiters, 0, "no request waits for it");
             self.answered(slot, &expired.answers)?;
             self.close(slot);
         }

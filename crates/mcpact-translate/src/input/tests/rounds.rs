@@ -390,7 +390,7 @@ fn forms_follow_the_revision_of_the_client_or_are_dismissed() {
     assert_eq!(next["inputResponses"], responses);
 
     let turn = step(&mut rounds, &asking(&[("h", &hopeless)], None), 2);
-    assert_eq!(turn, NextStep::Again, "there is nobody to wait for");
+    assert_eq!(turn, NextStep::Again, "there is nothing to wait for");
     let able = asked(step(&mut tool(), &asking(&[("m", MULTI)], None), 1));
     assert!(
         able[0].params.contains(r#""type":"array""#),
@@ -483,7 +483,7 @@ fn nothing_lasts_longer_than_its_deadline() {
 
     let mut rounds = tool();
     let turn = step(&mut rounds, &asking(&[("a", FORM)], None), 600);
-    assert_eq!(code(&turn), -32603, "nobody is asked after the deadline");
+    assert_eq!(code(&turn), -32603, "no question after the deadline");
 
     let mut rounds = tool();
     asked(step(&mut rounds, &asking(&[("a", FORM)], None), 1));

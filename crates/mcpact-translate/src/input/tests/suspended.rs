@@ -39,7 +39,7 @@ fn done(raw: &str) -> Outcome {
     Outcome::Result(raw.into())
 }
 
-/// The table, driven by somebody's one call.
+/// The table, driven by one call.
 struct Rig {
     suspended: SuspendedCalls,
 }
@@ -138,7 +138,7 @@ fn an_abandoned_call_expires() {
     let held = rig
         .suspended
         .suspend(P, binding(1, 1), UPSTREAM, more.into(), at(100));
-    assert_eq!(held, SuspendOutcome::Held, "nobody waits who could be told");
+    assert_eq!(held, SuspendOutcome::Held, "no request waits");
     assert_eq!(rig.suspended.next_deadline(), Some(at(300)));
     assert_eq!(rig.suspended.expire(at(299)), []);
     let expired = rig.suspended.expire(at(300));
@@ -173,9 +173,9 @@ fn an_abandoned_call_expires() {
     assert_eq!(late, CallEnd::Dropped);
 }
 
-/// BB-07: the same before its time, where nobody could come back any more.
+/// BB-07: the same before its time, if no client can come back.
 #[test]
-fn what_nobody_can_come_back_to_is_given_up() {
+fn calls_that_no_client_can_continue_are_freed() {
     let mut rig = Rig::new();
     let asked = rig.asked(&[9], 0);
     assert_eq!(
@@ -200,9 +200,9 @@ fn what_nobody_can_come_back_to_is_given_up() {
     assert_eq!(ended, CallEnd::Deliver(outcome));
 }
 
-/// BB-08: what the server made of a suspended call is told once, whatever the client brings.
+/// BB-08: the outcome of a suspended call is delivered once, whatever the client sends.
 #[test]
-fn an_outcome_waits_for_the_client_and_is_told_once() {
+fn an_outcome_waits_for_the_client_and_is_delivered_once() {
     for outcome in [done("{}"), Outcome::Error("{}".into())] {
         let mut rig = Rig::new();
         let claims = rig.asked(&[9], 0).claims;
@@ -311,7 +311,7 @@ fn missing_answers_are_asked_for_again() {
     assert_eq!(
         resumed,
         goes(&[answer(9, ACCEPT)]),
-        "nobody is answered twice"
+        "each question is answered once"
     );
 }
 
@@ -404,7 +404,7 @@ fn a_withdrawn_question_gets_no_answer() {
 }
 
 #[test]
-fn where_there_is_no_room_the_server_is_answered_at_once() {
+fn without_room_the_server_is_answered_at_once() {
     let limits = SuspendLimits {
         per_principal: 1,
         total: 2,

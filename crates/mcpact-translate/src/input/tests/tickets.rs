@@ -52,10 +52,10 @@ fn the_urls_of_an_error_become_questions() {
     assert_eq!(Claims::parse(&bytes), None, "a ticket is no suspended call");
 }
 
-/// BB-15: a client that cannot be sent to a URL is told what it lacks; the server's code never
+/// BB-15: the error for a client that cannot be sent to a URL names what it lacks; the server's code never
 /// crosses.
 #[test]
-fn clients_without_urls_are_told_so() {
+fn clients_without_urls_get_an_error() {
     for caps in [
         "{}",
         r#"{"elicitation":{}}"#,

@@ -111,7 +111,7 @@ fn a_server_hears_what_the_client_declared_and_can_be_asked() {
             CORE,
         ),
         (
-            "what nobody here can carry",
+            "keys that cannot be translated",
             r#"{"experimental":{"x":{}},"vendor":{}}"#,
             V2025_11_25,
             V2025_11_25,
@@ -203,7 +203,7 @@ fn a_client_hears_what_the_server_declared_and_what_is_hosted_here() {
             LISTED,
         ),
         (
-            "hosted for nobody",
+            "hosted without an identity",
             r#"{"tools":{}}"#,
             V2026_07_28,
             V2025_06_18,

@@ -1,11 +1,11 @@
-//! What a client has to hear as soon as it can be told anything.
+//! Notifications that wait until the client has a stream.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 
 use mcpact_spec::Method;
 
-/// What the client has to hear as soon as it can.
+/// Notifications that wait until the client has a stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PendingNotifications {
     pub(super) lists: BTreeSet<Method>,

@@ -76,7 +76,7 @@ fn codes(acts: &[Action]) -> Vec<i64> {
 #[test]
 fn a_new_stream_is_made_before_the_old_one_is_broken() {
     let mut subscriptions = subscriber();
-    assert_eq!(subscriptions.ready(), [], "nothing is told unasked");
+    assert_eq!(subscriptions.ready(), [], "nothing is sent unasked");
     assert_eq!(subscribe(&mut subscriptions, 1, "a:1"), [open(0, &["a:1"])]);
     assert_eq!(
         acknowledge(&mut subscriptions, 0, &filter(&["a:1"])),
@@ -107,7 +107,7 @@ fn a_new_stream_is_made_before_the_old_one_is_broken() {
 
 /// BA-13: over HTTP the old stream may still carry what the new one was too late for.
 #[test]
-fn what_is_on_its_way_on_a_replaced_stream_is_heard() {
+fn notifications_on_a_replaced_stream_are_delivered() {
     let mut subscriptions = subscriber();
     let _ = subscribe(&mut subscriptions, 1, "a:1");
     let _ = acknowledge(&mut subscriptions, 0, &filter(&["a:1"]));
@@ -123,7 +123,7 @@ fn what_is_on_its_way_on_a_replaced_stream_is_heard() {
 }
 
 #[test]
-fn what_is_wished_while_a_stream_opens_shares_the_next() {
+fn subscriptions_share_the_next_stream_while_one_opens() {
     let mut subscriptions = subscriber();
     assert_eq!(subscribe(&mut subscriptions, 1, "a:1"), [open(0, &["a:1"])]);
     assert_eq!(subscribe(&mut subscriptions, 2, "a:2"), []);
@@ -191,7 +191,7 @@ fn a_promise_outlives_its_stream() {
 }
 
 #[test]
-fn wishes_have_a_limit() {
+fn subscriptions_have_a_limit() {
     let mut subscriptions = subscriber();
     for (request, uri) in (0..).zip(["a:0", "a:1", "a:2", "a:3"]) {
         assert!(codes(&subscribe(&mut subscriptions, request, uri)).is_empty());
@@ -242,7 +242,7 @@ fn a_gap_is_filled_with_everything() {
     assert_eq!(subscriptions.ended(4, later), [asked(5, &["a:1"], 1)]);
 }
 
-/// A server that sleeps has not failed; the client is told of everything when it wakes, however often that is.
+/// An idle server has not failed; the client gets all changes when it wakes, however often that is.
 #[test]
 fn a_server_that_sleeps_is_asked_without_a_pause() {
     let lists = ListenFilter {
@@ -273,9 +273,9 @@ fn a_server_that_sleeps_is_asked_without_a_pause() {
     assert_eq!(subscriptions.server_idle(9), [], "no such stream");
 }
 
-/// What nobody could hear of is told once the server has agreed to tell, and at once if it has.
+/// A missed change is reported when the server has acknowledged the stream, or at once if it has.
 #[test]
-fn what_was_missed_is_told_as_soon_as_there_is_a_stream() {
+fn missed_changes_are_reported_on_the_next_stream() {
     let lists = ListenFilter {
         tools: true,
         ..ListenFilter::default()

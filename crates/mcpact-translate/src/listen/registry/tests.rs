@@ -151,7 +151,7 @@ fn a_lost_session_is_made_up_for() {
     let _ = registry.subscribed("a:1");
     registry.session_lost();
     let acts = open(&mut registry, &second, filter(false, &["a:1", "a:2"]));
-    assert_eq!(acts, [], "there is nobody to ask");
+    assert_eq!(acts, [], "the session is lost");
     assert_eq!(
         registry.session_restored(&server(), ServerPush::Works),
         [
@@ -167,7 +167,7 @@ fn a_lost_session_is_made_up_for() {
     assert_eq!(acts[0], acknowledge(&second, accepted));
     registry.session_lost();
     assert_eq!(registry.close_caller(1), []);
-    assert_eq!(registry.close_caller(2), [], "nobody to tell");
+    assert_eq!(registry.close_caller(2), [], "no stream is left");
     assert!(registry.is_idle());
 }
 

@@ -3,7 +3,7 @@ use Revision::{V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
 /// XR-01, XR-02, XR-03: whole results, as an older client gets them.
 #[test]
-fn results_are_lowered_by_their_method() {
+fn results_for_legacy_clients_depend_on_the_method() {
     let cells = [
         (
             "tools/list",
@@ -118,7 +118,7 @@ fn a_question_is_no_answer() {
 
 /// XR-10, XR-12, BB-02, BB-27: a modern client gets every member that its revision requires.
 #[test]
-fn results_are_raised_by_their_method() {
+fn results_for_modern_clients_depend_on_the_method() {
     let info = Some(r#"{"name":"s","version":"1"}"#);
     let cells = [
         (

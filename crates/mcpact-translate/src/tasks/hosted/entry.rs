@@ -148,7 +148,7 @@ impl Task {
         }
     }
 
-    /// The task is over with this outcome, which everybody who waits for it hears.
+    /// Ends the task with this outcome and answers all waiting requests.
     pub(super) fn end(&mut self, id: &str, outcome: Outcome, now: Timestamp<'_>) -> Vec<Action> {
         let outcome = match outcome {
             Outcome::Result(raw) => related(&raw, id).map_or_else(

@@ -1,4 +1,4 @@
-//! What a modern task asks, for a client of 2025-11-25.
+//! Questions of a modern task for a client of 2025-11-25.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -120,7 +120,7 @@ fn a_task_follows_the_servers_task() {
 
 /// BA-23: a tool that reports an error has failed, and its result says how.
 #[test]
-fn endings_are_told_in_the_words_of_the_client() {
+fn endings_have_the_form_of_the_client() {
     let missing = r#"{"taskId":"up","status":"failed","error":{"code":-32020,"message":"m"}}"#;
     let cells = [
         (
@@ -268,7 +268,7 @@ fn a_cancelled_task_stays_cancelled() {
     assert_eq!(
         early.started("gone", STARTED).len(),
         1,
-        "nobody waits for it"
+        "no request waits for it"
     );
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Task {
     pub(super) upstream: Box<str>,
     pub(super) expires: Moment,
     pub(super) pending: BTreeMap<Box<str>, Pending>,
-    /// How many questions it asked; keys are never used twice.
+    /// Number of questions so far; keys are never used twice.
     pub(super) asked: usize,
     /// The task as the extension writes it, but for the id and what depends on the status.
     form: String,
@@ -149,7 +149,7 @@ impl Task {
     /// The task with what belongs to its status.
     ///
     /// A tool that reports an error has completed here; only an error of the protocol is a failure.
-    /// While nobody knows what the server wants to ask, the client has nothing to do but wait.
+    /// Until the server's questions are known, the client can only wait.
     fn detailed(&self, id: &str) -> String {
         let Ok(mut task) = Members::of_body(&self.form) else {
             return String::from(&*self.form);

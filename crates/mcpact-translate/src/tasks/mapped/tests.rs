@@ -168,7 +168,7 @@ fn questions_are_found_in_the_task_and_answered_once() {
 }
 
 #[test]
-fn cancelling_is_a_wish() {
+fn cancelling_is_only_requested() {
     let mut mapped = mapped();
     assert_eq!(mapped.cancel("t", "me"), Ok(Some("up".into())));
     expect(

@@ -2,7 +2,7 @@ use alloc::{string::ToString as _, vec::Vec};
 
 use super::Event;
 
-/// What [`write_event`] writes; absent parts get no line.
+/// Parts of an event for [`write_event`]; absent parts get no line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventParts<'a> {
     /// The event id.
@@ -11,7 +11,7 @@ pub struct EventParts<'a> {
     pub name: Option<&'a str>,
     /// The data; `Some("")` with an id primes a stream.
     pub data: Option<&'a str>,
-    /// How many milliseconds to wait before a reconnection.
+    /// Milliseconds to wait before a reconnection.
     pub retry: Option<u64>,
 }
 

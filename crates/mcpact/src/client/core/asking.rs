@@ -9,7 +9,7 @@ use mcpact_engine::outstanding::RequestTimeout;
 use mcpact_spec::Method;
 use mcpact_transport::error::DoorError;
 use mcpact_wire::envelope::{Envelope, Outcome};
-use mcpact_wire::frame::spoiled::{answered, is_answer};
+use mcpact_wire::frame::unreadable::{answered, is_answer};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 

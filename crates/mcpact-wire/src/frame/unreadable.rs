@@ -1,11 +1,12 @@
-//! Answers that cannot be read.
+//! Answers that cannot be parsed.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
 
 use super::ndjson::KEPT_END;
 
-/// How far from either end of a line its id is looked for: of a line that is too long, nothing else is left.
+/// Length of the part at either end of a line that is searched for its id. Nothing else is left of
+/// an overlong line.
 const REACH: usize = KEPT_END;
 
 /// The number of the call that a line answers, although it is too deep or broken to be read as a message.
@@ -19,7 +20,7 @@ pub fn answered(line: &[u8]) -> Option<i64> {
 
 const ID: &str = "\"id\":";
 
-/// Whether a line looks like an answer, by the outermost names at its beginning.
+/// Returns whether a line looks like an answer, by the outermost names at its beginning.
 #[must_use]
 pub fn is_answer(line: &[u8]) -> bool {
     let start = start(line);
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_told_by_its_first_names() {
+    fn an_answer_shows_by_its_first_names() {
         for (line, is_one) in [
             (r#"{"result":{"content":[{"method":1"#, true),
             (r#"{"jsonrpc":"2.0","error":{"message":"#, true),
