@@ -13,8 +13,8 @@ use crate::peer::{modern, request};
 /// Requests to a bridge that listens.
 #[derive(Clone)]
 pub(crate) struct Web {
-    http: HttpClient,
-    facts: HeaderMap,
+    pub(crate) http: HttpClient,
+    pub(crate) facts: HeaderMap,
     capabilities: Option<Value>,
 }
 

@@ -15,8 +15,13 @@ mod peer;
 #[path = "../cases/stage.rs"]
 #[expect(dead_code, reason = "shared with the tests in `cases`")]
 mod stage;
+#[path = "../cases/web.rs"]
+#[expect(dead_code, reason = "shared with the tests in `cases`")]
+mod web;
 
+mod client;
 mod cut;
+mod reload;
 mod resting;
 mod rig;
 mod sweep;

@@ -22,7 +22,7 @@ pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 pub(crate) const ERAS: [Revision; 2] = [Revision::V2025_11_25, Revision::V2026_07_28];
 
 /// Limit for each wait. The clock is virtual where it is paused.
-const PATIENCE: Duration = Duration::from_secs(3600);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Resource of every scripted server.
 pub(crate) const URI: &str = "mem://r";
@@ -80,7 +80,8 @@ impl Server {
 /// Answers lists, log levels, pings and subscriptions to list changes; `false` for everything else.
 pub(crate) fn is_listed(said: &Said) -> bool {
     let mut result = match said.method() {
-        "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}),
+        "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"},
+            "execution": {"taskSupport": "optional"}}]}),
         "prompts/list" => json!({"prompts": [{"name": "p"}]}),
         "resources/list" => json!({"resources": [{"uri": URI, "name": "r"}]}),
         "resources/templates/list" => json!({"resourceTemplates": []}),
