@@ -1,5 +1,6 @@
 //! A client that puts everything it receives into one inbox, on a link or on HTTP.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use mcpact_spec::{Era, Revision};
 use mcpact_transport::http::client::AnswerBody;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::peer::{Peer, modern, request};
 use crate::rig::link;
@@ -33,6 +34,8 @@ pub(crate) struct Client {
     wire: Wire,
     /// Ends with the client.
     jobs: JoinSet<()>,
+    /// Requests on HTTP.
+    streams: HashMap<String, AbortHandle>,
 }
 
 enum Wire {
@@ -84,6 +87,7 @@ impl Client {
             inbox,
             wire,
             jobs,
+            streams: HashMap::new(),
         }
     }
 
@@ -100,12 +104,14 @@ impl Client {
             Wire::Http { web, inbox } => {
                 let (web, inbox) = (web.clone(), inbox.clone());
                 let (id, method) = (id.to_owned(), method.to_owned());
-                self.jobs.spawn(async move {
+                let key = id.clone();
+                let stream = self.jobs.spawn(async move {
                     let mut reply = web.request(id, &method, params).await;
                     while let Some(message) = reply.next().await {
                         let _ = inbox.send(message);
                     }
                 });
+                self.streams.insert(key, stream);
             }
         }
     }
@@ -126,6 +132,26 @@ impl Client {
     pub(crate) async fn answer(&self, question: &Value, result: Value) {
         self.tell(json!({"jsonrpc": "2.0", "id": question["id"], "result": result}))
             .await;
+    }
+
+    /// Cancels a request: a modern client on HTTP closes its stream, others say so.
+    pub(crate) async fn cancel(&mut self, id: &str) {
+        match (&self.wire, self.revision.era()) {
+            (Wire::Http { .. }, Era::Modern) => {
+                if let Some(stream) = self.streams.remove(id) {
+                    stream.abort();
+                }
+            }
+            _ => {
+                let params = json!({"requestId": id});
+                self.note("notifications/cancelled", params).await;
+            }
+        }
+    }
+
+    /// Next message, however long it takes; none when the gateway has closed.
+    pub(crate) async fn recv(&mut self) -> Option<Value> {
+        self.inbox.recv().await
     }
 
     /// Next message.

@@ -21,6 +21,7 @@ mod web;
 
 mod client;
 mod cut;
+mod isolation;
 mod reload;
 mod resting;
 mod rig;

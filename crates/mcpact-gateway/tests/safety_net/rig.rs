@@ -150,6 +150,24 @@ pub(crate) fn gateway(config: Catalog, servers: &[(&'static str, &Server)]) -> A
     Gateway::new(config, surroundings).unwrap()
 }
 
+/// Gateway with one server; `config` makes its config from the keys that say how the server is reached.
+pub(crate) fn gateway_of(target: &Target, config: impl Fn(&str) -> Catalog) -> Arc<Gateway> {
+    let mut surroundings = Surroundings {
+        cache: Cache::nowhere(),
+        ..Surroundings::default()
+    };
+    let config = match target {
+        Target::Local(local) => {
+            let local = Local(Arc::clone(&local.0));
+            surroundings.builtins.insert("everything", local);
+            config("builtin = \"everything\"")
+        }
+        Target::Url { url, .. } => config(&format!("url = \"{url}\"")),
+        Target::Command(_) => panic!("servers are scripted"),
+    };
+    Gateway::new(config, surroundings).unwrap()
+}
+
 /// Connects a link to all servers of a gateway.
 pub(crate) fn link(gateway: &Arc<Gateway>) -> Link {
     let (ours, theirs) = memory::pair();
