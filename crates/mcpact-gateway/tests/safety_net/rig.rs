@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpact_gateway::catalog::{Catalog, Launch, Machine, Severity, Source, read};
+use mcpact_config::{Catalog, Launch, Machine, Severity, Source, read};
 use mcpact_gateway::{Cache, Gateway, Local, Surroundings, Target};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::link::Link;

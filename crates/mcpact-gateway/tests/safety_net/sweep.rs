@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpact::server::backend::{Backend, Ending, serve_link};
-use mcpact_gateway::catalog::{RunSettings, Strategy};
+use mcpact_config::{RunSettings, Strategy};
 use mcpact_gateway::{Bridge, BridgeSettings, Hub, HubSettings, Member, Turnstile};
 use mcpact_spec::{Era, Revision};
 use mcpact_transport::memory;

@@ -217,13 +217,19 @@ impl Script {
         shown
     }
 
-    /// Lists a tool that says what the server knows. It asks for the roots first.
+    /// Lists a tool. It asks for the roots first, and the tool says who has answered.
     async fn list(&self, said: &Said) {
+        let mut shown = BTreeSet::new();
         if self.era() == Era::Legacy && !self.case.is_common() {
             let answer = self.put(said, "roots/list", json!({})).await;
             self.keep(said.connection, &answer);
+            shown = marks(&answer.to_string());
         }
-        let shown = format!("{:?}", self.shown(said.connection));
+        // Lists of shared instances and of modern servers are common, and come from any connection.
+        if self.case.is_apart() && self.era() == Era::Legacy {
+            shown.extend(self.shown(said.connection));
+        }
+        let shown = format!("{shown:?}");
         let schema = json!({"type": "object"});
         let tools = json!([{"name": "t", "description": shown, "inputSchema": schema},
             {"name": "job", "inputSchema": schema, "execution": {"taskSupport": "required"}}]);

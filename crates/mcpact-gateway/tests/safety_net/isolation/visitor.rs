@@ -42,6 +42,7 @@ pub(super) struct Visitor {
     who: String,
     seed: Seed,
     ledger: Arc<Ledger>,
+    case: Case,
     has_tasks: bool,
     turn: u64,
 }
@@ -58,9 +59,9 @@ impl Visitor {
     ) {
         let visits = 1 + seed.below(2);
         for visit in 1..=visits {
-            let mut visitor = Self::connect(&addresses, &mut seed, &ledger).await;
+            let mut visitor = Self::connect(&addresses, case, &mut seed, &ledger).await;
             for _ in 0..2 + visitor.seed.below(5) {
-                visitor.act(case).await;
+                visitor.act().await;
             }
             if visit < visits {
                 continue;
@@ -78,7 +79,12 @@ impl Visitor {
         }
     }
 
-    async fn connect(addresses: &Addresses, seed: &mut Seed, ledger: &Arc<Ledger>) -> Self {
+    async fn connect(
+        addresses: &Addresses,
+        case: Case,
+        seed: &mut Seed,
+        ledger: &Arc<Ledger>,
+    ) -> Self {
         let who = ledger.next_mark();
         let (place, address) = addresses.draw(seed);
         let revisions = [
@@ -111,6 +117,7 @@ impl Visitor {
             who,
             seed: Seed::new(seed.draw()),
             ledger: Arc::clone(ledger),
+            case,
             has_tasks,
             turn: 0,
         }
@@ -195,7 +202,7 @@ impl Visitor {
     }
 
     /// Does something.
-    async fn act(&mut self, case: Case) {
+    async fn act(&mut self) {
         let id = self.next_id();
         match self.seed.below(20) {
             0..=8 => {
@@ -222,7 +229,7 @@ impl Visitor {
             14 | 15 if self.has_tasks => self.task(&id).await,
             16 => self.hang(&id).await,
             17 => self.steal(&id).await,
-            18 if !case.is_http => {
+            18 if !self.case.is_http => {
                 let params = self.call("t", &["progress", "die"]);
                 self.client.request(&id, "tools/call", params);
                 self.finish(&id).await;
@@ -251,7 +258,10 @@ impl Visitor {
                 let method = request["method"].as_str().unwrap();
                 params["inputResponses"][key] = self.answer(method);
             }
-            self.publish("tools/call", params.clone());
+            // A modern server has to protect its states itself.
+            if self.case.server.era() == Era::Legacy {
+                self.publish("tools/call", params.clone());
+            }
         }
     }
 
