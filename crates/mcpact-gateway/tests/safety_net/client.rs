@@ -55,6 +55,18 @@ impl Client {
         capabilities: Value,
         key: Option<&str>,
     ) -> Self {
+        let connecting = Self::try_connect(gateway, address, revision, capabilities, key).await;
+        connecting.unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
+    /// The same; the answer if there is no session.
+    pub(crate) async fn try_connect(
+        gateway: &Arc<Gateway>,
+        address: &Address,
+        revision: Revision,
+        capabilities: Value,
+        key: Option<&str>,
+    ) -> Result<Self, Value> {
         let (put, inbox) = mpsc::unbounded_channel();
         let mut jobs = JoinSet::new();
         let wire = match address {
@@ -70,7 +82,7 @@ impl Client {
             Address::Url(url) => {
                 let mut web = match revision.era() {
                     Era::Modern => Web::modern(url, capabilities.clone()),
-                    Era::Legacy => Web::legacy(url, revision.as_str(), capabilities.clone()).await,
+                    Era::Legacy => Web::open(url, revision.as_str(), capabilities.clone()).await?,
                 };
                 if revision.era() == Era::Legacy {
                     jobs.spawn(listen(web.clone(), put.clone()));
@@ -81,14 +93,14 @@ impl Client {
                 Wire::Http { web, inbox: put }
             }
         };
-        Self {
+        Ok(Self {
             revision,
             capabilities,
             inbox,
             wire,
             jobs,
             streams: HashMap::new(),
-        }
+        })
     }
 
     /// Sends a request.

@@ -11,7 +11,6 @@ mod visitor;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use mcpact_gateway::Gateway;
 use mcpact_sim::seed::Seed;
@@ -213,19 +212,27 @@ async fn run(number: u64, has_sockets: bool) -> BTreeMap<&'static str, usize> {
             visit.await;
         });
     }
-    for _ in 0..case.clients {
-        let one = tokio::time::timeout(Duration::from_secs(3600), finished.recv()).await;
-        assert!(one.is_ok(), "seed {number}: {case:?} does not end");
+    let what = format!("seed {number}: {case:?}");
+    drop(finish);
+    let mut left = case.clients;
+    while left > 0 {
+        tokio::select! {
+            Some(()) = finished.recv() => left -= 1,
+            Some(ended) = visitors.join_next() => {
+                let trace = ledger.trace.lock().unwrap();
+                panic!("{what}: a client ended early: {ended:?}\n{}", trace.join("\n"));
+            }
+        }
     }
     let _ = done.send(true);
     while let Some(ended) = visitors.join_next().await {
-        ended.unwrap_or_else(|why| panic!("seed {number}: {case:?}: {why}"));
+        ended.unwrap_or_else(|why| panic!("{what}: {why}"));
     }
     let leaks = ledger.leaks.lock().unwrap();
     let trace = ledger.trace.lock().unwrap();
     assert!(
         leaks.is_empty(),
-        "seed {number}: {case:?}\n{}\n\n{}",
+        "{what}\n{}\n\n{}",
         leaks.join("\n"),
         trace.join("\n")
     );

@@ -222,7 +222,7 @@ impl Script {
         let mut shown = BTreeSet::new();
         if self.era() == Era::Legacy && !self.case.is_common() {
             let answer = self.put(said, "roots/list", json!({})).await;
-            self.keep(said.connection, &answer);
+            self.keep_unclear(said, "roots/list", &answer);
             shown = marks(&answer.to_string());
         }
         // Lists of shared instances and of modern servers are common, and come from any connection.
@@ -241,9 +241,7 @@ impl Script {
         let (method, params) = question(deed, who);
         let answer = self.put(said, method, params).await;
         self.answered(who, &answer);
-        if method == "roots/list" {
-            self.keep(said.connection, &answer);
-        }
+        self.keep_unclear(said, method, &answer);
     }
 
     /// Checks that an answer to a question for a client is that client's.
@@ -251,6 +249,13 @@ impl Script {
         if marks(&answer.to_string()).iter().any(|mark| mark != who) {
             self.ledger
                 .leak(format!("the question for {who} was answered with {answer}"));
+        }
+    }
+
+    /// Keeps the roots that it was told during a request. On HTTP they are for that request, because the stream says so.
+    fn keep_unclear(&self, said: &Said, method: &str, answer: &Value) {
+        if method == "roots/list" && !self.case.is_http {
+            self.keep(said.connection, answer);
         }
     }
 

@@ -57,26 +57,31 @@ impl Visitor {
         finish: mpsc::UnboundedSender<()>,
         mut all_done: watch::Receiver<bool>,
     ) {
-        let visits = 1 + seed.below(2);
-        for visit in 1..=visits {
-            let mut visitor = Self::connect(&addresses, case, &mut seed, &ledger).await;
-            for _ in 0..2 + visitor.seed.below(5) {
-                visitor.act().await;
+        let mut last = None;
+        for _ in 0..1 + seed.below(2) {
+            // The one before has gone.
+            drop(last.take());
+            last = Self::connect(&addresses, case, &mut seed, &ledger).await;
+            if let Some(visitor) = &mut last {
+                for _ in 0..2 + visitor.seed.below(5) {
+                    visitor.act().await;
+                }
             }
-            if visit < visits {
-                continue;
-            }
-            let _ = finish.send(());
-            // What is meant for others may come late.
-            loop {
-                let message = tokio::select! {
-                    message = visitor.client.recv() => message,
-                    _ = all_done.changed() => break,
-                };
-                visitor.receive(message.unwrap()).await;
-            }
-            visitor.fence().await;
         }
+        let _ = finish.send(());
+        let Some(mut visitor) = last else {
+            let _ = all_done.changed().await;
+            return;
+        };
+        // What is meant for others may come late.
+        loop {
+            let message = tokio::select! {
+                message = visitor.client.recv() => message,
+                _ = all_done.changed() => break,
+            };
+            visitor.receive(message.unwrap()).await;
+        }
+        visitor.fence().await;
     }
 
     async fn connect(
@@ -84,7 +89,7 @@ impl Visitor {
         case: Case,
         seed: &mut Seed,
         ledger: &Arc<Ledger>,
-    ) -> Self {
+    ) -> Option<Self> {
         let who = ledger.next_mark();
         let (place, address) = addresses.draw(seed);
         let revisions = [
@@ -110,8 +115,14 @@ impl Visitor {
         ledger.note(format!("{who} connects: {revision} {address:?} {can}"));
         let key = format!("key-{}", who.trim_matches('@'));
         let gateway = &addresses.gateway;
-        let client = Client::connect(gateway, &address, revision, can, Some(&key)).await;
-        Self {
+        let client = Client::try_connect(gateway, &address, revision, can, Some(&key)).await;
+        let client = client
+            .inspect_err(|refused| {
+                ledger.note(format!("{who} is refused: {refused}"));
+                ledger.check(&who, refused);
+            })
+            .ok()?;
+        Some(Self {
             client,
             place,
             who,
@@ -120,7 +131,7 @@ impl Visitor {
             case,
             has_tasks,
             turn: 0,
-        }
+        })
     }
 
     /// Checks a message, and answers it if it is a question.
