@@ -7,7 +7,7 @@ use mcpact_spec::{Era, Revision};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::{Addresses, Carried, Case, Ledger, pick};
+use super::{Addresses, Carried, Case, Clock, Ledger, pick};
 use crate::client::Client;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -238,7 +238,7 @@ impl Visitor {
                 }
             }
             14 | 15 if self.has_tasks => self.task(&id).await,
-            16 => self.hang(&id).await,
+            16 if self.case.is_http || self.case.clock == Clock::Paused => self.hang(&id).await,
             17 => self.steal(&id).await,
             18 if !self.case.is_http => {
                 let params = self.call("t", &["progress", "die"]);
