@@ -15,7 +15,7 @@ use crate::peer::{Peer, modern, request};
 use crate::rig::link;
 use crate::web::Web;
 
-/// Longer than any wait for a message.
+/// Usual limit of a wait for a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Address at which a client reaches the gateway.
@@ -29,6 +29,8 @@ pub(crate) enum Address {
 
 pub(crate) struct Client {
     pub(crate) revision: Revision,
+    /// Limit of each wait for a message.
+    pub(crate) patience: Duration,
     capabilities: Value,
     inbox: mpsc::UnboundedReceiver<Value>,
     wire: Wire,
@@ -95,6 +97,7 @@ impl Client {
         };
         Ok(Self {
             revision,
+            patience: PATIENCE,
             capabilities,
             inbox,
             wire,
@@ -168,7 +171,7 @@ impl Client {
 
     /// Next message.
     pub(crate) async fn next(&mut self) -> Value {
-        let next = tokio::time::timeout(PATIENCE, self.inbox.recv()).await;
+        let next = tokio::time::timeout(self.patience, self.inbox.recv()).await;
         next.expect("a message arrives in time")
             .expect("the gateway is there")
     }

@@ -22,6 +22,7 @@ mod web;
 mod client;
 mod cut;
 mod isolation;
+mod lists;
 mod reload;
 mod resting;
 mod rig;

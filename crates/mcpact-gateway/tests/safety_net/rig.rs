@@ -136,11 +136,15 @@ pub(crate) fn catalog(text: &str) -> Catalog {
 
 /// Gateway with these servers as its built-in ones.
 pub(crate) fn gateway(config: Catalog, servers: &[(&'static str, &Server)]) -> Arc<Gateway> {
-    let builtins = servers.iter().filter_map(|(name, server)| {
-        let Target::Local(local) = &server.target else {
-            return None;
-        };
-        Some((*name, Local(Arc::clone(&local.0))))
+    let targets = servers.iter().map(|(name, server)| (*name, &server.target));
+    gateway_with(config, &targets.collect::<Vec<_>>())
+}
+
+/// The same with servers in memory that the test plays.
+pub(crate) fn gateway_with(config: Catalog, targets: &[(&'static str, &Target)]) -> Arc<Gateway> {
+    let builtins = targets.iter().map(|(name, target)| match target {
+        Target::Local(local) => (*name, Local(Arc::clone(&local.0))),
+        Target::Command(_) | Target::Url { .. } => panic!("servers are in memory"),
     });
     let surroundings = Surroundings {
         builtins: BTreeMap::from_iter(builtins),

@@ -1,6 +1,7 @@
 //! A client that does something at random and checks everything that it receives.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpact_sim::seed::Seed;
 use mcpact_spec::{Era, Revision};
@@ -116,12 +117,15 @@ impl Visitor {
         let key = format!("key-{}", who.trim_matches('@'));
         let gateway = &addresses.gateway;
         let client = Client::try_connect(gateway, &address, revision, can, Some(&key)).await;
-        let client = client
-            .inspect_err(|refused| {
-                ledger.note(format!("{who} is refused: {refused}"));
-                ledger.check(&who, refused);
-            })
-            .ok()?;
+        let client = client.inspect_err(|refused| {
+            ledger.note(format!("{who} is refused: {refused}"));
+            ledger.check(&who, refused);
+        });
+        let mut client = client.ok()?;
+        if case.clock == Clock::Paused {
+            // Longer than a call may take.
+            client.patience = Duration::from_secs(3600);
+        }
         Some(Self {
             client,
             place,
