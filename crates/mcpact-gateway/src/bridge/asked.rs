@@ -216,6 +216,13 @@ impl Lane {
         });
     }
 
+    /// A client is asked something during its call. Only a stream of the call's own says that the call is meant.
+    pub(super) fn asked_during_call(&self) {
+        if !self.upstream.has_own_streams() {
+            self.common.doubt();
+        }
+    }
+
     /// Puts a question of a legacy server to a legacy client, and the answer back, unless the server
     /// takes it back.
     async fn put_to(&self, ear: &Ear, ask: Ask, method: Method, asked: Asked) {

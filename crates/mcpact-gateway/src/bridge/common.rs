@@ -54,6 +54,14 @@ impl CommonLists {
         }
     }
 
+    /// A client is asked something during its call, on a connection that does not say what a question is about. A list
+    /// that is fetched meanwhile may be meant.
+    pub(super) fn doubt(&self) {
+        if self.lists.load(Ordering::Acquire) > 0 {
+            self.doubts.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
     /// What a question may be about, if there are so many calls.
     pub(super) fn meant(&self, calls: impl FnOnce() -> usize) -> Meant {
         if self.lists.load(Ordering::Acquire) == 0 {
@@ -62,7 +70,7 @@ impl CommonLists {
         if calls() <= self.boarded.load(Ordering::Acquire) {
             return Meant::ForLists;
         }
-        self.doubts.fetch_add(1, Ordering::AcqRel);
+        self.doubt();
         Meant::ForClients
     }
 }
@@ -99,7 +107,10 @@ mod tests {
             assert!(!list.is_doubtful());
             assert_eq!(lists.meant(|| own + 1), Meant::ForClients, "{passage:?}");
             assert!(list.is_doubtful());
-            assert!(!lists.begin(passage).is_doubtful(), "the next one is not");
+            let next = lists.begin(passage);
+            assert!(!next.is_doubtful(), "the next one is not");
+            lists.doubt();
+            assert!(next.is_doubtful(), "a call was asked: {passage:?}");
         }
         assert_eq!(lists.meant(|| 1), Meant::ForClients);
     }

@@ -262,6 +262,7 @@ impl Open {
             }
             Some(Event::Lost(loss)) => return Some(Said::Ended(Err(self.crossing.lost(&loss)))),
             Some(Event::Ask(ask)) => {
+                self.crossing.lane.asked_during_call();
                 if let Some(question) = self.raised(ask).await {
                     self.gathered.push(question);
                     self.until.get_or_insert_with(|| Instant::now() + TOGETHER);

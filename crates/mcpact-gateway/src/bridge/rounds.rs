@@ -257,7 +257,10 @@ impl Bridge {
                 Event::Lost(loss) => return Err(crossing.lost(&loss)),
                 Event::Ask(ask) => match ask.method {
                     Some(Method::Ping) => ask.answer(&Outcome::Result("{}".into())).await,
-                    Some(method) => asked.put(&lane, &ear, ask, method),
+                    Some(method) => {
+                        lane.asked_during_call();
+                        asked.put(&lane, &ear, ask, method);
+                    }
                     None => lane.refuse(ask).await,
                 },
             }

@@ -45,11 +45,16 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// Client on a link; `capabilities` are those of a modern client.
+    pub(crate) const fn on(link: Link, capabilities: Option<Value>) -> Self {
+        Self { link, capabilities }
+    }
+
     fn new(bridge: &Arc<Bridge>, capabilities: Option<Value>) -> Self {
         let (link, theirs) = memory::pair();
         let bridge = Arc::clone(bridge);
         tokio::spawn(async move { bridge.serve(theirs).await });
-        Self { link, capabilities }
+        Self::on(link, capabilities)
     }
 
     /// A client that says everything with each request.

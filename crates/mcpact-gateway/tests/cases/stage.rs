@@ -2,6 +2,7 @@
 //!
 //! It answers the handshake of its era by itself; everything else waits to be heard by the test.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ enum Word {
 pub(crate) struct Said {
     pub(crate) message: Value,
     pub(crate) headers: HeaderMap,
-    /// Which connection it came on; on HTTP there is one.
+    /// Which connection it came on; on HTTP, which session, and 0 without one.
     pub(crate) connection: usize,
     voice: mpsc::UnboundedSender<Word>,
 }
@@ -227,6 +228,7 @@ impl Stage {
             role,
             log: Arc::clone(&greetings),
             tell,
+            sessions: AtomicUsize::new(0),
         };
         tokio::spawn(server.serve(Arc::new(booth), std::future::pending()));
         Self {
@@ -327,6 +329,7 @@ struct Booth {
     role: Role,
     log: Arc<Mutex<Vec<Value>>>,
     tell: mpsc::UnboundedSender<Said>,
+    sessions: AtomicUsize,
 }
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -352,7 +355,8 @@ impl Endpoint for Booth {
                     let answer = Answer::json(200, greeting.to_string());
                     let is_legacy = self.role.revision.era() == Era::Legacy;
                     if is_legacy {
-                        answer.with(SESSION, "s1")
+                        let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+                        answer.with(SESSION, &format!("s{session}"))
                     } else {
                         answer
                     }
@@ -362,10 +366,12 @@ impl Endpoint for Booth {
         let has_answer = message.get("method").is_some() && message.get("id").is_some();
         let is_stream = message["method"] == "GET";
         let (voice, mut words) = mpsc::unbounded_channel();
+        let session = arrival.headers.get(SESSION).and_then(|id| id.to_str().ok());
+        let connection = session.and_then(|id| id.strip_prefix('s')?.parse().ok());
         let said = Said {
             message,
             headers: arrival.headers,
-            connection: 0,
+            connection: connection.unwrap_or_default(),
             voice,
         };
         let _ = self.tell.send(said);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpact_gateway::Bridge;
-use mcpact_transport::http::client::{AnswerBody, EventStream, HttpClient, HttpSettings};
+use mcpact_transport::http::client::{Answer, AnswerBody, EventStream, HttpClient, HttpSettings};
 use serde_json::{Value, json};
 
 use crate::peer::{modern, request};
@@ -13,8 +13,8 @@ use crate::peer::{modern, request};
 /// Requests to a bridge that listens.
 #[derive(Clone)]
 pub(crate) struct Web {
-    http: HttpClient,
-    facts: HeaderMap,
+    pub(crate) http: HttpClient,
+    pub(crate) facts: HeaderMap,
     capabilities: Option<Value>,
 }
 
@@ -74,6 +74,12 @@ impl Web {
 
     /// A client with a session.
     pub(crate) async fn legacy(url: &str, version: &str, capabilities: Value) -> Self {
+        let opened = Self::open(url, version, capabilities).await;
+        opened.unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
+    /// The same; the answer if there is no session.
+    pub(crate) async fn open(url: &str, version: &str, capabilities: Value) -> Result<Self, Value> {
         let mut web = Self {
             http: HttpClient::new(url, HttpSettings::default()).unwrap(),
             facts: HeaderMap::new(),
@@ -83,12 +89,14 @@ impl Web {
             "clientInfo": {"name": "t", "version": "1"}});
         let body = Bytes::from(request(0, "initialize", params).to_string());
         let answer = web.http.post(&web.facts, body).await.unwrap();
-        let session = answer.headers.get("mcp-session-id").cloned().unwrap();
+        let Some(session) = answer.headers.get("mcp-session-id").cloned() else {
+            return Err(Self::read(answer).only().await);
+        };
         web = web.with("mcp-session-id", session.to_str().unwrap());
         web = web.with("mcp-protocol-version", version);
         let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         assert_eq!(web.post(&ready).await.status, 202);
-        web
+        Ok(web)
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: &str) -> Self {
@@ -99,7 +107,10 @@ impl Web {
 
     pub(crate) async fn post(&self, message: &Value) -> Reply {
         let body = Bytes::from(message.to_string());
-        let answer = self.http.post(&self.facts, body).await.unwrap();
+        Self::read(self.http.post(&self.facts, body).await.unwrap())
+    }
+
+    fn read(answer: Answer) -> Reply {
         let body = match answer.body {
             AnswerBody::Empty => Body::Empty,
             AnswerBody::Json(bytes) => Body::One(Some(serde_json::from_slice(&bytes).unwrap())),

@@ -1,0 +1,241 @@
+//! A client that puts everything it receives into one inbox, on a link or on HTTP.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpact_gateway::Gateway;
+use mcpact_spec::{Era, Revision};
+use mcpact_transport::http::client::AnswerBody;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use crate::peer::{Peer, modern, request};
+use crate::rig::link;
+use crate::web::Web;
+
+/// Usual limit of a wait for a message.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Address at which a client reaches the gateway.
+#[derive(Clone, Debug)]
+pub(crate) enum Address {
+    /// All servers, on a link in memory.
+    Link,
+    /// URL of an endpoint.
+    Url(String),
+}
+
+pub(crate) struct Client {
+    pub(crate) revision: Revision,
+    /// Limit of each wait for a message.
+    pub(crate) patience: Duration,
+    capabilities: Value,
+    inbox: mpsc::UnboundedReceiver<Value>,
+    wire: Wire,
+    /// Ends with the client.
+    jobs: JoinSet<()>,
+    /// Requests on HTTP.
+    streams: HashMap<String, AbortHandle>,
+}
+
+enum Wire {
+    Link(mpsc::UnboundedSender<Value>),
+    Http {
+        web: Web,
+        inbox: mpsc::UnboundedSender<Value>,
+    },
+}
+
+impl Client {
+    /// Connects; `key` tells a modern client on HTTP from others.
+    pub(crate) async fn connect(
+        gateway: &Arc<Gateway>,
+        address: &Address,
+        revision: Revision,
+        capabilities: Value,
+        key: Option<&str>,
+    ) -> Self {
+        let connecting = Self::try_connect(gateway, address, revision, capabilities, key).await;
+        connecting.unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
+    /// The same; the answer if there is no session.
+    pub(crate) async fn try_connect(
+        gateway: &Arc<Gateway>,
+        address: &Address,
+        revision: Revision,
+        capabilities: Value,
+        key: Option<&str>,
+    ) -> Result<Self, Value> {
+        let (put, inbox) = mpsc::unbounded_channel();
+        let mut jobs = JoinSet::new();
+        let wire = match address {
+            Address::Link => {
+                let mut peer = Peer::on(link(gateway), None);
+                if revision.era() == Era::Legacy {
+                    peer.open(revision.as_str(), capabilities.clone()).await;
+                }
+                let (send, sent) = mpsc::unbounded_channel();
+                jobs.spawn(exchange(peer, sent, put));
+                Wire::Link(send)
+            }
+            Address::Url(url) => {
+                let mut web = match revision.era() {
+                    Era::Modern => Web::modern(url, capabilities.clone()),
+                    Era::Legacy => Web::open(url, revision.as_str(), capabilities.clone()).await?,
+                };
+                if revision.era() == Era::Legacy {
+                    jobs.spawn(listen(web.clone(), put.clone()));
+                }
+                if let Some(key) = key.filter(|_| revision.era() == Era::Modern) {
+                    web = web.with("mcpact-key", key);
+                }
+                Wire::Http { web, inbox: put }
+            }
+        };
+        Ok(Self {
+            revision,
+            patience: PATIENCE,
+            capabilities,
+            inbox,
+            wire,
+            jobs,
+            streams: HashMap::new(),
+        })
+    }
+
+    /// Sends a request.
+    pub(crate) fn request(&mut self, id: &str, method: &str, params: Value) {
+        match &self.wire {
+            Wire::Link(send) => {
+                let message = match self.revision.era() {
+                    Era::Modern => modern(id, method, params, &self.capabilities),
+                    Era::Legacy => request(id, method, params),
+                };
+                let _ = send.send(message);
+            }
+            Wire::Http { web, inbox } => {
+                let (web, inbox) = (web.clone(), inbox.clone());
+                let (id, method) = (id.to_owned(), method.to_owned());
+                let key = id.clone();
+                let stream = self.jobs.spawn(async move {
+                    let mut reply = web.request(id, &method, params).await;
+                    while let Some(message) = reply.next().await {
+                        let _ = inbox.send(message);
+                    }
+                });
+                self.streams.insert(key, stream);
+            }
+        }
+    }
+
+    /// Sends a notification or an answer.
+    async fn tell(&self, message: Value) {
+        match &self.wire {
+            Wire::Link(send) => drop(send.send(message)),
+            Wire::Http { web, .. } => drop(web.post(&message).await),
+        }
+    }
+
+    pub(crate) async fn note(&self, method: &str, params: Value) {
+        self.tell(json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            .await;
+    }
+
+    pub(crate) async fn answer(&self, question: &Value, result: Value) {
+        self.tell(json!({"jsonrpc": "2.0", "id": question["id"], "result": result}))
+            .await;
+    }
+
+    /// Cancels a request: a modern client on HTTP closes its stream, others say so.
+    pub(crate) async fn cancel(&mut self, id: &str) {
+        match (&self.wire, self.revision.era()) {
+            (Wire::Http { .. }, Era::Modern) => {
+                if let Some(stream) = self.streams.remove(id) {
+                    stream.abort();
+                }
+            }
+            _ => {
+                let params = json!({"requestId": id});
+                self.note("notifications/cancelled", params).await;
+            }
+        }
+    }
+
+    /// Next message, however long it takes; none when the gateway has closed.
+    pub(crate) async fn recv(&mut self) -> Option<Value> {
+        self.inbox.recv().await
+    }
+
+    /// Next message.
+    pub(crate) async fn next(&mut self) -> Value {
+        let next = tokio::time::timeout(self.patience, self.inbox.recv()).await;
+        next.expect("a message arrives in time")
+            .expect("the gateway is there")
+    }
+
+    /// Next message with this method.
+    pub(crate) async fn next_of(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next().await;
+            assert!(
+                message.get("id").is_none() || message.get("method").is_some(),
+                "{message}"
+            );
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    /// Answer to a request. Notifications before it are skipped.
+    pub(crate) async fn answered(&mut self, id: &str) -> Value {
+        loop {
+            let message = self.next().await;
+            if message["id"] == id && message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a request and returns its answer.
+    pub(crate) async fn ask(&mut self, id: &str, method: &str, params: Value) -> Value {
+        self.request(id, method, params);
+        self.answered(id).await
+    }
+}
+
+/// Moves messages between a link and its client.
+async fn exchange(
+    mut peer: Peer,
+    mut sent: mpsc::UnboundedReceiver<Value>,
+    inbox: mpsc::UnboundedSender<Value>,
+) {
+    loop {
+        tokio::select! {
+            message = peer.hear_or_end() => match message {
+                Some(message) => drop(inbox.send(message)),
+                None => return,
+            },
+            message = sent.recv() => match message {
+                Some(message) => peer.tell_if_there(&message).await,
+                None => return,
+            },
+        }
+    }
+}
+
+/// Reads what a session is sent outside of requests.
+async fn listen(web: Web, inbox: mpsc::UnboundedSender<Value>) {
+    let answer = web.http.listen(&web.facts, None).await.unwrap();
+    let AnswerBody::Events(mut events) = answer.body else {
+        return;
+    };
+    while let Some(Ok(event)) = events.next().await {
+        if !event.data.is_empty() {
+            let _ = inbox.send(serde_json::from_str(&event.data).unwrap());
+        }
+    }
+}

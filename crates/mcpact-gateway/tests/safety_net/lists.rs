@@ -1,0 +1,95 @@
+//! Lists that many clients are shown.
+
+use mcpact_spec::Revision;
+use serde_json::{Value, json};
+
+use crate::client::{Address, Client};
+use crate::rig::{ERAS, call, config, gateway_with};
+use crate::stage::{Role, Said, Stage};
+
+const LEGACY: Revision = Revision::V2025_11_25;
+
+/// Next list or call that the server gets; other lists are empty.
+async fn next(stage: &mut Stage) -> Said {
+    loop {
+        let said = stage.hear().await;
+        match said.method() {
+            "resources/list" => said.result(json!({"resources": []})),
+            "resources/templates/list" => said.result(json!({"resourceTemplates": []})),
+            "prompts/list" => said.result(json!({"prompts": []})),
+            _ => return said,
+        }
+    }
+}
+
+/// Answers a list with a tool that says which roots the server was told for it.
+async fn list(stage: &mut Stage, said: &Said) {
+    said.ask("roots", "roots/list", json!({}));
+    let told = next(stage).await.message;
+    assert_eq!(told["id"], "roots", "{told}");
+    let roots = told["result"]["roots"].to_string();
+    let tool = json!({"name": "t", "description": roots, "inputSchema": {"type": "object"}});
+    said.result(json!({"tools": [tool]}));
+}
+
+/// Answers what the client is asked, until its call is answered.
+async fn answer_with_roots(mut client: Client) {
+    let roots = json!({"roots": [{"uri": "file:///ann"}]});
+    loop {
+        let message = client.next().await;
+        let result = &message["result"];
+        if message["method"] == "roots/list" {
+            client.answer(&message, roots.clone()).await;
+        } else if result["resultType"] == "input_required" {
+            let mut params = call();
+            params["requestState"] = result["requestState"].clone();
+            for key in result["inputRequests"].as_object().unwrap().keys() {
+                params["inputResponses"][key] = roots.clone();
+            }
+            client.request("call", "tools/call", params);
+        } else if message["id"] == "call" {
+            return;
+        }
+    }
+}
+
+/// Tools that a client is shown, and how often the server was asked for them.
+async fn listed(client: &mut Client, stage: &mut Stage) -> (Value, usize) {
+    client.request("list", "tools/list", json!({}));
+    let mut lists = 0;
+    loop {
+        tokio::select! {
+            answer = client.answered("list") => return (answer["result"]["tools"].clone(), lists),
+            said = next(stage) => {
+                assert_eq!(said.method(), "tools/list", "{}", said.message);
+                lists += 1;
+                list(stage, &said).await;
+            }
+        }
+    }
+}
+
+/// A stdio server that asks something while it lists its tools seems to ask for the call that runs there. What it lists
+/// then may rest on that client's answer, and no client is shown it.
+#[tokio::test(start_paused = true)]
+async fn common_list_never_rests_on_the_answer_of_a_client() {
+    for revision in ERAS {
+        let mut stage = Stage::lines(Role::new(LEGACY));
+        let shared = config("one", "strategy = \"stateless\"\nmax_instances = 1\n");
+        let gateway = gateway_with(shared, &[("one", &stage.target)]);
+        let connect = async || {
+            let can = json!({"roots": {}});
+            Client::connect(&gateway, &Address::Link, revision, can, None).await
+        };
+        let (mut ann, mut bob) = (connect().await, connect().await);
+        ann.request("call", "tools/call", call());
+        let running = next(&mut stage).await;
+        assert_eq!(running.method(), "tools/call", "{revision}");
+        let answering = tokio::spawn(async move { answer_with_roots(ann).await });
+        let (tools, lists) = listed(&mut bob, &mut stage).await;
+        assert!(lists > 0, "{revision}: the server is asked");
+        assert!(!tools.to_string().contains("ann"), "{revision}: {tools}");
+        running.text("done");
+        answering.await.unwrap();
+    }
+}
