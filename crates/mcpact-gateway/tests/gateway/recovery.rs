@@ -66,7 +66,7 @@ async fn who_is_stuck_is_noticed_at_work() {
     call.await.unwrap().unwrap_err();
     let is_told = |line: &ServerLine| {
         let last = line.last_error.as_ref();
-        last.is_some_and(|last| last.why.contains("is well, and was ended"))
+        last.is_some_and(|last| last.why.contains("health checks failed; instance stopped"))
     };
     until(&is_told).await;
 }

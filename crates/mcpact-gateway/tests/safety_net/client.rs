@@ -43,7 +43,7 @@ pub(crate) struct Client {
 enum Wire {
     Link(mpsc::UnboundedSender<Value>),
     Http {
-        web: Web,
+        web: Box<Web>,
         inbox: mpsc::UnboundedSender<Value>,
     },
 }
@@ -92,7 +92,10 @@ impl Client {
                 if let Some(key) = key.filter(|_| revision.era() == Era::Modern) {
                     web = web.with("mcpact-key", key);
                 }
-                Wire::Http { web, inbox: put }
+                Wire::Http {
+                    web: Box::new(web),
+                    inbox: put,
+                }
             }
         };
         Ok(Self {

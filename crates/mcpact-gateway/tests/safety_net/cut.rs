@@ -1,11 +1,11 @@
 //! A backend that drops the futures of its requests at a chosen poll.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytestring::ByteString;
+use futures_util::future::BoxFuture;
 use mcpact::server::Settings;
 use mcpact::server::backend::{Backend, Job, Opening, Outbox, Session, Visitor, Welcome};
 use mcpact_engine::classify::param_headers::Annotation;
@@ -65,7 +65,7 @@ impl<B> Cutting<B> {
     /// Polls a request, or drops it.
     fn poll<T>(
         &self,
-        serving: &mut Option<Pin<Box<dyn Future<Output = Result<T, WireError>> + Send>>>,
+        serving: &mut Option<BoxFuture<'_, Result<T, WireError>>>,
         context: &mut Context<'_>,
     ) -> Poll<Result<T, WireError>> {
         let poll = self.polls.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +111,7 @@ impl<B: Backend> Backend for Cutting<B> {
         if !is_chosen {
             return serving.await;
         }
-        let mut serving: Option<Pin<Box<dyn Future<Output = _> + Send>>> = Some(Box::pin(serving));
+        let mut serving: Option<BoxFuture<'_, _>> = Some(Box::pin(serving));
         std::future::poll_fn(|context| self.poll(&mut serving, context)).await
     }
 
