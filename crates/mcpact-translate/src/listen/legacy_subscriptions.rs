@@ -47,7 +47,7 @@ pub enum Action {
         after: Duration,
     },
     /// End the stream, or do not open it if it still waits. What is on its way on it may still be
-    /// [heard](LegacySubscriptions::heard).
+    /// [received](LegacySubscriptions::notification).
     Close {
         /// Our name for the stream.
         stream: u64,
