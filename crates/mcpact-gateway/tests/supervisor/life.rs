@@ -221,7 +221,14 @@ async fn an_unwell_server_is_replaced() {
     let status = house.bridge.status();
     let cause = StopCause::Unhealthy;
     assert_eq!(status.over[0].state, InstanceState::Stopped { cause });
-    assert!(status.last_error.unwrap().why.cause.contains("health checks failed"));
+    assert!(
+        status
+            .last_error
+            .unwrap()
+            .why
+            .cause
+            .contains("health checks failed")
+    );
 }
 
 /// A legacy server that dies of the question about its era is started again for the handshake, and
